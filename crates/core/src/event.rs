@@ -1,0 +1,173 @@
+//! Events: what producers emit, and what the journal holds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant, Timestamp};
+
+/// Who and what stood around an event when it happened: ip, user agent, traceparent, … Strings only.
+pub type Context = BTreeMap<String, String>;
+
+/// The most entries a context holds, and the most bytes of a name or a value in it.
+pub const MAX_CONTEXT_ENTRIES: usize = 64;
+pub const MAX_CONTEXT_BYTES: usize = 4096;
+
+/// How urgent: 1 to 9000, higher first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "i64")]
+pub struct Priority(u16);
+
+impl Priority {
+    /// Above 9000 the score of a sync task (`priority * 10^12 - seconds`) would no longer fit a double.
+    pub const MAX: Self = Self(9000);
+
+    pub fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self(100)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a priority is a whole number from 1 to 9000, not {0}")]
+pub struct BadPriority(i64);
+
+impl TryFrom<i64> for Priority {
+    type Error = BadPriority;
+    fn try_from(number: i64) -> Result<Self, BadPriority> {
+        match u16::try_from(number) {
+            Ok(n @ 1..=9000) => Ok(Self(n)),
+            _ => Err(BadPriority(number)),
+        }
+    }
+}
+
+impl From<Priority> for i64 {
+    fn from(priority: Priority) -> i64 {
+        priority.0.into()
+    }
+}
+
+/// What made an event be emitted: the event a handler was working on, and the task that was doing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    pub event: Option<EventId>,
+    pub task: TaskSeq,
+    /// How many emits lie between this event and one that nothing caused.
+    pub depth: u16,
+}
+
+/// How long a chain of events that cause each other may grow before it is taken for a storm.
+pub const MAX_DEPTH: u16 = 64;
+
+/// An event that a producer wants to emit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    pub kind: HandlingKey,
+    pub key: Option<ObjectKey>,
+    /// A part of the object. Order and `prev` follow the key alone.
+    pub sub: Option<ObjectKey>,
+    pub value: Json,
+    pub context: Context,
+    pub tenant: Tenant,
+    /// When its tasks fall due; at once if not given.
+    pub due: Option<Timestamp>,
+    pub priority: Priority,
+    pub cause: Option<Cause>,
+}
+
+impl NewEvent {
+    /// An event of this type with nothing else to it.
+    pub fn of(kind: HandlingKey) -> Self {
+        Self {
+            kind,
+            key: None,
+            sub: None,
+            value: Json::null(),
+            context: Context::new(),
+            tenant: Tenant::default(),
+            due: None,
+            priority: Priority::default(),
+            cause: None,
+        }
+    }
+}
+
+/// An event in the journal. It never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub id: EventId,
+    /// The preceding event of the same object.
+    pub prev: Option<EventId>,
+    pub kind: HandlingKey,
+    pub key: Option<ObjectKey>,
+    pub sub: Option<ObjectKey>,
+    pub value: Json,
+    pub context: Context,
+    pub tenant: Tenant,
+    pub cause: Option<Cause>,
+}
+
+impl Event {
+    /// How many emits lie between this event and one that nothing caused.
+    pub fn depth(&self) -> u16 {
+        self.cause.map_or(0, |cause| cause.depth)
+    }
+
+    /// The event as the stream shows it.
+    pub fn to_json(&self) -> String {
+        let mut out = String::with_capacity(160 + self.value.as_str().len());
+        let text = |s: &str| serde_json::Value::from(s).to_string();
+        out.push_str(&format!("{{\"eventId\":{},\"TYPE\":\"{}\"", self.id, self.kind));
+        if let Some(key) = &self.key {
+            out.push_str(&format!(",\"key\":{}", text(key.as_str())));
+            match self.prev {
+                Some(prev) => out.push_str(&format!(",\"prev\":{prev}")),
+                None => out.push_str(",\"prev\":null"),
+            }
+        }
+        if let Some(sub) = &self.sub {
+            out.push_str(&format!(",\"sub\":{}", text(sub.as_str())));
+        }
+        out.push_str(&format!(",\"value\":{}", self.value.as_str()));
+        let context = serde_json::to_string(&self.context).unwrap_or_else(|_| "{}".into());
+        out.push_str(&format!(",\"context\":{context},\"tenant\":\"{}\"}}", self.tenant));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_are_1_to_9000() {
+        assert!(Priority::try_from(0).is_err());
+        assert!(Priority::try_from(9001).is_err());
+        assert_eq!(i64::from(Priority::try_from(9000).unwrap()), 9000);
+    }
+
+    #[test]
+    fn the_stream_shows_an_event_with_its_payload_untouched() {
+        let event = Event {
+            id: EventId::new(7).unwrap(),
+            prev: None,
+            kind: HandlingKey::new("record.published").unwrap(),
+            key: Some(ObjectKey::new("record:\"1\"").unwrap()),
+            sub: None,
+            value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),
+            context: Context::from([("ip".into(), "::1".into())]),
+            tenant: Tenant::default(),
+            cause: None,
+        };
+        assert_eq!(
+            event.to_json(),
+            r#"{"eventId":7,"TYPE":"record.published","key":"record:\"1\"","prev":null,"value":{ "n": 1.50 },"context":{"ip":"::1"},"tenant":"default"}"#
+        );
+    }
+}

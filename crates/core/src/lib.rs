@@ -1,0 +1,38 @@
+//! The domain of Pointsman: what an event, a task, a rule and a route are, how a task lives, and what a
+//! store must be able to do.
+//!
+//! ```text
+//!  names, json, time      the small words: validated strings, raw payloads, instants and durations
+//!  event_id               53-bit ids that never go back
+//!  event                  what is emitted, and what the journal holds
+//!  route, handler         which handlers an event goes to, and how each of them is treated
+//!  task                   one handler to be run once; its lifecycle is one exhaustive function
+//!  rule                   pause and block
+//!  journal                cursors, filters, retention
+//!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
+//! ```
+//!
+//! What is deliberately absent: an async runtime, SQL, HTTP, and any clock. Whoever calls says what time it
+//! is, so that every rule here can be tested to the microsecond.
+
+pub mod event;
+pub mod event_id;
+pub mod handler;
+pub mod journal;
+pub mod json;
+pub mod names;
+pub mod route;
+pub mod rule;
+pub mod store;
+pub mod task;
+pub mod time;
+
+pub use event::{Cause, Context, Event, NewEvent, Priority};
+pub use event_id::{EventId, IdClock};
+pub use handler::{HandlerDef, LaneFailure, Observe, Order};
+pub use json::Json;
+pub use names::{HandlerName, HandlingKey, ObjectKey, Tenant};
+pub use route::Routes;
+pub use rule::{Rule, RuleKind};
+pub use task::{Status, TaskId, TaskSeq};
+pub use time::Timestamp;

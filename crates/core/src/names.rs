@@ -1,0 +1,238 @@
+//! Validated names. Once one of these exists, the rest of the system need not look at its characters again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Why a name was refused, in words for the person who chose it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadName(String);
+
+/// The longest handling key, in bytes.
+pub const MAX_TYPE: usize = 255;
+/// The longest object key, in bytes.
+pub const MAX_KEY: usize = 512;
+/// The longest tenant, handler, source, collection or schedule name, in bytes.
+pub const MAX_NAME: usize = 128;
+
+/// The type of an event: dot-separated segments, from the general to the special (`record.published`).
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HandlingKey(Arc<str>);
+
+impl HandlingKey {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
+        let text = text.as_ref();
+        if text.is_empty() || text.len() > MAX_TYPE {
+            return Err(BadName(format!("a type has 1 to {MAX_TYPE} bytes, this one has {}", text.len())));
+        }
+        for segment in text.split('.') {
+            if segment.is_empty() {
+                return Err(BadName(format!("{text:?} has an empty segment between its dots")));
+            }
+            if let Some(bad) = segment.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))) {
+                return Err(BadName(format!(
+                    "{text:?} contains {bad:?}; a type is made of letters, digits, `_`, `-` and dots"
+                )));
+            }
+        }
+        Ok(Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// This key and all that stand above it, the most general first: `a`, `a.b`, `a.b.c`.
+    pub fn lineage(&self) -> impl Iterator<Item = &str> {
+        let text = &*self.0;
+        text.match_indices('.').map(|(dot, _)| &text[..dot]).chain(std::iter::once(text))
+    }
+
+    /// Whether this key is `ancestor` or stands below it. Segments count, not characters: `records.x` is no
+    /// child of `record`.
+    pub fn is_under(&self, ancestor: &str) -> bool {
+        self.0.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+/// What an event happened to (`record:1`). Events of one object are ordered among themselves.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey(Arc<str>);
+
+impl ObjectKey {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
+        let text = text.as_ref();
+        if text.is_empty() || text.len() > MAX_KEY {
+            return Err(BadName(format!("a key has 1 to {MAX_KEY} bytes, this one has {}", text.len())));
+        }
+        if let Some(bad) = text.chars().find(|c| c.is_control()) {
+            return Err(BadName(format!("a key holds no control characters, this one has {bad:?}")));
+        }
+        Ok(Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whose event it is. Objects, lanes, idempotency keys and rules are scoped by it.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(Arc<str>);
+
+impl Tenant {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
+        plain_name("tenant", text.as_ref()).map(|()| Self(text.as_ref().into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Tenant {
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+/// The name of a handler. Handlers, sources and schedules share one namespace.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HandlerName(Arc<str>);
+
+impl HandlerName {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
+        plain_name("name", text.as_ref()).map(|()| Self(text.as_ref().into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn plain_name(what: &str, text: &str) -> Result<(), BadName> {
+    if text.is_empty() || text.len() > MAX_NAME {
+        return Err(BadName(format!("a {what} has 1 to {MAX_NAME} bytes, this one has {}", text.len())));
+    }
+    match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
+        Some(bad) => Err(BadName(format!(
+            "{text:?} contains {bad:?}; a {what} is made of letters, digits, `.`, `_` and `-`"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What every name has: it shows and serialises as its text, and is checked again on the way in.
+macro_rules! text_name {
+    ($($name:ident),+) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(&self.0)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+                Self::new(text).map_err(serde::de::Error::custom)
+            }
+        }
+        impl std::str::FromStr for $name {
+            type Err = BadName;
+            fn from_str(text: &str) -> Result<Self, BadName> {
+                Self::new(text)
+            }
+        }
+    )+};
+}
+text_name!(HandlingKey, ObjectKey, Tenant, HandlerName);
+
+/// The event types of the engine itself, and their ancestors. Nobody else may emit them.
+pub const RESERVED_TYPES: &[&str] = &[
+    "Event",
+    "SchedulerEvent",
+    "SchedulerStateChanged",
+    "SchedulerClosed",
+    "FileBasedEvent",
+    "FileBasedAdded",
+    "FileBasedRemoved",
+    "FileBasedReplaced",
+    "FileBasedActivated",
+    "OrderEvent",
+    "OrderStarted",
+    "OrderFinished",
+    "OrderStepStarted",
+    "OrderStepEnded",
+    "OrderSetBack",
+    "OrderNodeChanged",
+    "OrderSuspended",
+    "OrderResumed",
+    "OrderStatisticsChanged",
+    "JobChainEvent",
+    "JobChainStateChanged",
+    "JobChainNodeActionChanged",
+    "TaskEvent",
+    "TaskStarted",
+    "TaskEnded",
+    "TaskClosed",
+];
+
+/// Whether only the engine may emit this type.
+pub fn is_reserved(kind: &HandlingKey) -> bool {
+    kind.lineage().next().is_some_and(|root| RESERVED_TYPES.contains(&root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lineage_goes_from_the_general_to_the_special() {
+        let key = HandlingKey::new("a.b.c").unwrap();
+        assert_eq!(key.lineage().collect::<Vec<_>>(), ["a", "a.b", "a.b.c"]);
+    }
+
+    #[test]
+    fn ancestry_is_by_segment() {
+        let key = HandlingKey::new("records.x").unwrap();
+        assert!(key.is_under("records"));
+        assert!(key.is_under("records.x"));
+        assert!(!key.is_under("record"));
+        assert!(!HandlingKey::new("record").unwrap().is_under("record.x"));
+    }
+
+    #[test]
+    fn bad_types_are_refused() {
+        for bad in ["", ".", "a.", ".a", "a..b", "a b", "a/b", "é", "a\n", &"x".repeat(256)] {
+            assert!(HandlingKey::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn keys_hold_anything_but_control_characters() {
+        for good in ["record:1", "../x", "a#b", "ключ", "a b"] {
+            assert!(ObjectKey::new(good).is_ok(), "{good:?}");
+        }
+        for bad in ["", "a\r\nb", "a\0", "\u{7f}", &"x".repeat(513)] {
+            assert!(ObjectKey::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn reserved_types_cover_their_children() {
+        assert!(is_reserved(&HandlingKey::new("OrderStarted").unwrap()));
+        assert!(is_reserved(&HandlingKey::new("Event.mine").unwrap()));
+        assert!(!is_reserved(&HandlingKey::new("order.started").unwrap()));
+    }
+}

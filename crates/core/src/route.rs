@@ -1,0 +1,112 @@
+//! Which handlers an event goes to.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{HandlerName, HandlingKey};
+
+/// One entry of a handling key's list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    pub handler: HandlerName,
+    /// Run before the queued ones, in list order, one after the other.
+    pub sync: bool,
+}
+
+impl Binding {
+    pub fn queued(handler: HandlerName) -> Self {
+        Self { handler, sync: false }
+    }
+
+    pub fn sync(handler: HandlerName) -> Self {
+        Self { handler, sync: true }
+    }
+}
+
+/// Handling keys and their handlers, each list in its configured order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routes(BTreeMap<HandlingKey, Vec<Binding>>);
+
+impl Routes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a handler to the end of a key's list.
+    pub fn bind(&mut self, key: HandlingKey, binding: Binding) {
+        self.0.entry(key).or_default().push(binding);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[Binding])> {
+        self.0.iter().map(|(key, list)| (key, list.as_slice()))
+    }
+
+    /// The handlers of an event of this type: those of its ancestors first, each list in order, each handler
+    /// once, where it is first named. The synchronous ones come before the queued ones; a handler that is
+    /// bound twice is synchronous if either binding says so.
+    pub fn resolve(&self, kind: &HandlingKey) -> Vec<Binding> {
+        let mut found: Vec<Binding> = Vec::new();
+        let mut at: HashMap<&HandlerName, usize> = HashMap::new();
+        for ancestor in kind.lineage() {
+            let Ok(ancestor) = HandlingKey::new(ancestor) else { continue };
+            for binding in self.0.get(&ancestor).into_iter().flatten() {
+                match at.get(&binding.handler) {
+                    Some(&index) => found[index].sync |= binding.sync,
+                    None => {
+                        at.insert(&binding.handler, found.len());
+                        found.push(binding.clone());
+                    }
+                }
+            }
+        }
+        found.sort_by_key(|binding| !binding.sync);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routes(entries: &[(&str, &[(&str, bool)])]) -> Routes {
+        let mut routes = Routes::new();
+        for (key, list) in entries {
+            for (handler, sync) in *list {
+                let handler = HandlerName::new(handler).unwrap();
+                routes.bind(HandlingKey::new(key).unwrap(), Binding { handler, sync: *sync });
+            }
+        }
+        routes
+    }
+
+    fn resolved(routes: &Routes, kind: &str) -> Vec<String> {
+        let kind = HandlingKey::new(kind).unwrap();
+        let mark = |b: Binding| format!("{}{}", b.handler, if b.sync { "!" } else { "" });
+        routes.resolve(&kind).into_iter().map(mark).collect()
+    }
+
+    #[test]
+    fn parents_come_first_and_lists_keep_their_order() {
+        let routes = routes(&[
+            ("record", &[("audit", false), ("count", false)]),
+            ("record.published", &[("index", false), ("notify", false)]),
+        ]);
+        assert_eq!(resolved(&routes, "record.published"), ["audit", "count", "index", "notify"]);
+        assert_eq!(resolved(&routes, "record.published.again"), ["audit", "count", "index", "notify"]);
+        assert_eq!(resolved(&routes, "record"), ["audit", "count"]);
+        assert!(resolved(&routes, "records.published").is_empty());
+    }
+
+    #[test]
+    fn synchronous_handlers_run_before_queued_ones() {
+        let routes = routes(&[("a", &[("one", false)]), ("a.b", &[("two", true), ("three", false), ("four", true)])]);
+        assert_eq!(resolved(&routes, "a.b"), ["two!", "four!", "one", "three"]);
+    }
+
+    #[test]
+    fn a_handler_of_parent_and_child_is_named_once() {
+        let routes = routes(&[("a", &[("x", false), ("y", false)]), ("a.b", &[("x", true)])]);
+        assert_eq!(resolved(&routes, "a.b"), ["x!", "y"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Events in, events out.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Claim, Claims, Result};
+use crate::journal::{Extent, Filter, Page, Retention};
+use crate::task::Task;
+use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
+
+/// What one producer sends at once: all or nothing.
+#[derive(Clone, Debug)]
+pub struct Emission {
+    pub events: Vec<NewEvent>,
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A producer's key for an emission that it may repeat, and a digest of what it sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    pub tenant: Tenant,
+    pub key: String,
+    pub digest: [u8; 32],
+}
+
+/// An event that now stands in the journal, and the tasks that were made for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sequenced {
+    #[serde(rename = "eventId")]
+    pub id: EventId,
+    pub prev: Option<EventId>,
+    pub tasks: Vec<TaskId>,
+}
+
+/// The answer to an emission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub events: Vec<Sequenced>,
+    /// The same idempotency key was used before: this is the answer it got then.
+    pub repeated: bool,
+}
+
+/// Why an emission was refused. Nothing of it was stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the idempotency key {0:?} was used before with other content")]
+    IdempotencyConflict(String),
+}
+
+/// Where to read the journal.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// Only what comes after this id.
+    pub after: EventId,
+    /// Only what comes up to this id, if given.
+    pub until: Option<EventId>,
+    pub filter: Filter,
+    /// At most this many matches.
+    pub limit: usize,
+    /// From the newest backwards.
+    pub backwards: bool,
+}
+
+/// One event and what was made of it.
+#[derive(Clone, Debug)]
+pub struct EventView {
+    pub event: Arc<Event>,
+    pub tasks: Vec<Task>,
+    pub extent: Extent,
+}
+
+/// An object's recent past.
+#[derive(Clone, Debug)]
+pub struct ObjectView {
+    /// The id of its last event, which outlives the journal.
+    pub last: EventId,
+    /// Its events, newest first, as far as they are remembered.
+    pub events: Vec<Arc<Event>>,
+    pub extent: Extent,
+}
+
+/// What a sweep of the pruner removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    pub events: u64,
+    pub tasks: u64,
+    /// There is more to remove; the sweep was cut short to let others write.
+    pub more: bool,
+}
+
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Journals events: gives each its id and `prev`, makes its tasks by the registered routes, and, if a
+    /// claim comes along, locks ready tasks for it in the same transaction. Answers in the order asked.
+    async fn append(
+        &self,
+        emissions: Vec<Emission>,
+        claim: Option<Claim>,
+        now: Timestamp,
+    ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)>;
+
+    /// Where the journal begins and ends.
+    async fn extent(&self) -> Result<Extent>;
+
+    /// A stretch of it, read in one transaction. It may stop short of `limit` matches to bound the work; the
+    /// page says how far it came.
+    async fn read(&self, read: Read) -> Result<Page>;
+
+    async fn event(&self, id: EventId) -> Result<Option<EventView>>;
+
+    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
+
+    /// Forgets old events and old history. An unfinished task keeps its event, though observers no longer see
+    /// it.
+    async fn prune(&self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned>;
+}

@@ -1,0 +1,67 @@
+//! What a store must be able to do, in the words of the domain.
+//!
+//! A store is the only thing with state: everything above it can be killed at any instant. Its verbs are
+//! batch-shaped, take the time as an argument, and answer after the commit: `Ok` means durable.
+//!
+//! | trait | what it is about | who calls it |
+//! |---|---|---|
+//! | [`Journal`] | events in, events out | sequencer, observers, pruner |
+//! | [`Queue`] | tasks from `new` to their end | scheduler, worker, rescuer |
+//! | [`Registry`] | handlers, routes, rules, nodes | start-up, configuration, operators |
+//! | [`Tasks`] | reading tasks and their logs; steering single ones | HTTP, command line |
+//!
+//! [`Store`] is all of them. Callers bind to the least they touch.
+
+mod journal;
+mod queue;
+mod registry;
+mod tasks;
+
+pub use journal::{Emission, EventView, Idempotency, Journal, ObjectView, Pruned, Read, Receipt, Refused, Sequenced};
+pub use queue::{Claim, Claimed, Claims, Ended, Ending, Finished, NewLogLine, Queue, Rescued};
+pub use registry::{NodeId, QueueView, Registration, Registry};
+pub use tasks::{LogPage, StoredLine, TaskFilter, TaskPage, Tasks};
+
+use std::sync::Arc;
+
+use crate::EventId;
+
+/// All that Pointsman asks of a store.
+pub trait Store: Journal + Queue + Registry + Tasks {
+    /// Tells this listener of every commit from now on. It is called on the store's own threads and must not
+    /// block.
+    fn listen(&self, listener: Arc<dyn Listener>);
+
+    /// Ends the store in good order: what was asked before is committed, what is asked after is refused.
+    fn close(&self);
+}
+
+/// What happened in the store, told after the commit. Signals may be lost or doubled; whoever waits for one
+/// looks again after a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// The journal has grown up to this id.
+    Journal(EventId),
+    /// Tasks may be ready that were not before.
+    Work,
+}
+
+pub trait Listener: Send + Sync {
+    fn heard(&self, signal: Signal);
+}
+
+/// Why a store could not do what it was asked. None of these is the fault of the one who asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be reached or cannot write now; nothing was changed; trying again later may help.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// What it holds cannot be understood.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// It was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+pub type Result<T> = std::result::Result<T, StoreError>;

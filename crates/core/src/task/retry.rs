@@ -1,0 +1,90 @@
+//! When a task that failed is tried again.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How the waits between attempts grow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backoff {
+    /// `delay`, then twice as long each time up to `max_delay`, spread by up to a fifth so that tasks that
+    /// failed together are not retried together.
+    Exponential,
+    /// `delay` every time.
+    Fixed,
+    /// These, in order; the last one repeats.
+    List(Vec<Duration>),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// How many times a task is tried again: 2 means three runs.
+    pub max: u32,
+    pub backoff: Backoff,
+    pub delay: Duration,
+    pub max_delay: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max: 2,
+            backoff: Backoff::Exponential,
+            delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(300),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// How long to wait before retry number `retry` (the first is 1). `seed` decides the jitter, so that the
+    /// same task asked twice gives the same answer.
+    pub fn delay(&self, retry: u32, seed: u64) -> Duration {
+        match &self.backoff {
+            Backoff::Fixed => self.delay,
+            Backoff::List(delays) => {
+                let index = (retry.max(1) as usize - 1).min(delays.len().saturating_sub(1));
+                delays.get(index).copied().unwrap_or(self.delay)
+            }
+            Backoff::Exponential => {
+                let doublings = retry.max(1).min(32) - 1;
+                let full = self.delay.saturating_mul(1 << doublings.min(31)).min(self.max_delay);
+                let fifths = (mix(seed ^ u64::from(retry)) >> 11) as f64 / (1u64 << 53) as f64;
+                full.mul_f64(1.0 - 0.2 * fifths)
+            }
+        }
+    }
+}
+
+/// Spreads the bits of a number (the finaliser of SplitMix64).
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_doubles_within_its_jitter_up_to_the_maximum() {
+        let policy = RetryPolicy { max_delay: Duration::from_secs(10), ..RetryPolicy::default() };
+        for seed in 0..100 {
+            for (retry, full) in [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 10.0), (4_000_000_000, 10.0)] {
+                let delay = policy.delay(retry, seed).as_secs_f64();
+                assert!((full * 0.8..=full).contains(&delay), "retry {retry}: {delay}");
+            }
+        }
+        assert_ne!(policy.delay(1, 1), policy.delay(1, 2));
+    }
+
+    #[test]
+    fn a_list_repeats_its_last_entry() {
+        let secs = Duration::from_secs;
+        let policy = RetryPolicy { backoff: Backoff::List(vec![secs(1), secs(60)]), ..RetryPolicy::default() };
+        assert_eq!([1, 2, 3].map(|n| policy.delay(n, 0)), [secs(1), secs(60), secs(60)]);
+    }
+}

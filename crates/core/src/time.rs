@@ -1,0 +1,258 @@
+//! Instants and durations. Nothing here reads a clock.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An instant: microseconds since 1970-01-01 00:00 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    pub const MIN: Self = Self(0);
+    /// The last instant of the year 9999.
+    pub const MAX: Self = Self(253_402_300_799_999_999);
+
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1000))
+    }
+
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    pub const fn millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This instant and `duration` later, at most [`Timestamp::MAX`].
+    pub fn plus(self, duration: Duration) -> Self {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(micros)).min(Self::MAX)
+    }
+
+    pub fn minus(self, duration: Duration) -> Self {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(micros))
+    }
+
+    /// How long after `earlier` this is; nothing if it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// RFC 3339 in UTC with six fraction digits.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(instant) => write!(f, "{instant:.6}"),
+            Err(_) => write!(f, "{}µs", self.0),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a time; write one like 2026-01-31T12:00:00Z")]
+pub struct BadTime(String);
+
+impl std::str::FromStr for Timestamp {
+    type Err = BadTime;
+    fn from_str(text: &str) -> Result<Self, BadTime> {
+        let instant: jiff::Timestamp = text.parse().map_err(|_| BadTime(text.into()))?;
+        let instant = Self(instant.as_microsecond());
+        if (Self::MIN..=Self::MAX).contains(&instant) { Ok(instant) } else { Err(BadTime(text.into())) }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<'de, str>::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a duration; write one like {examples}")]
+pub struct BadDuration {
+    text: String,
+    examples: &'static str,
+}
+
+/// The longest duration that is taken: 100 years.
+const MAX_DURATION: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// A duration as an HTTP parameter has it: `60`, `0.5`, `60s`, `1h2m3s`, `PT1M`, `P1DT2H`; nothing else.
+pub fn parse_http_duration(text: &str) -> Result<Duration, BadDuration> {
+    let bad = || BadDuration { text: text.into(), examples: "`60`, `60s`, `1h2m3s` or `PT60S`" };
+    let parsed = match text.strip_prefix('P') {
+        Some(rest) => iso(rest),
+        None => bare_seconds(text).or_else(|| units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
+    };
+    parsed.filter(|d| *d <= MAX_DURATION).ok_or_else(bad)
+}
+
+/// A duration as configuration has it: all the forms of HTTP, and also `250ms`, `30d`, `1d12h`.
+pub fn parse_config_duration(text: &str) -> Result<Duration, BadDuration> {
+    if let Ok(duration) = parse_http_duration(text) {
+        return Ok(duration);
+    }
+    let bad = || BadDuration { text: text.into(), examples: "`250ms`, `60s`, `1h30m`, `30d` or `PT60S`" };
+    let parsed = match text.strip_suffix("ms") {
+        Some(number) => whole(number).map(Duration::from_millis),
+        None => units(text, &[('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)]),
+    };
+    parsed.filter(|d| *d <= MAX_DURATION).ok_or_else(bad)
+}
+
+/// `N` or `N.N`, with an optional `s` or `S`.
+fn bare_seconds(text: &str) -> Option<Duration> {
+    let number = text.strip_suffix(['s', 'S']).unwrap_or(text);
+    decimal(number)
+}
+
+fn decimal(number: &str) -> Option<Duration> {
+    match number.split_once('.') {
+        None => whole(number).map(Duration::from_secs),
+        Some((seconds, fraction)) => {
+            let seconds = whole(seconds)?;
+            if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+                return None;
+            }
+            let nanos: u32 = format!("{fraction:0<9}")[..9].parse().ok()?;
+            Some(Duration::new(seconds, nanos))
+        }
+    }
+}
+
+fn whole(digits: &str) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 12 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// Whole numbers with units, each at most once and in the given order.
+fn units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = 0u64;
+    let mut any = false;
+    for (unit, seconds) in order {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if digits > 0 && rest[digits..].starts_with(*unit) {
+            total = total.checked_add(whole(&rest[..digits])?.checked_mul(*seconds)?)?;
+            rest = &rest[digits + 1..];
+            any = true;
+        }
+    }
+    (any && rest.is_empty()).then(|| Duration::from_secs(total))
+}
+
+/// What follows the `P` of an ISO 8601 duration of days, hours, minutes and seconds.
+fn iso(rest: &str) -> Option<Duration> {
+    let (days, time) = match rest.split_once('T') {
+        Some((days, time)) if !time.is_empty() => (days, time),
+        Some(_) => return None,
+        None => (rest, ""),
+    };
+    if days.is_empty() && time.is_empty() {
+        return None;
+    }
+    let mut total = Duration::ZERO;
+    if !days.is_empty() {
+        total += units(days, &[('D', 86_400)])?;
+    }
+    if !time.is_empty() {
+        let (hm, seconds) = match time.strip_suffix('S') {
+            None => (time, None),
+            Some(body) => {
+                let at = body.rfind(['H', 'M']).map_or(0, |i| i + 1);
+                (&body[..at], Some(decimal(&body[at..])?))
+            }
+        };
+        if !hm.is_empty() {
+            total += units(hm, &[('H', 3600), ('M', 60)])?;
+        }
+        total += seconds.unwrap_or_default();
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_durations() {
+        let ms = |n| Some(Duration::from_millis(n));
+        for (text, want) in [
+            ("0", ms(0)),
+            ("60", ms(60_000)),
+            ("60s", ms(60_000)),
+            ("60S", ms(60_000)),
+            ("0.25", ms(250)),
+            ("1.5s", ms(1500)),
+            ("1h2m3s", ms(3_723_000)),
+            ("2m", ms(120_000)),
+            ("1h3s", ms(3_603_000)),
+            ("PT60S", ms(60_000)),
+            ("PT0.5S", ms(500)),
+            ("P1DT2H", ms(93_600_000)),
+            ("P2D", ms(172_800_000)),
+            ("PT1H2M3.5S", ms(3_723_500)),
+            ("", None),
+            ("s", None),
+            ("-1", None),
+            ("+1", None),
+            (" 1", None),
+            ("1 s", None),
+            ("5 minutes", None),
+            ("10ms", None),
+            (".1", None),
+            ("1.", None),
+            ("1.5m", None),
+            ("3s1h", None),
+            ("1m1m", None),
+            ("1d", None),
+            ("P", None),
+            ("PT", None),
+            ("P1H", None),
+            ("PT1D", None),
+            ("PT1S1M", None),
+            ("-PT1S", None),
+            ("1e3", None),
+            ("99999999999999999999", None),
+            ("４s", None),
+        ] {
+            assert_eq!(parse_http_duration(text).ok(), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn configuration_takes_days_and_milliseconds_too() {
+        assert_eq!(parse_config_duration("30d").unwrap(), Duration::from_secs(30 * 86_400));
+        assert_eq!(parse_config_duration("1d12h").unwrap(), Duration::from_secs(36 * 3600));
+        assert_eq!(parse_config_duration("250ms").unwrap(), Duration::from_millis(250));
+        assert!(parse_config_duration("1w").is_err());
+    }
+
+    #[test]
+    fn timestamps_show_six_fraction_digits_and_read_back() {
+        let instant = Timestamp::from_micros(1_478_257_655_827_000);
+        assert_eq!(instant.to_string(), "2016-11-04T11:07:35.827000Z");
+        assert_eq!("2016-11-04T11:07:35.827Z".parse::<Timestamp>().unwrap(), instant);
+        assert_eq!("2016-11-04T12:07:35.827+01:00".parse::<Timestamp>().unwrap(), instant);
+        assert!("yesterday".parse::<Timestamp>().is_err());
+        assert!("1969-12-31T23:59:59Z".parse::<Timestamp>().is_err());
+    }
+}

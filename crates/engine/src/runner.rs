@@ -1,0 +1,78 @@
+//! What the worker needs to know of a handler in order to run it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::task::{Level, LogLine};
+use pointsman_core::{HandlerDef, NewEvent, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+/// A handler: what the store knows of it, and how it is run.
+#[derive(Clone)]
+pub struct HandlerSpec {
+    pub def: HandlerDef,
+    /// An attempt that takes longer has failed.
+    pub timeout: Duration,
+    pub runner: Arc<dyn Runner>,
+}
+
+/// Runs attempts of one handler.
+#[async_trait]
+pub trait Runner: Send + Sync {
+    /// One word for people: `in-process`, `http`, `command`.
+    fn kind(&self) -> &'static str;
+
+    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future
+    /// a moment later: whatever must be cleaned up then (a process group) is cleaned up on drop.
+    async fn run(&self, delivery: Delivery) -> Outcome;
+}
+
+/// One attempt, handed to a runner.
+#[derive(Clone)]
+pub struct Delivery {
+    pub task: Claimed,
+    pub log: LogSink,
+    /// Cancelled when the attempt's time is up, when the task was cancelled, or when the node stops.
+    pub cancel: CancellationToken,
+}
+
+/// How an attempt ended, and what commits with its end.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub ended: Ended,
+    /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
+    pub emits: Vec<NewEvent>,
+    pub logs: Vec<LogLine>,
+}
+
+impl Outcome {
+    pub fn done() -> Self {
+        Self { ended: Ended::Succeeded { result: None }, emits: vec![], logs: vec![] }
+    }
+
+    /// Failed, to be tried again.
+    pub fn failed(error: impl Into<String>) -> Self {
+        let ended = Ended::Failed { error: error.into(), after: None, last: false };
+        Self { ended, emits: vec![], logs: vec![] }
+    }
+}
+
+/// Takes log lines while an attempt runs. Lines reach the store in order, in batches.
+#[derive(Clone)]
+pub struct LogSink {
+    lines: tokio::sync::mpsc::Sender<LogLine>,
+}
+
+impl LogSink {
+    pub fn new(lines: tokio::sync::mpsc::Sender<LogLine>) -> Self {
+        Self { lines }
+    }
+
+    /// Adds a line, waiting while the store is behind.
+    pub async fn line(&self, time: Timestamp, level: Level, message: String) {
+        // The receiver is gone only when the attempt is over, and then nobody may add to its log.
+        let _ = self.lines.send(LogLine { time, level, message }).await;
+    }
+}
