@@ -95,7 +95,8 @@ pub struct BadPath(String);
 impl std::str::FromStr for PathFilter {
     type Err = BadPath;
     fn from_str(text: &str) -> Result<Self, BadPath> {
-        let bad = text.contains("//") || text.chars().any(char::is_control) || text.len() > crate::names::MAX_KEY;
+        let bad =
+            text.contains("//") || text.chars().any(char::is_control) || text.len() > crate::names::MAX_KEY;
         if !text.starts_with('/') || bad {
             return Err(BadPath(text.into()));
         }

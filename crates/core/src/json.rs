@@ -23,10 +23,8 @@ pub struct BadJson {
 impl Json {
     /// Checks a text from outside.
     pub fn parse(text: &str) -> Result<Self, BadJson> {
-        let raw: &RawValue = serde_json::from_str(text).map_err(|e| BadJson {
-            what: format!("not JSON: {e}"),
-            at: e.column().saturating_sub(1),
-        })?;
+        let raw: &RawValue = serde_json::from_str(text)
+            .map_err(|e| BadJson { what: format!("not JSON: {e}"), at: e.column().saturating_sub(1) })?;
         check(raw.get())?;
         Ok(Self(raw.get().into()))
     }
@@ -156,7 +154,8 @@ mod tests {
 
     #[test]
     fn good_texts_stay_as_they_are() {
-        for text in [r#"{"a":[1,2.50,-3e4],"b":"x\u00e9\ud83d\ude00\\u0000"}"#, "null", "\"\"", "1e308", "[]"] {
+        for text in [r#"{"a":[1,2.50,-3e4],"b":"x\u00e9\ud83d\ude00\\u0000"}"#, "null", "\"\"", "1e308", "[]"]
+        {
             assert_eq!(Json::parse(text).unwrap().as_str(), text);
         }
     }
@@ -164,9 +163,17 @@ mod tests {
     #[test]
     fn what_a_store_could_not_carry_is_refused() {
         let deep = "[".repeat(10_000) + &"]".repeat(10_000);
-        for bad in
-            [r#""\u0000""#, r#""\ud800""#, r#""\udc00x""#, r#""\ud800\u0041""#, "1e400", "[-1e999]", &deep, "{", "nul"]
-        {
+        for bad in [
+            r#""\u0000""#,
+            r#""\ud800""#,
+            r#""\udc00x""#,
+            r#""\ud800\u0041""#,
+            "1e400",
+            "[-1e999]",
+            &deep,
+            "{",
+            "nul",
+        ] {
             assert!(Json::parse(bad).is_err(), "{:.40}", bad);
         }
     }

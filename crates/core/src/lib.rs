@@ -9,6 +9,7 @@
 //!  task                   one handler to be run once; its lifecycle is one exhaustive function
 //!  rule                   pause and block
 //!  journal                cursors, filters, retention
+//!  wire                   an event to emit, as JSON has it
 //!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
 //! ```
 //!
@@ -26,6 +27,7 @@ pub mod rule;
 pub mod store;
 pub mod task;
 pub mod time;
+pub mod wire;
 
 pub use event::{Cause, Context, Event, NewEvent, Priority};
 pub use event_id::{EventId, IdClock};

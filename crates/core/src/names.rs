@@ -31,7 +31,9 @@ impl HandlingKey {
             if segment.is_empty() {
                 return Err(BadName(format!("{text:?} has an empty segment between its dots")));
             }
-            if let Some(bad) = segment.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))) {
+            if let Some(bad) =
+                segment.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+            {
                 return Err(BadName(format!(
                     "{text:?} contains {bad:?}; a type is made of letters, digits, `_`, `-` and dots"
                 )));

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn synchronous_handlers_run_before_queued_ones() {
-        let routes = routes(&[("a", &[("one", false)]), ("a.b", &[("two", true), ("three", false), ("four", true)])]);
+        let routes =
+            routes(&[("a", &[("one", false)]), ("a.b", &[("two", true), ("three", false), ("four", true)])]);
         assert_eq!(resolved(&routes, "a.b"), ["two!", "four!", "one", "three"]);
     }
 

@@ -12,10 +12,15 @@
 //! wake each other by signals; timers are only for what has a time.
 
 pub mod change;
+pub mod engine;
 pub mod handlers;
+pub mod metrics;
+pub mod observer;
 pub mod runner;
 pub mod settings;
 
 pub use change::TaskChange;
+pub use engine::{EmitError, Engine};
+pub use observer::Observer;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
 pub use settings::{Rooms, Schedule, Settings, Setup};

@@ -1,1 +1,83 @@
+//! The embedded store: one SQLite file, one writer, group commit.
+//!
+//! ```text
+//!   callers ──jobs──▶ writer thread ──▶ BEGIN … all jobs that are waiting … COMMIT (fsync) ──▶ answers, signals
+//!   readers ◀─────── their own connections, each read in one transaction, never in the writer's way
+//! ```
+//!
+//! - `writer.rs` is the thread and its group commit, `state.rs` the memory beside the file.
+//! - `append.rs`, `claim.rs`, `finish.rs`, `registry.rs` and `prune.rs` are the verbs that write; `life.rs`
+//!   carries out what the core's lifecycle decides.
+//! - `read_journal.rs` and `read_tasks.rs` read.
+//! - `unit.rs` lets a program put its own writes and its events into one transaction.
+//!
+//! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
+//! process out, so whatever an earlier process held when it died is free as soon as the file is opened again.
 
+mod append;
+mod claim;
+mod error;
+mod finish;
+mod life;
+mod open;
+mod phase;
+mod prune;
+mod read_journal;
+mod read_tasks;
+mod readers;
+mod registry;
+mod row;
+mod state;
+mod store;
+mod unit;
+mod writer;
+
+use std::path::Path;
+
+use pointsman_core::Timestamp;
+
+pub use error::OpenError;
+pub use unit::{SqlError, SqlRow, TransactError, Tx, Value};
+
+use open::Place;
+use readers::Readers;
+use writer::Writer;
+
+/// The embedded store. Cheap to clone; all clones are the same store.
+#[derive(Clone, Debug)]
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens the file, making it if there is none and bringing it forward if it is of an older layout.
+    pub fn open(path: impl AsRef<Path>, now: Timestamp) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        Self::start(Place::File(path), now)
+    }
+
+    /// A store in memory that goes with the process.
+    pub fn in_memory(now: Timestamp) -> Result<Self, OpenError> {
+        Self::start(Place::Memory, now)
+    }
+
+    fn start(place: Place, now: Timestamp) -> Result<Self, OpenError> {
+        let path = place.path();
+        let lock = open::lock(&place)?;
+        let conn = open::writer(&place)?;
+        let state = writer::first_state(&conn, now)
+            .map_err(|fault| OpenError::Damaged { path: path.clone(), what: fault.to_string() })?;
+        let writer = Writer::start(conn, state, lock)
+            .map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        let readers = match place {
+            Place::File(path) => Readers::pool(path),
+            Place::Memory => Readers::Writer(writer.clone()),
+        };
+        Ok(Self { writer, readers })
+    }
+
+    fn writer(&self) -> &Writer {
+        &self.writer
+    }
+}

@@ -17,7 +17,9 @@ mod queue;
 mod registry;
 mod tasks;
 
-pub use journal::{Emission, EventView, Idempotency, Journal, ObjectView, Pruned, Read, Receipt, Refused, Sequenced};
+pub use journal::{
+    Emission, EventView, Idempotency, Journal, ObjectView, Pruned, Read, Receipt, Refused, Sequenced,
+};
 pub use queue::{Claim, Claimed, Claims, Ended, Ending, Finished, NewLogLine, Queue, Rescued};
 pub use registry::{NodeId, QueueView, Registration, Registry};
 pub use tasks::{LogPage, StoredLine, TaskFilter, TaskPage, Tasks};

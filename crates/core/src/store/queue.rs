@@ -50,10 +50,18 @@ pub struct Claims {
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
-    Succeeded { result: Option<Json> },
+    Succeeded {
+        result: Option<Json>,
+    },
     /// `after`: a wait that the target asked for; `last`: the handler said not to try again.
-    Failed { error: String, after: Option<Timestamp>, last: bool },
-    Snoozed { until: Timestamp },
+    Failed {
+        error: String,
+        after: Option<Timestamp>,
+        last: bool,
+    },
+    Snoozed {
+        until: Timestamp,
+    },
     /// Given back unfinished by a node that stops.
     Released,
 }

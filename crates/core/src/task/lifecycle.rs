@@ -174,6 +174,8 @@ pub enum Rejected {
     StaleFence,
     #[error("no such task")]
     NoSuchTask,
+    #[error("the task's event has been forgotten, so that it cannot be run again")]
+    Forgotten,
 }
 
 type Outcome = Result<(Life, Vec<Effect>), Rejected>;
@@ -183,20 +185,26 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
     let wrong = Err(Rejected::WrongState(life.state.status()));
     match (life.state, command) {
         (State::New { .. }, Command::Schedule) => Ok((Life { state: State::Scheduled, ..life }, vec![])),
-        (State::Scheduled, Command::Unschedule) => Ok((Life { state: State::New { due: now }, ..life }, vec![])),
+        (State::Scheduled, Command::Unschedule) => {
+            Ok((Life { state: State::New { due: now }, ..life }, vec![]))
+        }
         (State::New { .. } | State::Scheduled, Command::Lock(lease)) => {
             Ok((Life { state: State::Locked(lease), attempt: life.attempt + 1, ..life }, vec![]))
         }
         (State::New { .. } | State::Scheduled, Command::Lose) => {
             Ok((Life { state: State::Missing, ..life }, vec![Effect::OpenGate, Effect::AdvanceLane]))
         }
-        (State::New { .. } | State::Scheduled | State::Missing, Command::Cancel) => Ok(canceled(life, vec![])),
+        (State::New { .. } | State::Scheduled | State::Missing, Command::Cancel) => {
+            Ok(canceled(life, vec![]))
+        }
         (State::Locked(_), Command::Cancel) => {
             Ok(canceled(life, vec![Effect::RecordAttempt(AttemptEnd::Canceled)]))
         }
         (State::Locked(lease), command) => locked(seq, life, lease, command, def, now),
 
-        (State::Missing, Command::Adopt) => Ok((Life { state: State::New { due: now }, late: true, ..life }, vec![])),
+        (State::Missing, Command::Adopt) => {
+            Ok((Life { state: State::New { due: now }, late: true, ..life }, vec![]))
+        }
         (State::Error { halts, .. }, Command::Retry) => {
             let late = life.late || !halts;
             let effects = if halts { vec![] } else { vec![Effect::Restore] };
@@ -272,7 +280,14 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
 }
 
 /// What happens to a running task. Every end of an attempt carries its fence.
-fn locked(seq: TaskSeq, life: Life, lease: Lease, command: Command, def: &HandlerDef, now: Timestamp) -> Outcome {
+fn locked(
+    seq: TaskSeq,
+    life: Life,
+    lease: Lease,
+    command: Command,
+    def: &HandlerDef,
+    now: Timestamp,
+) -> Outcome {
     let fence = match command {
         Command::Succeed { fence }
         | Command::Fail { fence, .. }
@@ -312,10 +327,9 @@ fn locked(seq: TaskSeq, life: Life, lease: Lease, command: Command, def: &Handle
                 (again(due, Life { retries, ..life }), effects)
             }
         }
-        Command::Snooze { until, .. } => (
-            again(until.max(now), life),
-            vec![Effect::RecordAttempt(AttemptEnd::Snoozed), Effect::OpenGate],
-        ),
+        Command::Snooze { until, .. } => {
+            (again(until.max(now), life), vec![Effect::RecordAttempt(AttemptEnd::Snoozed), Effect::OpenGate])
+        }
         Command::Release { .. } => (again(now, life), vec![Effect::RecordAttempt(AttemptEnd::Released)]),
         Command::Expire { .. } => {
             let crashes = life.crashes + 1;
@@ -493,7 +507,8 @@ missing   ·         ·         ·         ·         ·         ·         ·  
     #[test]
     fn a_target_may_ask_for_a_longer_wait() {
         let asked = NOW.plus(std::time::Duration::from_secs(3600));
-        let (life, _) = apply(running(0, 0), Command::Fail { fence: 7, after: Some(asked), last: false }).unwrap();
+        let (life, _) =
+            apply(running(0, 0), Command::Fail { fence: 7, after: Some(asked), last: false }).unwrap();
         assert_eq!(life.state, State::New { due: asked });
     }
 }

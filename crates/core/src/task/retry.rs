@@ -48,7 +48,7 @@ impl RetryPolicy {
                 delays.get(index).copied().unwrap_or(self.delay)
             }
             Backoff::Exponential => {
-                let doublings = retry.max(1).min(32) - 1;
+                let doublings = retry.clamp(1, 32) - 1;
                 let full = self.delay.saturating_mul(1 << doublings.min(31)).min(self.max_delay);
                 let fifths = (mix(seed ^ u64::from(retry)) >> 11) as f64 / (1u64 << 53) as f64;
                 full.mul_f64(1.0 - 0.2 * fifths)
@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn a_list_repeats_its_last_entry() {
         let secs = Duration::from_secs;
-        let policy = RetryPolicy { backoff: Backoff::List(vec![secs(1), secs(60)]), ..RetryPolicy::default() };
+        let policy =
+            RetryPolicy { backoff: Backoff::List(vec![secs(1), secs(60)]), ..RetryPolicy::default() };
         assert_eq!([1, 2, 3].map(|n| policy.delay(n, 0)), [secs(1), secs(60), secs(60)]);
     }
 }

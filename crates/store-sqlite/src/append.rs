@@ -1,0 +1,277 @@
+//! Sequencing: events get their ids and `prev`, are written to the journal, and their tasks are made.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Emission, Idempotency, Receipt, Refused, Sequenced};
+use pointsman_core::task::Life;
+use pointsman_core::{EventId, NewEvent, Order, TaskSeq, Tenant, Timestamp};
+use rusqlite::OptionalExtension;
+
+use crate::error::{Fault, Result};
+use crate::phase::Phase;
+use crate::row::Live;
+use crate::state::HandlerId;
+use crate::writer::Txn;
+
+/// Every so many events, one is marked.
+pub(crate) const MARK_EVERY: i64 = 1000;
+
+impl Txn<'_> {
+    pub(crate) fn append(
+        &mut self,
+        emission: Emission,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Receipt, Refused>> {
+        if let Some(idempotency) = &emission.idempotency
+            && let Some((digest, answer)) = self.earlier_answer(idempotency)?
+        {
+            if digest != idempotency.digest {
+                return Ok(Err(Refused::IdempotencyConflict(idempotency.key.clone())));
+            }
+            let events = serde_json::from_str(&answer).map_err(Fault::damaged)?;
+            return Ok(Ok(Receipt { events, repeated: true }));
+        }
+        let events = self.journal(emission.events, now)?;
+        if let Some(idempotency) = &emission.idempotency {
+            self.remember_answer(idempotency, &events, now)?;
+        }
+        Ok(Ok(Receipt { events, repeated: false }))
+    }
+
+    fn earlier_answer(&self, idempotency: &Idempotency) -> Result<Option<([u8; 32], String)>> {
+        let sql = "SELECT digest, answer FROM pointsman_idempotency WHERE tenant = ?1 AND key = ?2";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let found = statement
+            .query_row((idempotency.tenant.as_str(), &idempotency.key), |r| Ok((r.get(0)?, r.get(1)?)));
+        Ok(found.optional()?)
+    }
+
+    fn remember_answer(&self, idempotency: &Idempotency, events: &[Sequenced], now: Timestamp) -> Result<()> {
+        let answer = serde_json::to_string(events).map_err(Fault::damaged)?;
+        let sql =
+            "INSERT INTO pointsman_idempotency (tenant, key, digest, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.conn.prepare_cached(sql)?.execute((
+            idempotency.tenant.as_str(),
+            &idempotency.key,
+            idempotency.digest,
+            answer,
+            now.micros(),
+        ))?;
+        Ok(())
+    }
+
+    /// Writes events and their tasks.
+    pub(crate) fn journal(&mut self, events: Vec<NewEvent>, now: Timestamp) -> Result<Vec<Sequenced>> {
+        events.into_iter().map(|event| self.journal_one(event, now)).collect()
+    }
+
+    fn journal_one(&mut self, event: NewEvent, now: Timestamp) -> Result<Sequenced> {
+        let id = self.state.ids.next(now);
+        let handlers = self.state.resolve(&event.kind);
+        let first_task = self.state.take_tasks(handlers.len());
+        let object = match &event.key {
+            Some(key) => {
+                let object = Object::load(self, &event.tenant, key.as_str())?;
+                object.advance(&handlers, id).save(self, &event.tenant, key.as_str())?;
+                Some(object)
+            }
+            None => None,
+        };
+        let prev = object.as_ref().and_then(|object| object.last);
+        self.insert_event(&event, id, prev, first_task, handlers.len())?;
+        let mut tasks = Vec::with_capacity(handlers.len());
+        let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
+        for (index, (handler, sync)) in handlers.iter().enumerate() {
+            let seq = TaskSeq(first_task.0 + index as i64);
+            // Synchronous ones come first, so that the place in the list is the stage.
+            let stage = if *sync { index } else { sync_count } as i64;
+            let prev_sent = object.as_ref().and_then(|object| object.sent_to(*handler));
+            self.insert_task(&event, id, seq, *handler, Place { sync: *sync, stage, prev_sent }, now)?;
+            tasks.push(self.state.task_id(*handler, event.kind.as_str(), seq)?);
+        }
+        Ok(Sequenced { id, prev, tasks })
+    }
+
+    fn insert_event(
+        &mut self,
+        event: &NewEvent,
+        id: EventId,
+        prev: Option<EventId>,
+        first_task: TaskSeq,
+        tasks: usize,
+    ) -> Result<()> {
+        let context = match event.context.is_empty() {
+            true => None,
+            false => Some(serde_json::to_string(&event.context).map_err(Fault::damaged)?),
+        };
+        let sql = "INSERT INTO pointsman_journal
+                     (id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, first_task, tasks)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        self.conn.prepare_cached(sql)?.execute(rusqlite::params![
+            id.as_i64(),
+            prev.map(EventId::as_i64),
+            event.kind.as_str(),
+            event.key.as_ref().map(|k| k.as_str()),
+            event.sub.as_ref().map(|k| k.as_str()),
+            event.tenant.as_str(),
+            event.value.as_str(),
+            context,
+            event.cause.and_then(|c| c.event).map(EventId::as_i64),
+            event.cause.map(|c| c.task.0),
+            event.cause.map_or(0, |c| c.depth),
+            first_task.0,
+            tasks as i64,
+        ])?;
+        self.state.journaled += 1;
+        if self.state.journaled % MARK_EVERY == 0 {
+            let sql = "INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)";
+            self.conn.prepare_cached(sql)?.execute((self.state.journaled, id.as_i64()))?;
+        }
+        Ok(())
+    }
+
+    fn insert_task(
+        &mut self,
+        event: &NewEvent,
+        id: EventId,
+        seq: TaskSeq,
+        handler: HandlerId,
+        place: Place,
+        now: Timestamp,
+    ) -> Result<()> {
+        let queue = self.state.queue_for(self.conn, handler, &event.tenant)?;
+        let ordered = self.state.handler(handler)?.def.order == Order::Key;
+        let lane = match &event.key {
+            Some(key) if ordered => Some(lane_number(self.state.salt, handler, &event.tenant, key.as_str())),
+            Some(_) | None => None,
+        };
+        let due = event.due.unwrap_or(now);
+        let phase = if place.stage > 0 {
+            Phase::Gated
+        } else if self.lane_is_taken(lane)? {
+            Phase::Blocked
+        } else {
+            self.phase_when_free(due, now)
+        };
+        let live = Live {
+            seq,
+            queue,
+            event: id,
+            phase,
+            lane,
+            sync: place.sync,
+            stage: place.stage,
+            priority: event.priority.into(),
+            prev_sent: place.prev_sent,
+            created: now,
+            started: None,
+            error: None,
+            life: Life::beginning(due),
+        };
+        live.insert(self.conn)?;
+        self.state.moved(queue, None, Some(phase))
+    }
+
+    fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
+        let Some(lane) = lane else { return Ok(false) };
+        let mut statement =
+            self.conn.prepare_cached("SELECT 1 FROM pointsman_task WHERE lane = ?1 LIMIT 1")?;
+        Ok(statement.query_row([lane], |_| Ok(())).optional()?.is_some())
+    }
+}
+
+/// Where a task stands among those of its event, and what its handler was sent before.
+struct Place {
+    sync: bool,
+    stage: i64,
+    prev_sent: Option<EventId>,
+}
+
+/// What is remembered of an object: its last event, and the last one that each handler was sent.
+#[derive(Clone, Default)]
+struct Object {
+    last: Option<EventId>,
+    sent: Arc<[(HandlerId, EventId)]>,
+}
+
+impl Object {
+    fn load(txn: &Txn<'_>, tenant: &Tenant, key: &str) -> Result<Self> {
+        let sql = "SELECT last, sent FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+        let mut statement = txn.conn.prepare_cached(sql)?;
+        let mut rows = statement.query((tenant.as_str(), key))?;
+        let Some(row) = rows.next()? else { return Ok(Self::default()) };
+        let sent = row.get_ref(1)?.as_blob().map_err(Fault::damaged)?;
+        Ok(Self { last: Some(EventId::from_i64(row.get(0)?)), sent: decode_sent(sent) })
+    }
+
+    fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
+    }
+
+    fn advance(&self, handlers: &[(HandlerId, bool)], id: EventId) -> Self {
+        let others = self.sent.iter().filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h)).copied();
+        Self { last: Some(id), sent: others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect() }
+    }
+
+    fn save(&self, txn: &Txn<'_>, tenant: &Tenant, key: &str) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent) VALUES (?1, ?2, ?3, ?4)";
+        let last = self.last.map_or(0, EventId::as_i64);
+        txn.conn.prepare_cached(sql)?.execute((tenant.as_str(), key, last, encode_sent(&self.sent)))?;
+        Ok(())
+    }
+}
+
+/// Pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
+fn encode_sent(sent: &[(HandlerId, EventId)]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(sent.len() * 12);
+    for (handler, id) in sent {
+        bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
+        bytes.extend_from_slice(&id.get().to_le_bytes());
+    }
+    bytes
+}
+
+fn decode_sent(bytes: &[u8]) -> Arc<[(HandlerId, EventId)]> {
+    let (pairs, _) = bytes.as_chunks::<12>();
+    pairs
+        .iter()
+        .map(|pair| {
+            let [h0, h1, h2, h3, id @ ..] = *pair;
+            let id = i64::from_le_bytes(id);
+            (i64::from(u32::from_le_bytes([h0, h1, h2, h3])), EventId::from_i64(id))
+        })
+        .collect()
+}
+
+/// The number of a lane. Two lanes that share one by chance only wait for each other; the salt keeps anybody
+/// from choosing keys that do so on purpose.
+fn lane_number(salt: u64, handler: HandlerId, tenant: &Tenant, key: &str) -> i64 {
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
+    let handler = handler.to_le_bytes();
+    for byte in handler.iter().chain(tenant.as_str().as_bytes()).chain(&[0]).chain(key.as_bytes()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    }
+    hash ^= hash >> 32;
+    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_reads_back() {
+        let sent = [(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
+        assert_eq!(*decode_sent(&encode_sent(&sent)), sent);
+        assert!(decode_sent(&[]).is_empty());
+    }
+
+    #[test]
+    fn lanes_differ_by_handler_tenant_and_key() {
+        let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("ab").unwrap());
+        let lanes = [lane_number(1, 1, &a, "bx"), lane_number(1, 2, &a, "bx"), lane_number(1, 1, &b, "x")];
+        assert!(lanes[0] != lanes[1] && lanes[0] != lanes[2] && lanes[1] != lanes[2]);
+        assert_ne!(lane_number(1, 1, &a, "bx"), lane_number(2, 1, &a, "bx"));
+    }
+}

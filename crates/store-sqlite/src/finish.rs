@@ -1,0 +1,87 @@
+//! The end of attempts, with everything that commits together with it.
+
+use pointsman_core::store::{Ended, Ending, Finished, NewLogLine};
+use pointsman_core::task::{Command, Level, LogLine, Rejected, State, TaskSeq};
+use pointsman_core::{Json, Timestamp};
+
+use crate::error::Result;
+use crate::life::Remains;
+use crate::phase::Phase;
+use crate::row::Live;
+use crate::writer::Txn;
+
+impl Txn<'_> {
+    pub(crate) fn finish(
+        &mut self,
+        ending: Ending,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Finished, Rejected>> {
+        let Ending { task, fence, ended, emits, logs } = ending;
+        let command = match &ended {
+            Ended::Succeeded { .. } => Command::Succeed { fence },
+            Ended::Failed { after, last, .. } => Command::Fail { fence, after: *after, last: *last },
+            Ended::Snoozed { until } => Command::Snooze { fence, until: *until },
+            Ended::Released => Command::Release { fence },
+        };
+        let remains = match &ended {
+            Ended::Succeeded { result } => Remains { error: None, result: result.as_ref().map(Json::as_str) },
+            Ended::Failed { error, .. } => Remains { error: Some(error), result: None },
+            Ended::Snoozed { .. } | Ended::Released => Remains::default(),
+        };
+        let life = match self.command(task, command, remains, now)? {
+            Ok(life) => life,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        self.add_log_lines(task, logs)?;
+        let emitted = self.journal(emits, now)?;
+        let due = match life.state {
+            State::New { due } => Some(due),
+            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } | State::Missing => None,
+        };
+        Ok(Ok(Finished { status: life.state.status(), due, emitted }))
+    }
+
+    /// Lines of running attempts; those of an attempt that is over are dropped.
+    pub(crate) fn log(&mut self, lines: Vec<NewLogLine>) -> Result<()> {
+        let mut lines = lines.into_iter().peekable();
+        while let Some(first) = lines.next() {
+            let mut of_task = vec![first.line];
+            while let Some(next) = lines.next_if(|l| l.task == first.task && l.fence == first.fence) {
+                of_task.push(next.line);
+            }
+            let holds = Live::load(self.conn, first.task)?.is_some_and(|live| {
+                live.phase == Phase::Locked
+                    && matches!(live.life.state, State::Locked(lease) if lease.fence == first.fence)
+            });
+            if holds {
+                self.add_log_lines(first.task, of_task)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let next = "SELECT coalesce(max(n), -1) + 1 FROM pointsman_log WHERE task = ?1";
+        let first: i64 = self.conn.prepare_cached(next)?.query_row([task.0], |r| r.get(0))?;
+        let sql = "INSERT INTO pointsman_log (task, n, time, level, message) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let mut insert = self.conn.prepare_cached(sql)?;
+        for (n, line) in (first..).zip(lines) {
+            insert.execute((task.0, n, line.time.micros(), level_code(line.level), line.message))?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn level_code(level: Level) -> i64 {
+    match level {
+        Level::Info => 0,
+        Level::Error => 1,
+    }
+}
+
+pub(crate) fn level_of(code: i64) -> Level {
+    if code == 1 { Level::Error } else { Level::Info }
+}

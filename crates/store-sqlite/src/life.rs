@@ -1,0 +1,252 @@
+//! Carries out what the lifecycle decides: loads a task, asks [`transition`], writes what it says.
+
+use pointsman_core::Timestamp;
+use pointsman_core::task::lifecycle::{Effect, transition};
+use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State, TaskSeq};
+
+use crate::error::Result;
+use crate::phase::Phase;
+use crate::row::{Live, Past, end_code, event_is_kept, reason_code};
+use crate::writer::Txn;
+
+/// What an attempt left to be kept with the task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Remains<'a> {
+    pub(crate) error: Option<&'a str>,
+    pub(crate) result: Option<&'a str>,
+}
+
+impl Txn<'_> {
+    /// Does `command` to a task, wherever it is. A refusal changes nothing.
+    pub(crate) fn command(
+        &mut self,
+        seq: TaskSeq,
+        command: Command,
+        remains: Remains<'_>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        match Live::load(self.conn, seq)? {
+            Some(live) => self.command_live(live, command, remains, now),
+            None => match Past::load(self.conn, seq)? {
+                Some(past) => self.command_past(past, command, now),
+                None => Ok(Err(Rejected::NoSuchTask)),
+            },
+        }
+    }
+
+    pub(crate) fn command_live(
+        &mut self,
+        live: Live,
+        command: Command,
+        remains: Remains<'_>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let (life, effects) = match transition(live.seq, live.life, command, &handler.def, now) {
+            Ok(outcome) => outcome,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if effects.contains(&Effect::Archive) {
+            live.delete(self.conn)?;
+            Past::archive(self.conn, &live, &life, now, remains.error, remains.result)?;
+            self.state.moved(live.queue, Some(live.phase), None)?;
+            self.state.ended += 1;
+        } else {
+            self.rewrite(&live, &life, remains.error, now)?;
+        }
+        for effect in effects {
+            match effect {
+                Effect::RecordAttempt(end) => self.record_attempt(&live, end, remains.error, now)?,
+                Effect::OpenGate if self.opens_gate(&live)? => self.open_gate(&live, now)?,
+                Effect::AdvanceLane => self.advance_lane(live.lane, now)?,
+                Effect::OpenGate | Effect::Archive | Effect::Restore => {}
+            }
+        }
+        Ok(Ok(life))
+    }
+
+    /// The only thing that can be done to an ended task is to run it again.
+    fn command_past(
+        &mut self,
+        past: Past,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        let handler = self.state.handler(self.state.queue(past.queue)?.handler)?.clone();
+        let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {
+            Ok(outcome) => outcome,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if !event_is_kept(self.conn, past.event)? {
+            return Ok(Err(Rejected::Forgotten));
+        }
+        past.delete(self.conn)?;
+        self.state.ended -= 1;
+        let live = Live {
+            seq: past.seq,
+            queue: past.queue,
+            event: past.event,
+            phase: Phase::Ready,
+            lane: None,
+            sync: past.sync,
+            stage: past.stage,
+            priority: past.priority,
+            prev_sent: past.prev_sent,
+            created: past.created,
+            started: past.started,
+            error: past.error,
+            life,
+        };
+        live.insert(self.conn)?;
+        self.state.moved(live.queue, None, Some(Phase::Ready))?;
+        Ok(Ok(life))
+    }
+
+    /// Writes the new state of a task that stays unfinished.
+    fn rewrite(&mut self, live: &Live, life: &Life, error: Option<&str>, now: Timestamp) -> Result<()> {
+        // A missing task, and one that comes back late, stand in no lane.
+        let lane = if life.late || life.state == State::Missing { None } else { live.lane };
+        let (phase, due, lease, reason) = match life.state {
+            State::New { due } => (self.new_phase(live, lane, due, now)?, due, None, None),
+            State::Scheduled => (Phase::Scheduled, now, None, None),
+            State::Locked(lease) => (Phase::Locked, now, Some(lease), None),
+            State::Error { reason, .. } => (Phase::Halted, now, None, Some(reason_code(reason))),
+            State::Missing | State::Done => (Phase::Missing, now, None, None),
+        };
+        let sql = "UPDATE pointsman_task
+                   SET phase = ?2, lane = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
+                       node = ?9, fence = ?10, started = coalesce(?11, started), reason = ?12,
+                       error = coalesce(?13, error)
+                   WHERE seq = ?1";
+        self.conn.prepare_cached(sql)?.execute(rusqlite::params![
+            live.seq.0,
+            phase.code(),
+            lane,
+            due.micros(),
+            life.attempt,
+            life.retries,
+            life.crashes,
+            life.late,
+            lease.map(|l| l.node),
+            lease.map(|l| l.fence),
+            lease.map(|l| l.since.micros()),
+            reason,
+            error,
+        ])?;
+        self.state.moved(live.queue, Some(live.phase), Some(phase))
+    }
+
+    /// What a task that is `new` waits for.
+    fn new_phase(&mut self, live: &Live, lane: Option<i64>, due: Timestamp, now: Timestamp) -> Result<Phase> {
+        if live.phase == Phase::Gated {
+            return Ok(Phase::Gated);
+        }
+        if let Some(lane) = lane
+            && self.lane_head(lane)? != Some(live.seq)
+        {
+            return Ok(Phase::Blocked);
+        }
+        Ok(self.phase_when_free(due, now))
+    }
+
+    /// The phase of a task that only its time can hold back.
+    pub(crate) fn phase_when_free(&mut self, due: Timestamp, now: Timestamp) -> Phase {
+        if due <= now {
+            return Phase::Ready;
+        }
+        self.state.next_due = Some(self.state.next_due.map_or(due, |earliest| earliest.min(due)));
+        Phase::Delayed
+    }
+
+    /// The first task of a lane: of those that are unfinished, the oldest.
+    fn lane_head(&self, lane: i64) -> Result<Option<TaskSeq>> {
+        let mut head = self.conn.prepare_cached("SELECT min(seq) FROM pointsman_task WHERE lane = ?1")?;
+        let head: Option<i64> = head.query_row([lane], |r| r.get(0))?;
+        Ok(head.map(TaskSeq))
+    }
+
+    /// Lets the head of a lane run, if it was waiting for that.
+    fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
+        let Some(lane) = lane else { return Ok(()) };
+        let sql = "SELECT seq, queue, phase, due FROM pointsman_task WHERE lane = ?1 ORDER BY seq LIMIT 1";
+        let head = {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut rows = statement.query([lane])?;
+            match rows.next()? {
+                Some(row) if row.get::<_, i64>(2)? == Phase::Blocked.code() => {
+                    Some((row.get(0)?, row.get(1)?, Timestamp::from_micros(row.get(3)?)))
+                }
+                Some(_) | None => None,
+            }
+        };
+        let Some((seq, queue, due)) = head else { return Ok(()) };
+        let phase = self.phase_when_free(due, now);
+        self.set_phase(TaskSeq(seq), phase)?;
+        self.state.moved(queue, Some(Phase::Blocked), Some(phase))
+    }
+
+    /// Whether others of the event wait for this task: it is synchronous, its turn had come, and this was its
+    /// first attempt to end.
+    fn opens_gate(&self, live: &Live) -> Result<bool> {
+        if !live.sync || live.life.late || live.phase == Phase::Gated {
+            return Ok(false);
+        }
+        let sql = "SELECT count(*) FROM pointsman_attempt WHERE task = ?1 AND number < ?2 AND how <> ?3";
+        let released = end_code(AttemptEnd::Released);
+        let earlier: i64 = self
+            .conn
+            .prepare_cached(sql)?
+            .query_row((live.seq.0, live.life.attempt, released), |r| r.get(0))?;
+        Ok(earlier == 0)
+    }
+
+    /// Lets those of the event run that come next. A stage whose tasks were cancelled meanwhile is passed over.
+    fn open_gate(&mut self, live: &Live, now: Timestamp) -> Result<()> {
+        let sql = "SELECT seq, queue, lane, due FROM pointsman_task
+                   WHERE phase = 1 AND event = ?1 AND stage =
+                       (SELECT min(stage) FROM pointsman_task WHERE phase = 1 AND event = ?1 AND stage > ?2)";
+        let waiting: Vec<(i64, i64, Option<i64>, i64)> = {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let rows = statement.query_map((live.event.as_i64(), live.stage), |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
+            })?;
+            rows.collect::<rusqlite::Result<_>>()?
+        };
+        for (seq, queue, lane, due) in waiting {
+            let behind = match lane {
+                Some(lane) => self.lane_head(lane)? != Some(TaskSeq(seq)),
+                None => false,
+            };
+            let phase =
+                if behind { Phase::Blocked } else { self.phase_when_free(Timestamp::from_micros(due), now) };
+            self.set_phase(TaskSeq(seq), phase)?;
+            self.state.moved(queue, Some(Phase::Gated), Some(phase))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: Phase) -> Result<()> {
+        let mut statement =
+            self.conn.prepare_cached("UPDATE pointsman_task SET phase = ?2 WHERE seq = ?1")?;
+        statement.execute((seq.0, phase.code()))?;
+        Ok(())
+    }
+
+    fn record_attempt(
+        &mut self,
+        live: &Live,
+        end: AttemptEnd,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if end == AttemptEnd::Succeeded {
+            return Ok(());
+        }
+        let sql = "INSERT OR REPLACE INTO pointsman_attempt (task, number, started, ended, how, error)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let started = live.started.unwrap_or(now).micros();
+        let mut statement = self.conn.prepare_cached(sql)?;
+        statement.execute((live.seq.0, live.life.attempt, started, now.micros(), end_code(end), error))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Opening the file: the lock, the settings that durability rests on, and the layout's version.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use crate::error::OpenError;
+
+/// The layouts, oldest first. A file of layout N is brought forward by everything after N.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+
+/// Where the data is.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    File(PathBuf),
+    Memory,
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            Self::Memory => PathBuf::from(":memory:"),
+        }
+    }
+}
+
+/// Keeps other processes from opening the same file, as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: Option<File>,
+}
+
+/// Takes the lock beside the file. SQLite alone would let two engines share it, and each would take the
+/// other's tasks for orphans.
+pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
+    let Place::File(path) = place else { return Ok(Lock { _file: None }) };
+    let mut lock_path = path.clone().into_os_string();
+    lock_path.push(".lock");
+    let io = |source| OpenError::Io { path: path.clone(), source };
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(lock_path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock { _file: Some(file) }),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.clone() }),
+        Err(std::fs::TryLockError::Error(source)) => Err(io(source)),
+    }
+}
+
+/// The connection that writes. WAL with `synchronous=FULL`: a commit is on disk before it is answered.
+pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
+    let path = place.path();
+    let conn = match place {
+        Place::File(path) => Connection::open(path),
+        Place::Memory => Connection::open_in_memory(),
+    };
+    let mut conn = conn.map_err(|e| explain(&path, e))?;
+    conn.set_prepared_statement_cache_capacity(128);
+    let settings = "PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = FULL;
+         PRAGMA busy_timeout = 5000;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -32768;";
+    conn.execute_batch(settings).map_err(|e| explain(&path, e))?;
+    migrate(&mut conn, &path)?;
+    Ok(conn)
+}
+
+/// A connection that reads. It sees the last commit and never blocks the writer.
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.execute_batch("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -2048;")?;
+    Ok(conn)
+}
+
+fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let fault = |e| explain(path, e);
+    let known = MIGRATIONS.len() as i64;
+    let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
+    let found = version(&tx).map_err(fault)?;
+    if found > known {
+        return Err(OpenError::Newer { path: path.into(), found, known });
+    }
+    for migration in &MIGRATIONS[found as usize..] {
+        tx.execute_batch(migration).map_err(fault)?;
+    }
+    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [known])
+        .map_err(fault)?;
+    tx.commit().map_err(fault)
+}
+
+/// The layout of the file; 0 if it has none of our tables yet.
+fn version(conn: &Connection) -> rusqlite::Result<i64> {
+    let tables: i64 =
+        conn.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'pointsman_meta'", [], |r| r.get(0))?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    let version = conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0));
+    Ok(version.optional()?.unwrap_or(0))
+}
+
+pub(crate) fn explain(path: &Path, source: rusqlite::Error) -> OpenError {
+    match source.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => OpenError::NotADatabase { path: path.into() },
+        _ => OpenError::Sqlite { path: path.into(), source },
+    }
+}

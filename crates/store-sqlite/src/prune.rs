@@ -1,0 +1,142 @@
+//! Forgetting: old events for observers, old tasks from the history.
+//!
+//! The journal has one low-water mark. Observers see nothing at or below it; the rows go when no unfinished
+//! task needs them. Work is done in pieces, so that nobody who emits waits long behind a sweep.
+
+use std::time::Duration;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::Pruned;
+use pointsman_core::{EventId, Timestamp};
+use rusqlite::OptionalExtension;
+
+use crate::append::MARK_EVERY;
+use crate::error::Result;
+use crate::state::put_meta;
+use crate::writer::Txn;
+
+/// So many rows at most go in one transaction.
+const PIECE: i64 = 5_000;
+/// How long the answer to an idempotency key is remembered.
+const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
+
+impl Txn<'_> {
+    pub(crate) fn prune(&mut self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned> {
+        self.forget(journal, now)?;
+        let (events, more_events) = self.drop_events()?;
+        let (tasks, more_tasks) = self.drop_history(history, now)?;
+        self.drop_answers(now)?;
+        Ok(Pruned { events, tasks, more: more_events || more_tasks })
+    }
+
+    /// Moves the low-water mark.
+    fn forget(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
+        let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
+        let mut mark = by_age.min(self.state.ids.last());
+        let surplus = self.state.journaled - i64::try_from(retention.count).unwrap_or(i64::MAX);
+        if surplus >= MARK_EVERY {
+            let sql = "SELECT id FROM pointsman_mark WHERE n <= ?1 ORDER BY n DESC LIMIT 1";
+            let by_count: Option<i64> =
+                self.conn.prepare_cached(sql)?.query_row([surplus], |r| r.get(0)).optional()?;
+            mark = mark.max(by_count.map_or(EventId::ZERO, EventId::from_i64));
+        }
+        if mark > self.state.forgotten && self.has_events_up_to(mark)? {
+            self.state.forgotten = mark;
+            put_meta(self.conn, "forgotten", mark.as_i64())?;
+        }
+        Ok(())
+    }
+
+    /// A mark that forgets nothing is not moved: that would tear cursors for no reason.
+    fn has_events_up_to(&self, mark: EventId) -> Result<bool> {
+        let sql = "SELECT 1 FROM pointsman_journal WHERE id > ?1 AND id <= ?2 LIMIT 1";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let range = (self.state.forgotten.as_i64(), mark.as_i64());
+        Ok(statement.query_row(range, |_| Ok(())).optional()?.is_some())
+    }
+
+    /// Removes forgotten events that no unfinished task needs. `dropped` remembers how far the sweep came, so
+    /// that events kept for their tasks are not looked at over and over in one round.
+    fn drop_events(&mut self) -> Result<(u64, bool)> {
+        let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task
+                                      WHERE seq >= first_task AND seq < first_task + tasks)
+                   FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
+        let from = self.state.swept;
+        let rows: Vec<(i64, bool)> = {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let range = (from.as_i64(), self.state.forgotten.as_i64(), PIECE);
+            let rows = statement.query_map(range, |r| Ok((r.get(0)?, r.get(1)?)))?;
+            rows.collect::<rusqlite::Result<_>>()?
+        };
+        let more = rows.len() as i64 == PIECE;
+        self.state.swept = match rows.last() {
+            Some((id, _)) if more => EventId::from_i64(*id),
+            Some(_) | None => EventId::ZERO,
+        };
+        let mut dropped = 0;
+        let mut delete = self.conn.prepare_cached("DELETE FROM pointsman_journal WHERE id = ?1")?;
+        for (id, _) in rows.iter().filter(|(_, needed)| !needed) {
+            dropped += delete.execute([id])? as u64;
+        }
+        // One mark stays behind: it says how many events there were before it.
+        let sql = "DELETE FROM pointsman_mark WHERE n < (SELECT max(n) FROM pointsman_mark WHERE id <= ?1)";
+        self.conn.prepare_cached(sql)?.execute([self.state.forgotten.as_i64()])?;
+        Ok((dropped, more))
+    }
+
+    /// Removes ended tasks that are too many or too old, with their attempts and logs.
+    fn drop_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
+        let surplus = self.state.ended - i64::try_from(retention.count).unwrap_or(i64::MAX);
+        let mut seqs = Vec::new();
+        if surplus > 0 {
+            let mut statement =
+                self.conn.prepare_cached("SELECT seq FROM pointsman_history ORDER BY seq LIMIT ?1")?;
+            let rows = statement.query_map([surplus.min(PIECE)], |r| r.get(0))?;
+            seqs = rows.collect::<rusqlite::Result<_>>()?;
+        }
+        if (seqs.len() as i64) < PIECE {
+            self.ended_before(now.minus(retention.age), &mut seqs)?;
+        }
+        for sql in [
+            "DELETE FROM pointsman_attempt WHERE task = ?1",
+            "DELETE FROM pointsman_log WHERE task = ?1",
+            "DELETE FROM pointsman_history WHERE seq = ?1",
+        ] {
+            let mut delete = self.conn.prepare_cached(sql)?;
+            for seq in &seqs {
+                delete.execute([seq])?;
+            }
+        }
+        self.state.ended -= seqs.len() as i64;
+        if !seqs.is_empty() {
+            // Should the newest task be among those that went, its number must not be given out again.
+            put_meta(self.conn, "task_floor", self.state.last_task())?;
+        }
+        Ok((seqs.len() as u64, seqs.len() as i64 >= PIECE))
+    }
+
+    /// Adds the tasks that ended before `cutoff`. They were created before it too, so that only the oldest rows
+    /// need to be looked at.
+    fn ended_before(&self, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
+        let after = seqs.last().copied().unwrap_or(0);
+        let sql = "SELECT seq, created, finished FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([after])?;
+        while let Some(row) = rows.next()? {
+            if row.get::<_, i64>(1)? >= cutoff.micros() || seqs.len() as i64 >= PIECE {
+                break;
+            }
+            if row.get::<_, i64>(2)? < cutoff.micros() {
+                seqs.push(row.get(0)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_answers(&mut self, now: Timestamp) -> Result<()> {
+        let sql = "DELETE FROM pointsman_idempotency WHERE n IN
+                     (SELECT n FROM pointsman_idempotency ORDER BY n LIMIT ?2) AND at < ?1";
+        self.conn.prepare_cached(sql)?.execute((now.minus(REMEMBER_ANSWERS).micros(), PIECE))?;
+        Ok(())
+    }
+}
