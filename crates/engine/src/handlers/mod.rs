@@ -1,1 +1,7 @@
 //! The kinds of handlers.
+
+pub mod command;
+mod effects;
+pub mod http;
+pub mod in_process;
+mod text;

@@ -1,0 +1,50 @@
+//! What a command finds in its environment: a few general things, what the configuration names, and what it
+//! needs to know of the attempt. Nothing else of this process's own environment, which may hold secrets.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use pointsman_core::store::Claimed;
+
+use super::CommandSpec;
+
+/// Passed on from this process.
+const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
+
+/// The whole environment of one attempt.
+pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap<String, OsString> {
+    let mut all = BTreeMap::new();
+    for name in INHERITED {
+        if let Some(value) = std::env::var_os(name) {
+            all.insert(name.to_owned(), value);
+        }
+    }
+    all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
+    // Last, so that no configuration can make a command mistake one attempt for another. What is not there
+    // has no variable: an empty one could be taken for a key.
+    for (name, value) in about(task) {
+        all.insert(format!("POINTSMAN_{name}"), value.into());
+    }
+    all.insert("POINTSMAN_EFFECTS".into(), effects.into());
+    all
+}
+
+fn about(task: &Claimed) -> Vec<(&'static str, String)> {
+    let event = &task.event;
+    let mut about = vec![
+        ("EVENT_ID", event.id.to_string()),
+        ("TYPE", event.kind.to_string()),
+        ("TENANT", event.tenant.to_string()),
+        ("TASK_ID", task.id.to_string()),
+        ("ATTEMPT", task.attempt.to_string()),
+        ("FENCE", task.fence.to_string()),
+        ("SOURCE", task.handler.to_string()),
+        ("COLLECTION", event.kind.to_string()),
+    ];
+    about.extend(event.key.as_ref().map(|key| ("KEY", key.to_string())));
+    about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+    about.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
+    about.extend(task.late.then(|| ("LATE", "true".to_owned())));
+    about
+}

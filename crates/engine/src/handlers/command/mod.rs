@@ -1,0 +1,184 @@
+//! Handlers that are commands.
+//!
+//! ```text
+//!            stdin: the event ──▶ ┌───────────────┐ ──▶ stdout, stderr: log lines, while it runs
+//!   environment: POINTSMAN_… ──▶ │ process group │ ──▶ effects file: emits, result, snooze
+//!                                 └───────────────┘ ──▶ exit code: 0 done, 75 snooze, other failure
+//! ```
+//!
+//! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell.
+//! It leads a process group of its own, so that what it starts ends with it: when the attempt is cancelled the
+//! group is asked to end, and soon after made to; when the attempt is dropped it is killed at once. A process
+//! that outlives the command and keeps its output open gets a short grace and then goes the same way.
+
+mod effects_file;
+mod environment;
+mod group;
+mod output;
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nix::sys::signal::Signal;
+use pointsman_core::wire::Fault;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, Command};
+
+use super::effects;
+use super::text::excerpt;
+use crate::time::now;
+use crate::{Delivery, Outcome, Runner};
+use effects_file::EffectsFile;
+use group::Running;
+
+/// The exit code that asks to be run again later (EX_TEMPFAIL).
+const SNOOZE: i32 = 75;
+/// How long that is, if the command does not say.
+const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
+
+/// How to start a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// What it finds in its environment beside what every command finds there.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; where this process runs if not given.
+    pub dir: Option<PathBuf>,
+}
+
+/// Why a command can never be started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCommand {
+    #[error("a command names at least a program")]
+    Empty,
+    #[error("an argument of the command holds a NUL character")]
+    Argument,
+    #[error("{0:?} cannot be the name of an environment variable, or its value holds a NUL character")]
+    Variable(String),
+}
+
+/// Runs a command for each attempt.
+#[derive(Clone, Debug)]
+pub struct CommandHandler {
+    spec: CommandSpec,
+}
+
+impl CommandHandler {
+    pub fn new(spec: CommandSpec) -> Result<Self, BadCommand> {
+        if spec.argv.first().is_none_or(String::is_empty) {
+            return Err(BadCommand::Empty);
+        }
+        if spec.argv.iter().any(|argument| argument.contains('\0')) {
+            return Err(BadCommand::Argument);
+        }
+        let bad = |(name, value): &(&String, &String)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+        };
+        if let Some((name, _)) = spec.env.iter().find(bad) {
+            return Err(BadCommand::Variable(name.clone()));
+        }
+        Ok(Self { spec })
+    }
+
+    fn start(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<Running> {
+        let mut command = Command::new(&self.spec.argv[0]);
+        command
+            .args(&self.spec.argv[1..])
+            .env_clear()
+            .envs(environment::of(&self.spec, &delivery.task, effects.path()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(dir) = &self.spec.dir {
+            command.current_dir(dir);
+        }
+        Running::start(command)
+    }
+
+    /// The operating system tells of a missing program and of a missing folder in the same words.
+    fn cannot_start(&self, error: &std::io::Error) -> Outcome {
+        let program = &self.spec.argv[0];
+        match &self.spec.dir {
+            Some(dir) if !dir.is_dir() => Outcome::failed(format!(
+                "cannot start {program:?}: its folder {} is not there",
+                dir.display()
+            )),
+            _ if error.kind() == std::io::ErrorKind::NotFound => {
+                Outcome::failed(format!("cannot start {program:?}: there is no such program"))
+            }
+            _ => Outcome::failed(format!("cannot start {program:?}: {error}")),
+        }
+    }
+}
+
+#[async_trait]
+impl Runner for CommandHandler {
+    fn kind(&self) -> &'static str {
+        "command"
+    }
+
+    async fn run(&self, delivery: Delivery) -> Outcome {
+        if delivery.cancel.is_cancelled() {
+            return Outcome::failed("cancelled before it was started");
+        }
+        let effects = match EffectsFile::create() {
+            Ok(effects) => effects,
+            Err(e) => return Outcome::failed(format!("cannot make the effects file: {e}")),
+        };
+        let running = match self.start(&delivery, &effects) {
+            Ok(running) => running,
+            Err(error) => return self.cannot_start(&error),
+        };
+        match running.finish(&delivery).await {
+            Err(error) => Outcome::failed(format!("lost sight of the command: {error}")),
+            Ok(end) if end.cancelled => Outcome::failed(format!("cancelled; {}", told(end.status, &[]))),
+            Ok(end) => judge(end.status, &end.last_error, effects.read().await, &delivery),
+        }
+    }
+}
+
+/// Writes the event to the command. One that does not care to read it has not failed.
+async fn feed(mut stdin: ChildStdin, event: String) {
+    let _ = stdin.write_all(event.as_bytes()).await;
+    let _ = stdin.shutdown().await;
+}
+
+/// What an exit status and the effects beside it make of the attempt.
+fn judge(
+    status: ExitStatus,
+    last_error: &[u8],
+    file: Result<String, String>,
+    delivery: &Delivery,
+) -> Outcome {
+    let now = now();
+    let effects = file
+        .map_err(|why| Fault::new("", why))
+        .and_then(|text| effects::of_lines(&text, &delivery.task.event, now));
+    let well = match status.code() {
+        Some(0) => effects.map(|effects| effects.into_success(now)),
+        Some(SNOOZE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
+        _ => return effects::failure(told(status, last_error), None, effects, now),
+    };
+    well.unwrap_or_else(|fault| effects::refused(&fault))
+}
+
+/// An exit status in words, with the last thing that the command complained of.
+fn told(status: ExitStatus, last_error: &[u8]) -> String {
+    let end = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(number)) => match Signal::try_from(number) {
+            Ok(signal) => format!("killed by signal {number} ({signal})"),
+            Err(_) => format!("killed by signal {number}"),
+        },
+        (None, None) => "ended without an exit code".into(),
+    };
+    match excerpt(last_error) {
+        said if said.is_empty() => end,
+        said => format!("{end}: {said}"),
+    }
+}

@@ -1,0 +1,326 @@
+//! What a handler outside this process may say beside "done": the reply of an HTTP handler, and the effects
+//! file of a command.
+//!
+//! ```json
+//! {"emit": [{"type": "record.indexed", "key": "record:1"}],
+//!  "log": ["plain", {"message": "told", "level": "error", "time": "2026-01-31T12:00:00Z"}],
+//!  "result": {"pages": 3}, "snooze": "5m", "retry": false}
+//! ```
+//!
+//! A reply is one such object; an effects file has one on each line, and what they say adds up. Everything is
+//! checked before anything is used: with one fault in it, none of it happens, and since saying it again would
+//! not make it right, the attempt fails for good.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pointsman_core::store::Ended;
+use pointsman_core::task::{Level, LogLine};
+use pointsman_core::wire::{self, EventBody, Fault};
+use pointsman_core::{Event, Json, NewEvent, Timestamp};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Outcome;
+
+/// The most events that one attempt emits.
+const MAX_EMITS: usize = 1000;
+/// The largest result, in bytes.
+const MAX_RESULT: usize = 64 * 1024;
+
+/// What a handler said, checked.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Effects {
+    emits: Vec<NewEvent>,
+    logs: Vec<LogLine>,
+    result: Option<Json>,
+    snooze: Option<Duration>,
+    /// The handler said `"retry": false`: should the attempt fail, it is the last.
+    last: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object of effects")]
+struct Members {
+    emit: Option<Box<RawValue>>,
+    log: Option<Box<RawValue>>,
+    retry: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    snooze: Option<Box<RawValue>>,
+}
+
+const NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
+
+/// What a reply was taken for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reply {
+    Effects(Effects),
+    /// Somebody's own JSON; none of our business.
+    Foreign,
+    /// It reads like effects at first, but this member is none. An endpoint that was not written for us may
+    /// well answer with a `result` of its own.
+    Ambiguous(String),
+}
+
+/// Reads the JSON body of an HTTP reply to the delivery of `event`.
+pub(super) fn of_reply(text: &str, event: &Event, now: Timestamp) -> Result<Reply, Fault> {
+    let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
+        return Ok(Reply::Foreign);
+    };
+    if !NAMES.iter().any(|name| members.contains_key(*name)) {
+        return Ok(Reply::Foreign);
+    }
+    match members.keys().find(|name| !NAMES.contains(&name.as_str())) {
+        // Who says `emit` means us, and a misspelt neighbour must not make its events vanish.
+        Some(stranger) if !members.contains_key("emit") => Ok(Reply::Ambiguous(stranger.clone())),
+        _ => {
+            let mut effects = Effects::default();
+            effects.add(text, event, now)?;
+            Ok(Reply::Effects(effects))
+        }
+    }
+}
+
+/// Reads an effects file. Faults name the line.
+pub(super) fn of_lines(text: &str, event: &Event, now: Timestamp) -> Result<Effects, Fault> {
+    let mut effects = Effects::default();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        effects
+            .add(line, event, now)
+            .map_err(|fault| Fault::new("", format!("line {}: {fault}", index + 1)))?;
+    }
+    Ok(effects)
+}
+
+impl Effects {
+    /// Nothing but a complaint in the log.
+    pub(super) fn note(message: String, now: Timestamp) -> Self {
+        Self { logs: vec![LogLine { time: now, level: Level::Error, message }], ..Self::default() }
+    }
+
+    fn add(&mut self, text: &str, event: &Event, now: Timestamp) -> Result<(), Fault> {
+        let members: Members = wire::members(text)?;
+        for (index, raw) in list("/emit", members.emit)?.iter().enumerate() {
+            if self.emits.len() == MAX_EMITS {
+                return Err(Fault::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
+            }
+            self.emits.push(emit(raw, event, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
+        }
+        for (index, raw) in list("/log", members.log)?.iter().enumerate() {
+            self.logs.push(log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
+        }
+        if let Some(raw) = members.retry {
+            self.last |= !wire::read::<bool>("/retry", &raw, "true or false")?;
+        }
+        if let Some(raw) = members.result {
+            self.result = Some(result(&raw)?);
+        }
+        if let Some(raw) = members.snooze {
+            self.snooze = Some(wire::duration("/snooze", &raw)?);
+        }
+        match self {
+            Self { result: Some(_), snooze: Some(_), .. } => {
+                Err(Fault::new("/snooze", "`snooze` and `result` exclude each other: a snooze is no end"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The outcome of an attempt that went well: done, or snoozed if the handler said so.
+    pub(super) fn into_success(self, now: Timestamp) -> Outcome {
+        let ended = match self.snooze {
+            Some(snooze) => Ended::Snoozed { until: now.plus(snooze) },
+            None => Ended::Succeeded { result: self.result },
+        };
+        Outcome { ended, emits: self.emits, logs: self.logs }
+    }
+
+    /// The outcome of an attempt that snoozed, for `default` if it did not say how long.
+    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<Outcome, Fault> {
+        if self.result.is_some() {
+            return Err(Fault::new("/result", "a snooze is no end and has no result"));
+        }
+        let snooze = Some(self.snooze.unwrap_or(default));
+        Ok(Self { snooze, ..self }.into_success(now))
+    }
+}
+
+/// The outcome of an attempt whose effects were refused.
+pub(super) fn refused(fault: &Fault) -> Outcome {
+    let ended = Ended::Failed {
+        error: format!("the handler's effects were refused: {fault}"),
+        after: None,
+        last: true,
+    };
+    Outcome { ended, emits: vec![], logs: vec![] }
+}
+
+/// The outcome of an attempt that failed, with what the handler said beside: its log, and whether to try again.
+///
+/// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
+/// and trying again may mend both: bad effects make a note in the log, no more.
+pub(super) fn failure(
+    error: String,
+    after: Option<Timestamp>,
+    said: Result<Effects, Fault>,
+    now: Timestamp,
+) -> Outcome {
+    let Effects { logs, last, .. } = said
+        .unwrap_or_else(|fault| Effects::note(format!("the handler's effects were not read: {fault}"), now));
+    Outcome { ended: Ended::Failed { error, after, last }, emits: vec![], logs }
+}
+
+/// An event emitted by a handler stays with the tenant whose event was handled.
+fn emit(raw: &RawValue, cause: &Event, now: Timestamp) -> Result<NewEvent, Fault> {
+    let event = EventBody::parse(raw.get())?.into_event(now, &cause.tenant)?;
+    if event.tenant != cause.tenant {
+        let detail = format!("a handler of {}'s event emits for {} only", cause.tenant, cause.tenant);
+        return Err(Fault::new("/tenant", detail));
+    }
+    Ok(event)
+}
+
+fn list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Fault> {
+    let Some(raw) = raw else { return Ok(vec![]) };
+    serde_json::from_str(raw.get()).map_err(|_| Fault::new(at, "this is not a list"))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
+struct LogMembers {
+    message: Option<Box<RawValue>>,
+    level: Option<Box<RawValue>>,
+    time: Option<Box<RawValue>>,
+}
+
+fn log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+    if raw.get().starts_with('"') {
+        return Ok(LogLine { time: now, level: Level::Info, message: wire::string("", raw)? });
+    }
+    let members: LogMembers = wire::members(raw.get())?;
+    let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
+    let level = members.level.map(|raw| wire::read("/level", &raw, "`info` or `error`")).transpose()?;
+    let time =
+        members.time.map(|raw| wire::read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    Ok(LogLine {
+        time: time.unwrap_or(now),
+        level: level.unwrap_or(Level::Info),
+        message: wire::string("/message", &message)?,
+    })
+}
+
+fn result(raw: &RawValue) -> Result<Json, Fault> {
+    let size = raw.get().len();
+    if size > MAX_RESULT {
+        return Err(Fault::new(
+            "/result",
+            format!("a result has at most {MAX_RESULT} bytes, this one has {size}"),
+        ));
+    }
+    Json::parse(raw.get()).map_err(|e| Fault::new("/result", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::{Context, EventId, HandlingKey, Tenant};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn event() -> Event {
+        Event {
+            id: EventId::new(7).unwrap(),
+            prev: None,
+            kind: HandlingKey::new("record.published").unwrap(),
+            key: None,
+            sub: None,
+            value: Json::null(),
+            context: Context::new(),
+            tenant: Tenant::new("shop").unwrap(),
+            cause: None,
+        }
+    }
+
+    fn lines(text: &str) -> Result<Effects, String> {
+        of_lines(text, &event(), NOW).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn lines_add_up() {
+        let effects = lines(
+            "{\"emit\":[{\"type\":\"a\",\"delay\":60}]}\n\n{\"emit\":[{\"type\":\"b\"}],\"log\":[\"x\"]}\r\n{\"result\":[1.50]}",
+        )
+        .unwrap();
+        let outcome = effects.into_success(NOW);
+        let kinds: Vec<_> = outcome.emits.iter().map(|e| e.kind.as_str()).collect();
+        assert_eq!(kinds, ["a", "b"]);
+        assert_eq!(outcome.emits[0].due, Some(Timestamp::from_millis(1_060_000)));
+        assert_eq!(outcome.emits[1].tenant.as_str(), "shop");
+        assert_eq!(outcome.logs[0].message, "x");
+        assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
+    }
+
+    #[test]
+    fn log_lines_are_strings_or_objects() {
+        let effects =
+            lines(r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#).unwrap();
+        let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
+        let expected =
+            vec![line(NOW, Level::Info, "a"), line(Timestamp::from_millis(1000), Level::Error, "b")];
+        assert_eq!(effects.logs, expected);
+    }
+
+    #[test]
+    fn a_snooze_is_an_outcome_of_its_own() {
+        let until =
+            |text: &str| match lines(text).unwrap().into_snooze(Duration::from_secs(300), NOW).unwrap().ended
+            {
+                Ended::Snoozed { until } => until.since(NOW).as_secs(),
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(until(""), 300);
+        assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
+        let said = lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
+        assert_eq!(said, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
+        assert!(lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
+    }
+
+    #[test]
+    fn faults_say_what_and_where() {
+        let long = format!(r#"{{"result":"{}"}}"#, "x".repeat(MAX_RESULT));
+        let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
+        for (text, said) in [
+            ("{}\n{\"emti\":[]}", "line 2: unknown field `emti`"),
+            ("nonsense", "line 1: "),
+            (r#"{"emit":{}}"#, "/emit: this is not a list"),
+            (r#"{"emit":[{"type":"a"},{"type":"a","colour":1}]}"#, "/emit/1: unknown field `colour`"),
+            (r#"{"emit":[{"type":"a b"}]}"#, "/emit/0/type: "),
+            (r#"{"emit":[{"type":"TaskEnded"}]}"#, "/emit/0/type: only the engine"),
+            (r#"{"emit":[{"type":"a","tenant":"other"}]}"#, "/emit/0/tenant: "),
+            (r#"{"log":[{"level":"error"}]}"#, "/log/0/message: "),
+            (r#"{"log":[{"message":"x","level":"loud"}]}"#, "/log/0/level: "),
+            (r#"{"log":["\u0000"]}"#, "/log/0: "),
+            (r#"{"log":[1]}"#, "/log/0: "),
+            (r#"{"retry":"no"}"#, "/retry: "),
+            (r#"{"snooze":"soon"}"#, "/snooze: "),
+            (r#"{"snooze":1,"result":1}"#, "/snooze: "),
+            (&long, "/result: "),
+            (&many, "/emit: an attempt emits at most 1000"),
+        ] {
+            let fault = lines(text).expect_err(&format!("{text:.60}"));
+            assert!(fault.contains(said), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_effects_only_if_it_reads_like_them() {
+        let read = |text: &str| of_reply(text, &event(), NOW);
+        for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
+            assert_eq!(read(foreign).unwrap(), Reply::Foreign, "{foreign}");
+        }
+        assert!(matches!(read(r#"{"retry":false}"#).unwrap(), Reply::Effects(Effects { last: true, .. })));
+        assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), Reply::Ambiguous("id".into()));
+        assert!(read(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));
+        assert!(read(r#"{"emit":[{}]}"#).is_err());
+    }
+}

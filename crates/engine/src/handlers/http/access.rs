@@ -1,0 +1,342 @@
+//! Where HTTP handlers may go.
+//!
+//! A URL in a configuration can lead into networks that its author was never meant to reach: by an address in
+//! one of its many spellings, or by a name that resolves to one. So the question is asked of the address
+//! itself, in the two places where a connection can get one: the literal in the URL (which the URL parser has
+//! already brought into its one form) and the resolver. A name that changes its mind between two lookups gains
+//! nothing, because the connection uses the very addresses that were looked at.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+/// Which addresses beside the public ones may be reached. The default allows none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkAccess {
+    /// 127.0.0.0/8 and ::1.
+    pub allow_loopback: bool,
+    pub allow: Vec<Allowed>,
+}
+
+/// Something that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    Net {
+        address: IpAddr,
+        prefix: u8,
+    },
+    /// Whatever address this name has, in lower case.
+    Host(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is neither an address, nor a network like 10.0.0.0/8, nor a host name")]
+pub struct BadAllowed(String);
+
+/// A target that may not be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    host: String,
+    address: IpAddr,
+    what: &'static str,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, address, what } = self;
+        let setting = if *what == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
+        match host.trim_matches(['[', ']']) {
+            host if host == address.to_string() => write!(f, "{address} may not be reached: it is {what}")?,
+            host => write!(f, "{host} may not be reached: its address {address} is {what}")?,
+        }
+        write!(f, "; the setting `{setting}` can allow it")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl NetworkAccess {
+    /// Looks at a URL whose host is an address. Names are looked at when they are resolved.
+    pub fn check_literal(&self, url: &Url) -> Result<(), Refused> {
+        match url.host() {
+            Some(Host::Ipv4(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
+            Some(Host::Ipv6(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
+            Some(Host::Domain(_)) | None => Ok(()),
+        }
+    }
+
+    fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+        let address = address.to_canonical();
+        match what_is(address) {
+            None => Ok(()),
+            Some(LOOPBACK) if self.allow_loopback => Ok(()),
+            Some(_) if self.allows(host, address) => Ok(()),
+            Some(what) => Err(Refused { host: host.into(), address, what }),
+        }
+    }
+
+    fn allows(&self, host: &str, canonical: IpAddr) -> bool {
+        self.allow.iter().any(|allowed| match allowed {
+            Allowed::Net { address, prefix } => within(canonical, *address, *prefix),
+            Allowed::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
+        })
+    }
+}
+
+impl FromStr for Allowed {
+    type Err = BadAllowed;
+    fn from_str(text: &str) -> Result<Self, BadAllowed> {
+        let bad = || BadAllowed(text.into());
+        if let Some((address, prefix)) = text.split_once('/') {
+            let address: IpAddr = address.parse().map_err(|_| bad())?;
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(bad)?;
+            return Ok(Self::Net { address, prefix });
+        }
+        // Bare IPv6 has no brackets here, which a URL's host would need.
+        if let Ok(address) = text.parse::<Ipv6Addr>() {
+            return Ok(Self::Net { address: address.into(), prefix: 128 });
+        }
+        match Host::parse(text).map_err(|_| bad())? {
+            Host::Domain(name) => Ok(Self::Host(name.trim_end_matches('.').to_owned())),
+            Host::Ipv4(address) => Ok(Self::Net { address: address.into(), prefix: 32 }),
+            Host::Ipv6(address) => Ok(Self::Net { address: address.into(), prefix: 128 }),
+        }
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net { address, prefix } => write!(f, "{address}/{prefix}"),
+            Self::Host(name) => f.write_str(name),
+        }
+    }
+}
+
+const LOOPBACK: &str = "a loopback address";
+const PRIVATE: &str = "a private address";
+const LINK_LOCAL: &str = "a link-local address";
+const MULTICAST: &str = "a multicast address";
+const DOCUMENTATION: &str = "an address for documentation only";
+const RESERVED: &str = "a reserved address";
+const TUNNEL: &str = "an address of a tunnel";
+const UNSPECIFIED: &str = "an unspecified address";
+
+/// The special networks of IPv4.
+const V4: &[(Ipv4Addr, u8, &str)] = &[
+    (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED),
+    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, "an address of a carrier's own network"),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED),
+    (Ipv4Addr::new(192, 0, 2, 0), 24, DOCUMENTATION),
+    (Ipv4Addr::new(192, 88, 99, 0), 24, TUNNEL),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, RESERVED),
+    (Ipv4Addr::new(198, 51, 100, 0), 24, DOCUMENTATION),
+    (Ipv4Addr::new(203, 0, 113, 0), 24, DOCUMENTATION),
+    (Ipv4Addr::new(224, 0, 0, 0), 4, MULTICAST),
+    (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
+];
+
+const fn v6(first: u16, second: u16) -> Ipv6Addr {
+    Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)
+}
+
+/// The special networks of IPv6, the narrower before the wider. Only 2000::/3 has public addresses at all.
+const V6: &[(Ipv6Addr, u8, &str)] = &[
+    (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED),
+    (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
+    (v6(0x2001, 0xdb8), 32, DOCUMENTATION),
+    (v6(0x2001, 0), 23, RESERVED),
+    (v6(0x2002, 0), 16, TUNNEL),
+    (v6(0x3fff, 0), 20, DOCUMENTATION),
+    (v6(0xfc00, 0), 7, PRIVATE),
+    (v6(0xfe80, 0), 10, LINK_LOCAL),
+    (v6(0xfec0, 0), 10, PRIVATE),
+    (v6(0xff00, 0), 8, MULTICAST),
+];
+
+/// What is special about an address; nothing if it is a public one.
+fn what_is(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(address) => v4_is(address),
+        IpAddr::V6(address) => {
+            let known = V6.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
+            match (known, behind_nat64(address)) {
+                (Some((_, _, what)), _) => Some(*what),
+                (None, Some(behind)) => v4_is(behind),
+                (None, None) => (!within(address.into(), v6(0x2000, 0).into(), 3)).then_some(RESERVED),
+            }
+        }
+    }
+}
+
+fn v4_is(address: Ipv4Addr) -> Option<&'static str> {
+    let known = V4.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
+    known.map(|(_, _, what)| *what)
+}
+
+/// The IPv4 address that a translator makes of one in 64:ff9b::/96.
+fn behind_nat64(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let bits = u128::from(address);
+    (bits >> 32 == 0x0064_ff9b_u128 << 64).then(|| Ipv4Addr::from_bits(bits as u32))
+}
+
+fn within(address: IpAddr, net: IpAddr, prefix: u8) -> bool {
+    let same = |a: u128, b: u128, width: u32| {
+        let rest = width.saturating_sub(prefix.into());
+        rest >= width || a >> rest == b >> rest
+    };
+    match (address, net) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128),
+        _ => false,
+    }
+}
+
+/// Resolves names as the system does, and keeps the addresses that may be reached.
+#[derive(Debug)]
+pub(super) struct GuardedResolver {
+    access: NetworkAccess,
+}
+
+impl GuardedResolver {
+    pub(super) fn new(access: NetworkAccess) -> Self {
+        Self { access }
+    }
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let access = self.access.clone();
+        Box::pin(async move {
+            let host = name.as_str();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            let (mut open, mut refused) = (Vec::new(), None);
+            for address in found {
+                match access.check(host, address.ip()) {
+                    Ok(()) => open.push(address),
+                    Err(why) => refused = Some(why),
+                }
+            }
+            match refused {
+                Some(why) if open.is_empty() => Err(why.into()),
+                _ => Ok(Box::new(open.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(access: &NetworkAccess, url: &str) -> Result<(), Refused> {
+        access.check_literal(&url.parse().unwrap())
+    }
+
+    #[test]
+    fn public_addresses_are_open_and_no_others() {
+        let strict = NetworkAccess::default();
+        for open in
+            ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[64:ff9b::808:808]"]
+        {
+            assert_eq!(check(&strict, &format!("http://{open}/")), Ok(()), "{open}");
+        }
+        for closed in [
+            "0.0.0.0",
+            "10.0.0.1",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "172.31.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "203.0.113.9",
+            "224.0.0.1",
+            "255.255.255.255",
+            "[::]",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:10.0.0.1]",
+            "[::127.0.0.1]",
+            "[64:ff9b::10.0.0.1]",
+            "[64:ff9b:1::1]",
+            "[2001:db8::1]",
+            "[2001::1]",
+            "[2002:a00:1::]",
+            "[fc00::1]",
+            "[fd12::1]",
+            "[fe80::1]",
+            "[fec0::1]",
+            "[ff02::1]",
+            "[100::1]",
+        ] {
+            assert!(check(&strict, &format!("http://{closed}/")).is_err(), "{closed}");
+        }
+    }
+
+    #[test]
+    fn odd_spellings_are_the_same_addresses() {
+        let strict = NetworkAccess::default();
+        for odd in ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001", "①②⑦.0.0.1", "127.0.0.1."]
+        {
+            let refused = check(&strict, &format!("http://{odd}/")).expect_err(odd);
+            assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_is_open() {
+        let access = NetworkAccess {
+            allow_loopback: true,
+            allow: vec!["10.1.0.0/16".parse().unwrap(), "fd00::7".parse().unwrap()],
+        };
+        for open in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::7]"]
+        {
+            assert_eq!(check(&access, &format!("http://{open}/")), Ok(()), "{open}");
+        }
+        for closed in ["10.2.0.1", "[fd00::8]", "192.168.0.1"] {
+            assert!(check(&access, &format!("http://{closed}/")).is_err(), "{closed}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_allowed_by_name_whatever_its_address() {
+        let access = NetworkAccess { allow_loopback: false, allow: vec!["DB.Internal".parse().unwrap()] };
+        let private = "10.0.0.1".parse().unwrap();
+        assert!(access.check("db.internal", private).is_ok());
+        assert!(access.check("db.internal.", private).is_ok());
+        let refused = access.check("other.internal", private).unwrap_err().to_string();
+        assert!(refused.contains("other.internal") && refused.contains("10.0.0.1"), "{refused}");
+        assert!(refused.contains("network.allow"), "{refused}");
+    }
+
+    #[test]
+    fn permissions_are_addresses_networks_or_names() {
+        for (text, shown) in [
+            ("10.0.0.0/8", "10.0.0.0/8"),
+            ("10.0.0.1", "10.0.0.1/32"),
+            ("fd00::/8", "fd00::/8"),
+            ("fd00::7", "fd00::7/128"),
+            ("[fd00::7]", "fd00::7/128"),
+            ("Host.Example", "host.example"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+        ] {
+            assert_eq!(text.parse::<Allowed>().unwrap().to_string(), shown);
+        }
+        for bad in ["", "10.0.0.0/33", "fd00::/129", "10.0.0.0/", "a b", "x/8"] {
+            assert!(bad.parse::<Allowed>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a target answered, and what it makes of the attempt.
+
+use std::time::Duration;
+
+use pointsman_core::store::Ended;
+use pointsman_core::task::Level;
+use pointsman_core::wire::Fault;
+use pointsman_core::{Event, Timestamp};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+
+use super::super::effects::{self, Effects, Reply};
+use super::super::text::excerpt;
+use crate::Outcome;
+
+/// The most that is read of a reply.
+const MAX_REPLY: usize = 1 << 20;
+/// The longest wait that a target may ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+pub(super) struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    /// There was more of it than is read.
+    cut: bool,
+}
+
+impl Answer {
+    pub(super) async fn read(mut response: Response) -> reqwest::Result<Self> {
+        let (mut body, mut cut) = (Vec::new(), false);
+        while let Some(chunk) = response.chunk().await? {
+            let room = MAX_REPLY - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                cut = true;
+                break;
+            }
+        }
+        Ok(Self { status: response.status(), headers: response.headers().clone(), body, cut })
+    }
+
+    pub(super) fn level(&self) -> Level {
+        if self.status.is_success() { Level::Info } else { Level::Error }
+    }
+
+    /// The answer as a line of the log.
+    pub(super) fn told(&self) -> String {
+        match excerpt(&self.body) {
+            said if said.is_empty() => format!("HTTP {}", self.status),
+            said => format!("HTTP {}: {said}", self.status),
+        }
+    }
+
+    /// What it makes of the attempt to deliver `event`.
+    pub(super) fn judge(&self, event: &Event, now: Timestamp) -> Outcome {
+        if self.status.is_success() {
+            return match self.effects(event, now) {
+                Ok(effects) => effects.into_success(now),
+                Err(fault) => effects::refused(&fault),
+            };
+        }
+        let mut outcome = effects::failure(self.error(), self.wait(now), self.effects(event, now), now);
+        if let (StatusCode::GONE, Ended::Failed { last, .. }) = (self.status, &mut outcome.ended) {
+            *last = true;
+        }
+        outcome
+    }
+
+    fn error(&self) -> String {
+        match self.status {
+            StatusCode::GONE => "the target says it is gone (HTTP 410)".into(),
+            status if status.is_redirection() => format!("HTTP {status}: redirects are not followed"),
+            _ => self.told(),
+        }
+    }
+
+    /// The wait that a busy target asks for.
+    fn wait(&self, now: Timestamp) -> Option<Timestamp> {
+        let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
+        retry_after(asked.trim(), now).map(|until| until.clamp(now, now.plus(LONGEST_WAIT)))
+    }
+
+    fn effects(&self, event: &Event, now: Timestamp) -> Result<Effects, Fault> {
+        if !self.is_json() || !self.body.trim_ascii_start().starts_with(b"{") {
+            return Ok(Effects::default());
+        }
+        if self.cut {
+            // Nobody knows what it would have said: taking it for nothing could lose events.
+            return Err(Fault::new("", format!("the reply has more than {MAX_REPLY} bytes")));
+        }
+        let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
+        Ok(match effects::of_reply(text, event, now)? {
+            Reply::Effects(effects) => effects,
+            Reply::Foreign => Effects::default(),
+            Reply::Ambiguous(member) => Effects::note(
+                format!("the reply was not taken for effects, because of its member {member:?}"),
+                now,
+            ),
+        })
+    }
+
+    fn is_json(&self) -> bool {
+        let kind = self.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+    }
+}
+
+/// Seconds, or a date as HTTP has it. Anything else is as good as nothing.
+fn retry_after(text: &str, now: Timestamp) -> Option<Timestamp> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(now.plus(Duration::from_secs(text.parse().unwrap_or(u64::MAX))));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(Timestamp::from_micros(date.as_microsecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_seconds_or_dates() {
+        let now: Timestamp = "1994-11-06T08:49:00Z".parse().unwrap();
+        let wait = |text| retry_after(text, now).map(|until| until.since(now).as_secs());
+        assert_eq!(wait("120"), Some(120));
+        assert_eq!(wait("0"), Some(0));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
+        assert!(wait("99999999999999999999999").is_some());
+        for bad in ["", "-1", "1.5", "soon", "+3"] {
+            assert_eq!(wait(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_busy_targets_are_waited_for_and_a_day_at_most() {
+        let now = Timestamp::from_millis(1_000_000);
+        let wait = |status: u16, text: &'static str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
+            let status = StatusCode::from_u16(status).unwrap();
+            Answer { status, headers, body: vec![], cut: false }
+                .wait(now)
+                .map(|until| until.since(now).as_secs())
+        };
+        assert_eq!(wait(429, "60"), Some(60));
+        assert_eq!(wait(503, "999999999"), Some(86_400));
+        assert_eq!(wait(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(wait(500, "60"), None);
+    }
+}

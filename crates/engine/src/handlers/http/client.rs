@@ -1,0 +1,63 @@
+//! The HTTP clients of this process: one for each network policy, shared by all handlers that have it, so that
+//! connections are pooled and certificates are loaded once.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+
+use super::access::{GuardedResolver, NetworkAccess};
+
+/// A target that does not even take the connection within this time is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A client that lives as long as a handler uses it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    access: NetworkAccess,
+    client: Client,
+}
+
+impl Deref for Shared {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+static CLIENTS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// The client for this policy, made if there is none.
+pub(super) fn shared(access: &NetworkAccess) -> reqwest::Result<Arc<Shared>> {
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    clients.retain(|client| client.strong_count() > 0);
+    if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
+        return Ok(found);
+    }
+    let made = Arc::new(Shared { access: access.clone(), client: make(access)? });
+    clients.push(Arc::downgrade(&made));
+    Ok(made)
+}
+
+fn make(access: &NetworkAccess) -> reqwest::Result<Client> {
+    // Fails when the program has chosen a provider already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    builder(access).build().or_else(|error| {
+        // A machine without any root certificates can still deliver to plain HTTP targets.
+        tracing::warn!(%error, "no root certificates: HTTPS targets cannot be trusted");
+        builder(access).tls_certs_only([]).build()
+    })
+}
+
+fn builder(access: &NetworkAccess) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("pointsman/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .dns_resolver(Arc::new(GuardedResolver::new(access.clone())))
+}

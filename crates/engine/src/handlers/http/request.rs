@@ -1,0 +1,70 @@
+//! The headers of a delivery: CloudEvents 1.0.2 in binary mode, what Pointsman adds, and the signature.
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use pointsman_core::Timestamp;
+use pointsman_core::store::Claimed;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use super::HttpTarget;
+use super::signature::signatures;
+
+/// What the CloudEvents HTTP binding has percent-encoded in a header, beside all that is not ASCII.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+
+/// All headers of one attempt. What the configuration adds comes first, so that it cannot make a delivery
+/// look like another.
+pub(super) fn headers(target: &HttpTarget, task: &Claimed, now: Timestamp) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &target.headers {
+        headers.append(name, value.clone());
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in about_event(task).into_iter().chain(about_attempt(task)) {
+        put(&mut headers, name, &value);
+    }
+    if let Some(traceparent) = task.event.context.get("traceparent") {
+        put(&mut headers, "traceparent", traceparent);
+    }
+    if !target.secrets.is_empty() {
+        // The task's id stays the same over all attempts, so that a receiver can tell a repeat.
+        let (id, seconds) = (task.id.as_str(), now.millis() / 1000);
+        put(&mut headers, "webhook-id", id);
+        put(&mut headers, "webhook-timestamp", &seconds.to_string());
+        let body = task.event.value.as_str().as_bytes();
+        put(&mut headers, "webhook-signature", &signatures(&target.secrets, id, seconds, body));
+    }
+    headers
+}
+
+fn about_event(task: &Claimed) -> Vec<(&'static str, String)> {
+    let event = &task.event;
+    let mut about = vec![
+        ("ce-specversion", "1.0".to_owned()),
+        ("ce-id", event.id.to_string()),
+        ("ce-source", format!("/pointsman/{}", event.tenant)),
+        ("ce-type", event.kind.to_string()),
+        ("ce-time", event.id.timestamp().to_string()),
+    ];
+    let subject = |key: &str| utf8_percent_encode(key, ENCODED).to_string();
+    about.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
+    about.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
+    about
+}
+
+fn about_attempt(task: &Claimed) -> Vec<(&'static str, String)> {
+    let mut about = vec![
+        ("pointsman-task", task.id.to_string()),
+        ("pointsman-attempt", task.attempt.to_string()),
+        ("pointsman-fence", task.fence.to_string()),
+    ];
+    about.extend(task.prev_sent.map(|prev| ("pointsman-prev-sent", prev.to_string())));
+    about.extend(task.late.then(|| ("pointsman-late", "true".to_owned())));
+    about
+}
+
+/// Ours are all plain ASCII; only a traceparent comes from outside, and one that is no header is left out.
+fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}

@@ -1,0 +1,82 @@
+//! An attempt without a worker: a delivery made by hand, and its log lines collected.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::task::{LogLine, Realm};
+use pointsman_core::{
+    Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, TaskId, TaskSeq, Tenant,
+};
+use pointsman_engine::runner::LogSink;
+use pointsman_engine::{Delivery, Outcome, Runner};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// A task for an event of a shop, with a previous one.
+pub(crate) fn task() -> Claimed {
+    let kind = HandlingKey::new("record.published").unwrap();
+    Claimed {
+        seq: TaskSeq(9),
+        id: TaskId::new("index", kind.as_str(), Realm(1).uuid(TaskSeq(9))),
+        handler: HandlerName::new("index").unwrap(),
+        event: Arc::new(Event {
+            id: EventId::new(1_478_257_655_827_001).unwrap(),
+            prev: EventId::new(1_478_257_655_000_000),
+            kind,
+            key: Some(ObjectKey::new("record: 100% \"ü\"").unwrap()),
+            sub: None,
+            value: Json::parse(r#"{ "title": "Hello", "n": 1.50 }"#).unwrap(),
+            context: Context::from([("traceparent".into(), "00-1-2-01".into())]),
+            tenant: Tenant::new("shop").unwrap(),
+            cause: None,
+        }),
+        attempt: 2,
+        retries: 1,
+        fence: 77,
+        prev_sent: EventId::new(5),
+        late: true,
+    }
+}
+
+/// The same with nothing that can be left out.
+pub(crate) fn bare_task() -> Claimed {
+    let full = task();
+    let event = Event {
+        prev: None,
+        key: None,
+        context: Context::new(),
+        tenant: Tenant::default(),
+        ..Event::clone(&full.event)
+    };
+    Claimed { event: Arc::new(event), prev_sent: None, late: false, ..full }
+}
+
+/// Runs one attempt and answers its outcome and what it logged on the way.
+pub(crate) async fn run(runner: &dyn Runner, task: Claimed) -> (Outcome, Vec<LogLine>) {
+    let (delivery, mut lines, _cancel) = delivery(task);
+    let collect = async {
+        let mut all = Vec::new();
+        while let Some(line) = lines.recv().await {
+            all.push(line);
+        }
+        all
+    };
+    tokio::join!(runner.run(delivery), collect)
+}
+
+/// A delivery with its ends in hand.
+pub(crate) fn delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
+    let (sender, lines) = mpsc::channel(64);
+    let cancel = CancellationToken::new();
+    (Delivery { task, log: LogSink::new(sender), cancel: cancel.clone() }, lines, cancel)
+}
+
+/// The error of a failed attempt, and whether it was said to be the last.
+pub(crate) fn failure(outcome: &Outcome) -> (&str, bool) {
+    assert!(outcome.emits.is_empty(), "a failure emits nothing");
+    match &outcome.ended {
+        Ended::Failed { error, last, .. } => (error, *last),
+        other => panic!("{other:?}"),
+    }
+}

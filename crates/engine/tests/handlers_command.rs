@@ -1,0 +1,295 @@
+//! Command handlers, with real processes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod handler_support;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use handler_support::{bare_task, delivery, failure, run, task};
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use pointsman_core::Json;
+use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::task::{Level, LogLine};
+use pointsman_engine::handlers::command::{BadCommand, CommandHandler, CommandSpec};
+use pointsman_engine::{Outcome, Runner};
+
+fn sh(script: &str) -> CommandHandler {
+    command(&["sh", "-c", script])
+}
+
+fn command(argv: &[&str]) -> CommandHandler {
+    let argv = argv.iter().map(|argument| argument.to_string()).collect();
+    CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None }).unwrap()
+}
+
+async fn outcome(script: &str) -> Outcome {
+    run(&sh(script), task()).await.0
+}
+
+async fn printed(script: &str, task: Claimed) -> Vec<String> {
+    let (outcome, lines) = run(&sh(script), task).await;
+    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    lines.into_iter().map(|line| line.message).collect()
+}
+
+/// Waits until a process is gone. One that nobody reaps is a zombie, which is as good as gone.
+async fn gone(pid: i32) {
+    let dead = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) || stat.contains(") Z ")
+    };
+    let wait = async {
+        while !dead() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the process lives on");
+}
+
+#[tokio::test]
+async fn the_environment_holds_what_is_documented_and_nothing_else() {
+    // Cargo's own variable is the canary: it is in this process's environment, and not to be passed on.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let spec = CommandSpec {
+        argv: vec!["env".into()],
+        env: BTreeMap::from([("SHOP".into(), "open".into()), ("POINTSMAN_TYPE".into(), "forged".into())]),
+        dir: None,
+    };
+    let (_, lines) = run(&CommandHandler::new(spec).unwrap(), task()).await;
+    let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.message.split_once('=')).collect();
+    let names: Vec<_> = found.keys().copied().collect();
+    let mut expected = vec![
+        "POINTSMAN_ATTEMPT",
+        "POINTSMAN_COLLECTION",
+        "POINTSMAN_EFFECTS",
+        "POINTSMAN_EVENT_ID",
+        "POINTSMAN_FENCE",
+        "POINTSMAN_KEY",
+        "POINTSMAN_LATE",
+        "POINTSMAN_PREV",
+        "POINTSMAN_PREV_SENT",
+        "POINTSMAN_SOURCE",
+        "POINTSMAN_TASK_ID",
+        "POINTSMAN_TENANT",
+        "POINTSMAN_TYPE",
+        "SHOP",
+    ];
+    expected.extend(["PATH", "HOME", "LANG"].into_iter().filter(|name| std::env::var_os(name).is_some()));
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    assert_eq!(found["POINTSMAN_EVENT_ID"], "1478257655827001");
+    assert_eq!(found["POINTSMAN_PREV"], "1478257655000000");
+    assert_eq!(found["POINTSMAN_PREV_SENT"], "5");
+    assert_eq!(found["POINTSMAN_TYPE"], "record.published");
+    assert_eq!(found["POINTSMAN_COLLECTION"], "record.published");
+    assert_eq!(found["POINTSMAN_SOURCE"], "index");
+    assert_eq!(found["POINTSMAN_KEY"], "record: 100% \"ü\"");
+    assert_eq!(found["POINTSMAN_TENANT"], "shop");
+    assert_eq!(found["POINTSMAN_TASK_ID"], task().id.as_str());
+    assert_eq!(found["POINTSMAN_ATTEMPT"], "2");
+    assert_eq!(found["POINTSMAN_FENCE"], "77");
+    assert_eq!(found["POINTSMAN_LATE"], "true");
+}
+
+#[tokio::test]
+async fn what_is_not_there_has_no_variable() {
+    let script = "env | grep -cE '^POINTSMAN_(KEY|PREV|PREV_SENT|LATE)=' || true";
+    assert_eq!(printed(script, bare_task()).await, ["0"]);
+}
+
+#[tokio::test]
+async fn the_event_is_on_stdin_for_those_who_care() {
+    assert_eq!(printed("cat", task()).await, [task().event.to_json()]);
+    let mut large = task();
+    let value = Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
+    std::sync::Arc::make_mut(&mut large.event).value = value;
+    assert_eq!(printed("exec <&-; echo deaf", large.clone()).await, ["deaf"]);
+    assert_eq!(printed("echo hasty", large).await, ["hasty"]);
+}
+
+#[tokio::test]
+async fn arguments_meet_no_shell() {
+    let (outcome, lines) = run(&command(&["echo", "$HOME; `id`", "*"]), task()).await;
+    assert!(matches!(outcome.ended, Ended::Succeeded { result: None }));
+    assert_eq!(lines[0].message, "$HOME; `id` *");
+}
+
+#[tokio::test]
+async fn exit_codes_decide() {
+    assert!(matches!(outcome("exit 0").await.ended, Ended::Succeeded { result: None }));
+    assert_eq!(failure(&outcome("exit 3").await), ("exit code 3", false));
+    let complaint = outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
+    assert_eq!(failure(&complaint), ("exit code 1: no space left", false));
+    assert_eq!(failure(&outcome("kill -KILL $$").await), ("killed by signal 9 (SIGKILL)", false));
+    let missing = run(&command(&["pointsman-no-such-program"]), task()).await.0;
+    let said = "cannot start \"pointsman-no-such-program\": there is no such program";
+    assert_eq!(failure(&missing), (said, false));
+}
+
+#[tokio::test]
+async fn it_runs_in_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = |dir| CommandSpec { argv: vec!["pwd".into()], env: BTreeMap::new(), dir: Some(dir) };
+    let (_, lines) = run(&CommandHandler::new(spec(dir.path().into())).unwrap(), task()).await;
+    assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
+    let nowhere = run(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), task()).await.0;
+    assert!(failure(&nowhere).0.contains("is not there"), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn snoozes_last_five_minutes_unless_told_otherwise() {
+    for (script, seconds) in [
+        ("exit 75", 300),
+        (r#"echo '{"snooze":"1h"}' >>"$POINTSMAN_EFFECTS"; exit 75"#, 3600),
+        (r#"echo '{"snooze":60}' >>"$POINTSMAN_EFFECTS""#, 60),
+    ] {
+        let before = jiff::Timestamp::now().as_microsecond();
+        let outcome = outcome(script).await;
+        let after = jiff::Timestamp::now().as_microsecond();
+        let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
+        let wait = seconds * 1_000_000;
+        assert!((before + wait..=after + wait).contains(&until.micros()), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn effects_are_taken_from_the_file_and_the_file_is_private() {
+    let script = r#"
+        stat -c %a "$POINTSMAN_EFFECTS" "$(dirname "$POINTSMAN_EFFECTS")"
+        echo "$POINTSMAN_EFFECTS"
+        echo '{"emit":[{"type":"record.indexed","key":"record:1","value":{"n":1.50}}]}' >>"$POINTSMAN_EFFECTS"
+        echo '{"log":["noted"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
+    let (outcome, lines) = run(&sh(script), task()).await;
+    assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) });
+    assert_eq!(outcome.emits.len(), 1);
+    assert_eq!(outcome.emits[0].kind.as_str(), "record.indexed");
+    assert_eq!(outcome.emits[0].value.as_str(), r#"{"n":1.50}"#);
+    assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
+    assert_eq!(outcome.logs[0].message, "noted");
+    let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
+    assert_eq!(lines[..2], ["600", "700"]);
+    assert!(!std::path::Path::new(lines[2]).parent().unwrap().exists(), "it is removed");
+}
+
+#[tokio::test]
+async fn bad_effects_fail_for_good_and_none_of_them_happens() {
+    for (script, said) in [
+        (r#"echo '{"emit":[{"type":"a"},{"type":"b c"}]}' >>"$POINTSMAN_EFFECTS""#, "line 1: /emit/1/type"),
+        (r#"printf '{"log":["x"]}\n{"emti":[]}' >>"$POINTSMAN_EFFECTS""#, "line 2: unknown field `emti`"),
+        (r#"echo '{"emit":[{"type":"a","tenant":"b"}]}' >>"$POINTSMAN_EFFECTS"; exit 75"#, "/emit/0/tenant"),
+        (r#"printf '\377' >>"$POINTSMAN_EFFECTS""#, "not UTF-8"),
+        (r#"head -c 5000000 /dev/zero >"$POINTSMAN_EFFECTS""#, "more than 4194304 bytes"),
+        (r#"rm "$POINTSMAN_EFFECTS"; mkfifo "$POINTSMAN_EFFECTS""#, "no longer a plain file"),
+    ] {
+        let outcome = outcome(script).await;
+        let (error, last) = failure(&outcome);
+        assert!(last && error.contains(said), "{error}");
+        assert!(outcome.logs.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_failure_stays_one_whatever_its_effects() {
+    let refused = outcome(r#"echo '{"retry":false,"log":["x"]}' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
+    assert_eq!(failure(&refused), ("exit code 2", true));
+    assert_eq!(refused.logs[0].message, "x");
+    let broken = outcome(r#"printf '{"emit":[{"ty' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
+    assert_eq!(failure(&broken), ("exit code 2", false));
+    assert!(broken.logs[0].message.contains("line 1"), "{broken:?}");
+}
+
+#[tokio::test]
+async fn every_line_is_logged_in_order_also_when_they_are_all_the_same() {
+    let script = "i=0; while [ $i -lt 10000 ]; do echo same; i=$((i+1)); done; echo last >&2; printf tail";
+    let (_, lines) = run(&sh(script), task()).await;
+    let (info, error): (Vec<LogLine>, Vec<LogLine>) = lines.into_iter().partition(|l| l.level == Level::Info);
+    assert_eq!(info.len(), 10_001);
+    assert!(info[..10_000].iter().all(|line| line.message == "same"));
+    assert_eq!(info[10_000].message, "tail");
+    assert!(info.is_sorted_by_key(|line| line.time));
+    assert_eq!(error.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["last"]);
+    let numbered = printed("seq 1 20000", task()).await;
+    assert!(numbered.iter().enumerate().all(|(index, line)| *line == (index + 1).to_string()));
+}
+
+#[tokio::test]
+async fn output_that_is_no_text_is_mended() {
+    assert_eq!(printed(r"printf 'a\000b\377c\n\n\303\251'", task()).await, ["a\u{FFFD}b\u{FFFD}c", "", "é"]);
+}
+
+#[tokio::test]
+async fn lines_arrive_while_the_command_runs() {
+    let (delivery, mut lines, cancel) = delivery(task());
+    let handler = sh("echo ready; exec sleep 600");
+    let running = tokio::spawn(async move { handler.run(delivery).await });
+    assert_eq!(lines.recv().await.unwrap().message, "ready");
+    assert!(!running.is_finished());
+    cancel.cancel();
+    let outcome = running.await.unwrap();
+    assert_eq!(failure(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
+}
+
+/// A script that starts a grandchild, prints its pid and its own, and stays.
+const FAMILY: &str = "sleep 600 & echo $!; echo $$; wait";
+
+#[tokio::test]
+async fn cancelling_ends_the_whole_group() {
+    for script in [FAMILY.to_owned(), format!("trap '' TERM; {FAMILY}; {FAMILY}")] {
+        let (delivery, mut lines, cancel) = delivery(task());
+        let handler = sh(&script);
+        let running = tokio::spawn(async move { handler.run(delivery).await });
+        let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+        let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+        cancel.cancel();
+        let outcome = running.await.unwrap();
+        assert!(failure(&outcome).0.starts_with("cancelled; killed by signal"), "{outcome:?}");
+        gone(child).await;
+        gone(parent).await;
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_attempt_kills_the_whole_group() {
+    let (delivery, mut lines, _cancel) = delivery(task());
+    let handler = sh(&format!("trap '' TERM; {FAMILY}"));
+    let running = tokio::spawn(async move { handler.run(delivery).await });
+    let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+    let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    gone(child).await;
+    gone(parent).await;
+}
+
+#[tokio::test]
+async fn a_grandchild_that_keeps_the_output_open_does_not_hold_the_attempt() {
+    let (outcome, lines) = run(&sh("sleep 600 & echo $!"), task()).await;
+    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    gone(lines[0].message.parse().unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_attempt_starts_nothing() {
+    let (delivery, mut lines, cancel) = delivery(task());
+    cancel.cancel();
+    let outcome = sh("echo started").run(delivery).await;
+    assert!(failure(&outcome).0.contains("cancelled"));
+    assert!(lines.recv().await.is_none());
+}
+
+#[test]
+fn commands_that_cannot_be_started_are_refused() {
+    let new = |argv: &[&str], env: &[(&str, &str)]| {
+        let argv = argv.iter().map(|a| a.to_string()).collect();
+        let env = env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        CommandHandler::new(CommandSpec { argv, env, dir: None }).map(|handler| handler.kind())
+    };
+    assert_eq!(new(&["true"], &[("A", "b=c")]), Ok("command"));
+    assert_eq!(new(&[], &[]), Err(BadCommand::Empty));
+    assert_eq!(new(&[""], &[]), Err(BadCommand::Empty));
+    assert_eq!(new(&["a", "b\0"], &[]), Err(BadCommand::Argument));
+    assert_eq!(new(&["a"], &[("A=B", "")]), Err(BadCommand::Variable("A=B".into())));
+}

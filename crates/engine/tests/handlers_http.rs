@@ -1,0 +1,334 @@
+//! HTTP handlers, against a real server on loopback.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod handler_support;
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Response, StatusCode};
+use handler_support::{bare_task, delivery, failure, run, task};
+use pointsman_core::Json;
+use pointsman_core::store::Ended;
+use pointsman_core::task::Level;
+use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
+use pointsman_engine::{Outcome, Runner};
+use tokio::sync::Notify;
+use url::Url;
+
+/// What a server was sent.
+#[derive(Clone, Default)]
+struct Inbox(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
+
+impl Inbox {
+    fn take(&self) -> Vec<(HeaderMap, Bytes)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// Serves `answer` to everything, on a port of its own.
+async fn server(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> (Url, Inbox) {
+    let inbox = Inbox::default();
+    let kept = inbox.clone();
+    let app = Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+        kept.0.lock().unwrap().push((headers, body));
+        let answer = answer();
+        async move { answer }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (url, inbox)
+}
+
+fn target(url: Url) -> HttpTarget {
+    let access = NetworkAccess { allow_loopback: true, allow: vec![] };
+    HttpTarget { url, secrets: vec![], headers: vec![], access }
+}
+
+fn handler(url: Url) -> HttpHandler {
+    HttpHandler::new(target(url)).unwrap()
+}
+
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(Body::from(body.to_owned())).unwrap()
+}
+
+/// The outcome of a delivery that is answered like this.
+async fn answered(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+    body: impl Into<String>,
+) -> Outcome {
+    let body = body.into();
+    let (url, _) = server(move || answer(status, headers, &body)).await;
+    run(&handler(url), task()).await.0
+}
+
+const JSON: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
+
+#[tokio::test]
+async fn a_delivery_is_a_cloud_event() {
+    let (url, inbox) = server(|| answer(204, &[], "")).await;
+    let target = HttpTarget {
+        headers: vec![
+            ("authorization".parse().unwrap(), "Bearer x".parse().unwrap()),
+            ("ce-id".parse().unwrap(), "forged".parse().unwrap()),
+        ],
+        ..target(url)
+    };
+    let (outcome, lines) = run(&HttpHandler::new(target).unwrap(), task()).await;
+    assert_eq!(outcome.ended, Ended::Succeeded { result: None });
+    assert_eq!((lines[0].level, lines[0].message.as_str()), (Level::Info, "HTTP 204 No Content"));
+
+    let (headers, body) = inbox.take().remove(0);
+    assert_eq!(body, task().event.value.as_str());
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("ce-specversion", "1.0"),
+        ("ce-id", "1478257655827001"),
+        ("ce-source", "/pointsman/shop"),
+        ("ce-type", "record.published"),
+        ("ce-subject", "record:%20100%25%20%22%C3%BC%22"),
+        ("ce-time", "2016-11-04T11:07:35.827000Z"),
+        ("pointsman-prev", "1478257655000000"),
+        ("pointsman-prev-sent", "5"),
+        ("pointsman-task", task().id.as_str()),
+        ("pointsman-attempt", "2"),
+        ("pointsman-fence", "77"),
+        ("pointsman-late", "true"),
+        ("traceparent", "00-1-2-01"),
+        ("authorization", "Bearer x"),
+    ] {
+        let found: Vec<_> = headers.get_all(name).iter().collect();
+        assert_eq!(found, [value], "{name}");
+    }
+    assert!(!headers.contains_key("webhook-signature"));
+}
+
+#[tokio::test]
+async fn what_is_not_there_has_no_header() {
+    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    run(&handler(url), bare_task()).await;
+    let (headers, _) = inbox.take().remove(0);
+    for name in ["ce-subject", "pointsman-prev", "pointsman-prev-sent", "pointsman-late", "traceparent"] {
+        assert!(!headers.contains_key(name), "{name}");
+    }
+    assert_eq!(headers["ce-source"], "/pointsman/default");
+}
+
+#[tokio::test]
+async fn the_reference_implementation_accepts_the_signatures() {
+    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    let texts = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"];
+    let secrets: Vec<WebhookSecret> = texts.iter().map(|text| text.parse().unwrap()).collect();
+    let handler = HttpHandler::new(HttpTarget { secrets, ..target(url) }).unwrap();
+    run(&handler, task()).await;
+    run(&handler, task()).await;
+    let sent = inbox.take();
+    for (headers, body) in &sent {
+        for text in texts {
+            standardwebhooks::Webhook::new(text).unwrap().verify(body, headers).unwrap();
+        }
+        let stranger = standardwebhooks::Webhook::new("whsec_c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vy").unwrap();
+        assert!(stranger.verify(body, headers).is_err());
+        assert_eq!(headers["webhook-id"], task().id.as_str(), "the same at every attempt");
+    }
+    assert_eq!(sent.len(), 2);
+}
+
+#[tokio::test]
+async fn a_reply_may_carry_effects() {
+    let body = r#"{"emit":[{"type":"record.indexed","key":"r","delay":"1m"}],"log":["x"],"result":[1.50]}"#;
+    let outcome = answered(200, JSON, body).await;
+    assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
+    assert_eq!(outcome.emits.len(), 1);
+    assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
+    assert!(outcome.emits[0].due.is_some());
+    assert_eq!(outcome.logs[0].message, "x");
+    assert!(matches!(answered(200, JSON, r#"{"snooze":"5m"}"#).await.ended, Ended::Snoozed { .. }));
+}
+
+#[tokio::test]
+async fn other_replies_are_nobodys_business() {
+    for (headers, body) in [
+        (JSON, r#"{"ok":true}"#),
+        (JSON, "[1,2]"),
+        (JSON, "{ broken"),
+        (&[("content-type", "text/plain")], r#"{"emit":"nonsense"}"#),
+        (&[], r#"{"emit":"nonsense"}"#),
+    ] {
+        let outcome = answered(200, headers, body).await;
+        assert_eq!(outcome.ended, Ended::Succeeded { result: None }, "{body}");
+        assert!(outcome.logs.is_empty() && outcome.emits.is_empty());
+    }
+    let ambiguous = answered(200, JSON, r#"{"result":"ok","id":5}"#).await;
+    assert_eq!(ambiguous.ended, Ended::Succeeded { result: None });
+    assert!(ambiguous.logs[0].message.contains("\"id\""), "{ambiguous:?}");
+}
+
+#[tokio::test]
+async fn bad_effects_fail_for_good() {
+    let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(2 << 20));
+    for (body, said) in [
+        (r#"{"emit":[{"type":"a"},{"type":"TaskEnded"}]}"#.to_owned(), "/emit/1/type"),
+        (r#"{"emit":[],"lgo":[]}"#.to_owned(), "`lgo`"),
+        (r#"{"result":1,"snooze":1}"#.to_owned(), "/snooze"),
+        (large, "more than 1048576 bytes"),
+    ] {
+        let outcome = answered(200, JSON, body).await;
+        let (error, last) = failure(&outcome);
+        assert!(last && error.contains(said), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn failures_quote_the_answer() {
+    let outcome = answered(500, &[], "x".repeat(2000)).await;
+    let (error, last) = failure(&outcome);
+    assert_eq!(error, format!("HTTP 500 Internal Server Error: {}…", "x".repeat(500)));
+    assert!(!last);
+    let gone = answered(410, &[], "").await;
+    assert_eq!(failure(&gone), ("the target says it is gone (HTTP 410)", true));
+    let final_word = answered(422, JSON, r#"{"retry":false,"log":["never"]}"#).await;
+    assert!(failure(&final_word).1);
+    assert_eq!(final_word.logs[0].message, "never");
+    let broken = answered(500, JSON, r#"{"log":"oops"}"#).await;
+    assert!(!failure(&broken).1, "the failure itself may pass: {broken:?}");
+}
+
+#[tokio::test]
+async fn redirects_are_failures() {
+    let (elsewhere, inbox) = server(|| answer(200, &[], "")).await;
+    let (url, _) = server(move || answer(307, &[("location", elsewhere.as_str())], "")).await;
+    let outcome = run(&handler(url), task()).await.0;
+    let said = "HTTP 307 Temporary Redirect: redirects are not followed";
+    assert_eq!(failure(&outcome), (said, false));
+    assert!(inbox.take().is_empty());
+}
+
+#[tokio::test]
+async fn a_busy_target_is_left_alone_by_all_its_tasks() {
+    for status in [429, 503] {
+        let (url, inbox) = server(move || answer(status, &[("retry-after", "3600")], "busy")).await;
+        let handler = handler(url);
+        let before = jiff::Timestamp::now().as_microsecond();
+        let (outcome, lines) = run(&handler, task()).await;
+        let after = jiff::Timestamp::now().as_microsecond();
+        let Ended::Failed { after: Some(until), last: false, .. } = outcome.ended else {
+            panic!("{outcome:?}")
+        };
+        assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
+        assert_eq!(lines[0].level, Level::Error);
+        let second = run(&handler, task()).await.0;
+        assert_eq!(second.ended, Ended::Snoozed { until });
+        assert_eq!(inbox.take().len(), 1);
+    }
+    let once = answered(500, &[("retry-after", "3600")], "").await;
+    assert!(matches!(once.ended, Ended::Failed { after: None, .. }));
+}
+
+#[tokio::test]
+async fn an_unreachable_target_is_told_by_its_root_cause() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let outcome = run(&handler(format!("http://{address}/?token=secret").parse().unwrap()), task()).await.0;
+    let (error, last) = failure(&outcome);
+    assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
+    assert!(!last && !error.contains("secret"));
+}
+
+#[tokio::test]
+async fn https_is_spoken_to_https_targets() {
+    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    let secure = url.as_str().replace("http://", "https://").parse().unwrap();
+    let outcome = run(&handler(secure), task()).await.0;
+    let (error, last) = failure(&outcome);
+    assert!(error.starts_with("cannot reach https://127.0.0.1:") && !last, "{error}");
+    assert!(inbox.take().is_empty(), "nothing is sent in the clear");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_a_failure() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url: Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        // To the end of the body: closing with something unread would reset the connection.
+        while !request.ends_with(task().event.value.as_str().as_bytes()) {
+            assert!(stream.read_buf(&mut request).await.unwrap() > 0);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
+    });
+    let outcome = run(&handler(url), task()).await.0;
+    let (error, last) = failure(&outcome);
+    assert!(error.contains("broke off") && !last, "{error}");
+}
+
+#[tokio::test]
+async fn cancelling_ends_the_request() {
+    let arrived = Arc::new(Notify::new());
+    let told = arrived.clone();
+    let app = Router::new().fallback(move || {
+        told.notify_one();
+        std::future::pending::<StatusCode>()
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let (delivery, _lines, cancel) = delivery(task());
+    let handler = handler(url);
+    let running = tokio::spawn(async move { handler.run(delivery).await });
+    arrived.notified().await;
+    cancel.cancel();
+    let outcome = running.await.unwrap();
+    assert!(failure(&outcome).0.contains("cancelled"));
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_allowed_are_never_connected_to() {
+    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    let port = url.port().unwrap();
+    let access = NetworkAccess::default();
+    for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]", "2130706433"] {
+        let url = format!("http://{host}:{port}/").parse().unwrap();
+        let handler = HttpHandler::new(HttpTarget { access: access.clone(), ..target(url) }).unwrap();
+        let outcome = run(&handler, task()).await.0;
+        let (error, last) = failure(&outcome);
+        assert!(last, "{host}: {error}");
+        assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
+        assert!(error.contains("network.allow"), "{error}");
+    }
+    assert!(inbox.take().is_empty());
+}
+
+#[tokio::test]
+async fn a_name_can_be_allowed() {
+    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    let named: Url = format!("http://localhost:{}/", url.port().unwrap()).parse().unwrap();
+    let access = NetworkAccess { allow_loopback: false, allow: vec!["localhost".parse().unwrap()] };
+    let handler = HttpHandler::new(HttpTarget { access, ..target(named) }).unwrap();
+    let outcome = run(&handler, task()).await.0;
+    assert_eq!(outcome.ended, Ended::Succeeded { result: None });
+    assert_eq!(inbox.take().len(), 1);
+}
+
+#[test]
+fn only_http_targets_are_taken_and_secrets_are_not_shown() {
+    let refused = HttpHandler::new(target("ftp://example.org/".parse().unwrap())).unwrap_err();
+    assert!(matches!(refused, BadTarget::Scheme(scheme) if scheme == "ftp"));
+    let target = HttpTarget {
+        headers: vec![("authorization".parse().unwrap(), "Bearer hidden".parse().unwrap())],
+        ..target("https://user:hidden@example.org/path?token=hidden".parse().unwrap())
+    };
+    let shown = format!("{:?}", HttpHandler::new(target).unwrap());
+    assert!(!shown.contains("hidden") && shown.contains("https://example.org"), "{shown}");
+}
