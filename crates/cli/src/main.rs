@@ -1,1 +1,64 @@
-fn main(){}
+//! The one binary: a file a command.
+//!
+//! ```text
+//!  args        what all commands share
+//!  failure     what a person is told when something is wrong, and the exit codes
+//!  output      tables, colours, JSON
+//!  serve       runs a node
+//!  emit watch tasks handlers rules objects      talk to a node over HTTP
+//!  config token completions                     need no node
+//! ```
+
+mod args;
+mod completions;
+mod config;
+mod emit;
+mod failure;
+mod handlers;
+mod objects;
+mod output;
+mod rules;
+mod serve;
+mod tasks;
+mod token;
+mod watch;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::{Failure, Result};
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result {
+    let global = &cli.global;
+    match cli.command {
+        Command::Serve(command) => command.run(),
+        Command::Emit(command) => wait(command.run(global)),
+        Command::Watch(command) => wait(command.run(global)),
+        Command::Tasks(command) => wait(command.run(global)),
+        Command::Handlers(command) => wait(command.run(global)),
+        Command::Pause(command) => wait(command.run(global)),
+        Command::Resume(command) => wait(command.run(global)),
+        Command::Block(command) => wait(command.run(global)),
+        Command::Unblock(command) => wait(command.run(global)),
+        Command::Objects(command) => wait(command.run(global)),
+        Command::Config(command) => command.run(global),
+        Command::Token(command) => command.run(global),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
+    }
+}
+
+/// Runs a command that talks to a server. One thread is plenty for that.
+fn wait(work: impl Future<Output = Result>) -> Result {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from)?.block_on(work)
+}

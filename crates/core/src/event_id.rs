@@ -90,6 +90,11 @@ impl IdClock {
         Self { last, seen: now.max(last.timestamp()) }
     }
 
+    /// The time of the latest observation.
+    pub fn seen(&self) -> Timestamp {
+        self.seen
+    }
+
     /// The last id given out.
     pub fn last(&self) -> EventId {
         self.last

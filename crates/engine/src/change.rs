@@ -1,6 +1,11 @@
 //! What became of a task, for those who watch. Not journaled, not durable: the store has the truth.
 
-use pointsman_core::{EventId, HandlerName, HandlingKey, ObjectKey, Status, TaskId, Tenant, Timestamp};
+use pointsman_core::store::{Claimed, Finished, Sequenced};
+use pointsman_core::task::{State, Task};
+use pointsman_core::{
+    EventId, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, TaskId, Tenant, Timestamp,
+};
+use tokio::sync::broadcast;
 
 /// A task changed its status.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,4 +22,130 @@ pub struct TaskChange {
     /// When it will be tried again.
     pub due: Option<Timestamp>,
     pub at: Timestamp,
+}
+
+/// How many changes a receiver may be behind before it misses some.
+const CAPACITY: usize = 4096;
+
+/// Tells of changes. Where nobody watches, nothing is made.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    sender: broadcast::Sender<TaskChange>,
+}
+
+impl Changes {
+    pub(crate) fn new() -> Self {
+        Self { sender: broadcast::Sender::new(CAPACITY) }
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<TaskChange> {
+        self.sender.subscribe()
+    }
+
+    pub(crate) fn watched(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
+    /// Tasks were made for these events.
+    pub(crate) fn created(&self, events: &[NewEvent], sequenced: &[Sequenced], at: Timestamp) {
+        if !self.watched() {
+            return;
+        }
+        for (event, sequenced) in events.iter().zip(sequenced) {
+            for id in &sequenced.tasks {
+                let Some(handler) = handler_of(id, &event.kind) else { continue };
+                self.send(TaskChange {
+                    id: id.clone(),
+                    handler,
+                    tenant: event.tenant.clone(),
+                    kind: event.kind.clone(),
+                    key: event.key.clone(),
+                    event: sequenced.id,
+                    status: Status::New,
+                    attempt: 0,
+                    error: None,
+                    due: event.due,
+                    at,
+                });
+            }
+        }
+    }
+
+    /// An attempt begins.
+    pub(crate) fn locked(&self, task: &Claimed, at: Timestamp) {
+        if self.watched() {
+            self.send(of_claimed(task, Status::Locked, at));
+        }
+    }
+
+    /// An attempt has ended.
+    pub(crate) fn finished(&self, task: &Claimed, finished: &Finished, error: Option<&str>, at: Timestamp) {
+        if self.watched() {
+            let error = error.map(Into::into);
+            self.send(TaskChange { error, due: finished.due, ..of_claimed(task, finished.status, at) });
+        }
+    }
+
+    /// A task was taken from a node that is gone.
+    pub(crate) fn rescued(&self, task: Task, at: Timestamp) {
+        let due = match task.life.state {
+            State::New { due } => Some(due),
+            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } | State::Missing => None,
+        };
+        self.send(TaskChange {
+            status: task.life.state.status(),
+            attempt: task.life.attempt,
+            event: task.event.unwrap_or_default(),
+            id: task.id,
+            handler: task.handler,
+            tenant: task.tenant,
+            kind: task.kind,
+            key: task.key,
+            error: task.error,
+            due,
+            at,
+        });
+    }
+
+    fn send(&self, change: TaskChange) {
+        // The last receiver may have gone in between.
+        let _ = self.sender.send(change);
+    }
+}
+
+fn of_claimed(task: &Claimed, status: Status, at: Timestamp) -> TaskChange {
+    TaskChange {
+        id: task.id.clone(),
+        handler: task.handler.clone(),
+        tenant: task.event.tenant.clone(),
+        kind: task.event.kind.clone(),
+        key: task.event.key.clone(),
+        event: task.event.id,
+        status,
+        attempt: task.attempt,
+        error: None,
+        due: None,
+        at,
+    }
+}
+
+/// The handler in a task's id, which reads `handler_type_uuid`.
+fn handler_of(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
+    let (named, _uuid) = id.as_str().rsplit_once('_')?;
+    HandlerName::new(named.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::TaskSeq;
+    use pointsman_core::task::Realm;
+
+    #[test]
+    fn the_handler_is_read_from_the_id_whatever_the_names_hold() {
+        let kind = HandlingKey::new("a_b.c_d").unwrap();
+        let id = TaskId::new("in_dex_a", kind.as_str(), Realm(1).uuid(TaskSeq(9)));
+        assert_eq!(handler_of(&id, &kind).unwrap().as_str(), "in_dex_a");
+        assert_eq!(handler_of(&TaskId::from_text("nonsense"), &kind), None);
+    }
 }

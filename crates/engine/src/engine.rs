@@ -1,14 +1,27 @@
 //! The engine: all rooms of one node, started and stopped together.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
+use crate::attempt::GRACE;
+use crate::clock::Clock;
+use crate::logbook::Logbook;
 use crate::metrics::Metrics;
+use crate::node::{Node, Parts, registration};
 use crate::observer::Observer;
-use crate::{Settings, Setup, TaskChange};
+use crate::sequencer::{Intake, Sequencer};
+use crate::time::now;
+use crate::worker::Worker;
+use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler};
+
+/// How long a room may take to end: only one that waits for a store that hangs takes longer.
+const LONGEST_STOP: Duration = Duration::from_secs(10);
 
 /// Why an emit did not happen. Nothing of it was stored.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -25,61 +38,188 @@ pub enum EmitError {
 /// All rooms of one node. Cheap to clone; the rooms end with [`Engine::stop`].
 #[derive(Clone)]
 pub struct Engine {
-    _private: (),
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    node: Arc<Node>,
+    intake: Intake,
+    rooms: Mutex<Option<Rooms>>,
+}
+
+/// The running rooms, by when they are to end.
+struct Rooms {
+    /// Those that begin something: clock, scheduler, pruner.
+    early: Group,
+    /// Those that running attempts need: worker, rescuer, logbook.
+    late: Group,
+    /// Those that serve producers and observers to the last.
+    last: Group,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("node", &self.inner.node.settings.node_name).finish_non_exhaustive()
+    }
 }
 
 impl Engine {
     /// Joins the store as a node, registers the handlers and routes, and starts the rooms.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
-        let _ = (store, settings, setup);
-        unimplemented!()
+        let id = store.join(&settings.node_name, now()).await?;
+        store.register(registration(&setup), now()).await?;
+        let metrics = Arc::new(Metrics::default());
+        let (logbook, writer) = Logbook::new(store.clone(), metrics.clone());
+        let (ended, ends) = mpsc::unbounded_channel();
+        let node = Arc::new(Node::new(Parts { store, settings, metrics, logbook, ended }, id, setup));
+        node.store.listen(node.signals.clone());
+        if node.settings.rooms.rescuer {
+            rescuer::rescue(&node).await?;
+        }
+
+        let (intake, sequencer) = Sequencer::new(node.clone());
+        let (mut early, mut late, mut last) = (Group::default(), Group::default(), Group::default());
+        let wanted = node.settings.rooms;
+        last.start(|stop| sequencer.run(stop));
+        last.start(|stop| fill(node.clone(), stop));
+        late.start(|stop| writer.run(stop));
+        late.start(|stop| rescuer::run(node.clone(), stop));
+        if wanted.worker {
+            late.start(|stop| rescuer::run_checks(node.clone(), stop));
+            late.start(|stop| Worker::new(node.clone(), ends).run(stop));
+        }
+        if wanted.worker && wanted.scheduler {
+            early.start(|stop| scheduler::run(node.clone(), stop));
+        }
+        if wanted.clock {
+            early.start(|stop| Clock::new(node.clone(), intake.clone()).run(stop));
+        }
+        if wanted.pruner {
+            early.start(|stop| pruner::run(node.clone(), stop));
+        }
+        let rooms = Mutex::new(Some(Rooms { early, late, last }));
+        Ok(Self { inner: Arc::new(Inner { node, intake, rooms }) })
     }
 
     /// Journals events; answers when they are durable.
     pub async fn emit(&self, emission: Emission) -> Result<Receipt, EmitError> {
-        let _ = emission;
-        unimplemented!()
+        let began = Instant::now();
+        let receipt = self.inner.intake.emit(emission).await?;
+        self.inner.node.metrics.emit_took(began.elapsed());
+        Ok(receipt)
     }
 
     /// Replaces handlers, routes and schedules. Running attempts end as they began.
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
-        let _ = setup;
-        unimplemented!()
+        self.inner.node.store.register(registration(&setup), now()).await?;
+        self.inner.node.configure(setup);
+        Ok(())
     }
 
     /// What is set up now.
     pub fn setup(&self) -> Arc<Setup> {
-        unimplemented!()
+        self.inner.node.configured().setup.clone()
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
-        unimplemented!()
+        &self.inner.node.store
     }
 
     /// Reads the journal and waits for its growth.
     pub fn observer(&self) -> &Observer {
-        unimplemented!()
+        &self.inner.node.observer
     }
 
     /// Task changes of this node from now on. A slow receiver misses some.
     pub fn changes(&self) -> broadcast::Receiver<TaskChange> {
-        unimplemented!()
+        self.inner.node.changes.subscribe()
     }
 
     pub fn metrics(&self) -> &Metrics {
-        unimplemented!()
+        &self.inner.node.metrics
+    }
+
+    /// The metrics in the Prometheus text form, with the slots and the backlog as they stand now.
+    pub async fn metrics_text(&self) -> String {
+        let node = &self.inner.node;
+        node.metrics.set_slots(node.slots.all(), node.slots.busy());
+        match node.store.queues().await {
+            Ok(queues) => node.metrics.set_backlog(&queues),
+            Err(error) => {
+                node.store_failed();
+                tracing::warn!(%error, "the backlog could not be read");
+            }
+        }
+        node.metrics.encode()
     }
 
     /// Tells the rooms that a task was steered from outside (cancelled, retried, adopted), so that a running
     /// attempt that lost its task is ended and new work is looked for.
     pub fn nudge(&self) {
-        unimplemented!()
+        self.inner.node.nudged.notify_one();
+        self.inner.node.signals.work.notify_one();
     }
 
     /// Stops claiming, lets running attempts end for up to `drain`, gives the rest back without cost, leaves
     /// the store's list of nodes, and ends the rooms.
     pub async fn stop(&self, drain: Duration) {
-        let _ = drain;
-        unimplemented!()
+        let rooms = self.inner.rooms.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(rooms) = rooms else { return };
+        let node = &self.inner.node;
+        node.slots.close();
+        rooms.early.stop().await;
+        if timeout(drain, idle(node)).await.is_err() {
+            tracing::info!("running attempts are given back");
+            node.running.drain();
+            // Cancelled attempts end within two graces; a little more for their log lines.
+            if timeout(GRACE * 4, idle(node)).await.is_err() {
+                tracing::warn!("some attempts do not end; others will take their tasks over");
+            }
+        }
+        rooms.late.stop().await;
+        rooms.last.stop().await;
+        if let Err(error) = node.store.leave(node.id(), now()).await {
+            tracing::warn!(%error, "the node could not sign off");
+        }
     }
+}
+
+/// Tasks that are stopped together.
+#[derive(Default)]
+struct Group {
+    stop: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Group {
+    fn start<F>(&mut self, room: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.push(tokio::spawn(room(self.stop.clone())));
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        for mut task in self.tasks {
+            match timeout(LONGEST_STOP, &mut task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a room did not end well"),
+                Err(_) => {
+                    tracing::error!("a room does not end; it is left");
+                    task.abort();
+                }
+            }
+        }
+    }
+}
+
+/// Waits until nothing runs and nothing can begin to.
+async fn idle(node: &Node) {
+    node.slots.drained().await;
+    node.running.empty().await;
+}
+
+async fn fill(node: Arc<Node>, stop: CancellationToken) {
+    node.observer.fill(stop).await;
 }

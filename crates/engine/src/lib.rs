@@ -11,13 +11,27 @@
 //! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
 //! wake each other by signals; timers are only for what has a time.
 
+mod attempt;
 pub mod change;
+mod clock;
 pub mod engine;
 pub mod handlers;
+mod logbook;
 pub mod metrics;
+mod node;
 pub mod observer;
+mod pruner;
+mod rescuer;
 pub mod runner;
+mod running;
+mod scheduler;
+mod sequencer;
 pub mod settings;
+mod signals;
+mod slots;
+mod tail;
+mod time;
+mod worker;
 
 pub use change::TaskChange;
 pub use engine::{EmitError, Engine};

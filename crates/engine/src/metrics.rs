@@ -1,14 +1,207 @@
-//! Counters and timings of a node, in Prometheus' terms.
+//! Counters and timings of a node, in Prometheus' terms. No ids and no keys as labels: their number has no
+//! bound.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use pointsman_core::store::{Ended, QueueView};
+use pointsman_core::{HandlerName, Status};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
 
 /// The node's metrics.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Metrics {
-    _private: (),
+    registry: Registry,
+    pub(crate) events_emitted: Counter,
+    pub(crate) store_errors: Counter,
+    pub(crate) journal_reads: Counter,
+    emit_seconds: Histogram,
+    start_latency: Histogram,
+    task_seconds: Family<ByHandler, Histogram, fn() -> Histogram>,
+    tasks_ended: Family<TaskEnd, Counter>,
+    attempts: Family<AttemptLabels, Counter>,
+    slots: Gauge,
+    slots_busy: Gauge,
+    backlog: Family<Backlog, Gauge>,
+}
+
+/// A handler's name as a label, without copying its text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Label(HandlerName);
+
+impl EncodeLabelValue for Label {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        encoder.write_str(self.0.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByHandler {
+    handler: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskEnd {
+    handler: Label,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    handler: Label,
+    end: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Backlog {
+    handler: Label,
+    state: &'static str,
+}
+
+/// From a tenth of a millisecond to nearly a minute.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 2.0, 20))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut new = Self {
+            registry: Registry::with_prefix("pointsman"),
+            events_emitted: Counter::default(),
+            store_errors: Counter::default(),
+            journal_reads: Counter::default(),
+            emit_seconds: seconds(),
+            start_latency: seconds(),
+            task_seconds: Family::new_with_constructor(seconds),
+            tasks_ended: Family::default(),
+            attempts: Family::default(),
+            slots: Gauge::default(),
+            slots_busy: Gauge::default(),
+            backlog: Family::default(),
+        };
+        new.register();
+        new
+    }
 }
 
 impl Metrics {
-    /// The Prometheus text form (OpenMetrics).
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        to.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
+        to.register("tasks_ended", "Tasks that came to their end", self.tasks_ended.clone());
+        to.register("task_attempts", "Attempts that ended, and how", self.attempts.clone());
+        to.register("slots", "Attempts that may run at a time", self.slots.clone());
+        to.register("slots_busy", "Slots that are taken", self.slots_busy.clone());
+        to.register("emit_seconds", "From an emit to its durable answer", self.emit_seconds.clone());
+        to.register("task_seconds", "How long attempts run", self.task_seconds.clone());
+        let latency = "From an event's journaling to the start of a first attempt";
+        to.register("start_latency_seconds", latency, self.start_latency.clone());
+        to.register("store_errors", "Calls that the store could not answer", self.store_errors.clone());
+        to.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
+        to.register("backlog_tasks", "Live tasks, by where they stand", self.backlog.clone());
+    }
+
+    /// The Prometheus text form (OpenMetrics). The gauges of slots and backlog stand as they were last taken:
+    /// [`Engine::metrics_text`](crate::Engine::metrics_text) takes them anew.
     pub fn encode(&self) -> String {
-        unimplemented!()
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    pub(crate) fn emit_took(&self, time: Duration) {
+        self.emit_seconds.observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn start_took(&self, time: Duration) {
+        self.start_latency.observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn attempt_ended(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
+        let end = match ended {
+            Ended::Succeeded { .. } => "succeeded",
+            Ended::Failed { .. } => "failed",
+            Ended::Snoozed { .. } => "snoozed",
+            Ended::Released => "released",
+        };
+        let handler = Label(handler.clone());
+        self.task_seconds.get_or_create(&ByHandler { handler: handler.clone() }).observe(time.as_secs_f64());
+        self.attempts.get_or_create(&AttemptLabels { handler, end }).inc();
+    }
+
+    /// Counts a task if it has come to its end.
+    pub(crate) fn task_stands(&self, handler: &HandlerName, status: Status) {
+        match status {
+            Status::Done | Status::Error | Status::Missing => {
+                let labels = TaskEnd { handler: Label(handler.clone()), status: status.as_str() };
+                self.tasks_ended.get_or_create(&labels).inc();
+            }
+            Status::New | Status::Scheduled | Status::Locked => {}
+        }
+    }
+
+    pub(crate) fn set_slots(&self, all: usize, busy: usize) {
+        self.slots.set(all as i64);
+        self.slots_busy.set(busy as i64);
+    }
+
+    /// Takes the backlog as the store counts it, all tenants of a handler together.
+    pub(crate) fn set_backlog(&self, queues: &[QueueView]) {
+        let mut sums: BTreeMap<(&HandlerName, &'static str), u64> = BTreeMap::new();
+        for queue in queues {
+            for (state, count) in [
+                ("ready", queue.ready),
+                ("waiting", queue.waiting),
+                ("scheduled", queue.scheduled),
+                ("running", queue.running),
+                ("halted", queue.halted),
+                ("missing", queue.missing),
+            ] {
+                *sums.entry((&queue.handler, state)).or_default() += count;
+            }
+        }
+        self.backlog.clear();
+        for ((handler, state), count) in sums {
+            let labels = Backlog { handler: Label(handler.clone()), state };
+            self.backlog.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_documented() {
+        let metrics = Metrics::default();
+        let handler = HandlerName::new("index").unwrap();
+        metrics.task_stands(&handler, Status::Done);
+        metrics.task_stands(&handler, Status::New);
+        metrics.attempt_ended(&handler, &Ended::Released, Duration::from_millis(1));
+        metrics.set_slots(16, 3);
+        let text = metrics.encode();
+        for line in [
+            "pointsman_events_emitted_total 0",
+            "pointsman_tasks_ended_total{handler=\"index\",status=\"done\"} 1",
+            "pointsman_task_attempts_total{handler=\"index\",end=\"released\"} 1",
+            "pointsman_slots 16",
+            "pointsman_slots_busy 3",
+            "pointsman_emit_seconds_count 0",
+            "pointsman_task_seconds_count{handler=\"index\"} 1",
+            "pointsman_start_latency_seconds_count 0",
+            "pointsman_store_errors_total 0",
+            "pointsman_journal_reads_total 0",
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line} in\n{text}");
+        }
     }
 }

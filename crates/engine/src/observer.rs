@@ -1,16 +1,73 @@
 //! Reading the journal as it grows.
+//!
+//! ```text
+//!   store ──a commit─▶ signals ─▶ filler ──one read──▶ tail (in memory) ─▶ a thousand readers
+//!     └──────────────────────────── far behind the head ───────────────▶ each for itself
+//! ```
+//!
+//! While somebody follows the journal, one filler reads what is new, once, after each commit that it hears of,
+//! and all followers take it from memory. When nobody has read for a while, the tail is let go of, and the
+//! journal is not read until somebody looks again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use pointsman_core::EventId;
 use pointsman_core::journal::{Extent, Filter, Page};
-use pointsman_core::store::StoreError;
+use pointsman_core::store::{Read, Store, StoreError};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::signals::Signals;
+use crate::tail::Tail;
+use crate::time::Patience;
+
+/// How long the tail is kept for nobody.
+const KEEP: Duration = Duration::from_secs(10);
+/// How long the filler waits for a signal before it looks anyway.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a reader waits for the filler to catch up before it reads by itself.
+const CATCH_UP: Duration = Duration::from_millis(100);
+/// How many events the filler reads at a time.
+const PIECE: usize = 2_000;
 
 /// Reads for those who follow the journal: from memory near its head, from the store behind it.
-#[derive(Debug)]
 pub struct Observer {
-    _private: (),
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    tail: RwLock<Option<Tail>>,
+    signals: Arc<Signals>,
+    /// The newest id that the tail has reached.
+    filled: watch::Sender<EventId>,
+    /// Followers that wait for growth.
+    waiting: AtomicUsize,
+    read_at: Mutex<Instant>,
+    wanted: Notify,
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").field("head", &*self.signals.head.borrow()).finish_non_exhaustive()
+    }
 }
 
 impl Observer {
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, signals: Arc<Signals>) -> Self {
+        Self {
+            store,
+            metrics,
+            tail: RwLock::new(None),
+            signals,
+            filled: watch::Sender::new(EventId::ZERO),
+            waiting: AtomicUsize::new(0),
+            read_at: Mutex::new(Instant::now()),
+            wanted: Notify::new(),
+        }
+    }
+
     /// What matches after `after` and up to `until`, at most `limit` and possibly fewer: read on after
     /// `page.scanned`. Does not wait. The page's extent tells whether `after` is torn.
     pub async fn page(
@@ -20,24 +77,148 @@ impl Observer {
         until: Option<EventId>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        let _ = (filter, after, until, limit);
-        unimplemented!()
+        self.touch();
+        if self.is_filling() {
+            // What was committed before the question belongs to the answer.
+            let newest = *self.signals.head.borrow();
+            let mut filled = self.filled.subscribe();
+            let caught_up = timeout(CATCH_UP, filled.wait_for(|filled| *filled >= newest)).await;
+            if caught_up.is_ok()
+                && let Some(page) = self.remembered(filter, after, until, limit)
+            {
+                return Ok(page);
+            }
+        }
+        self.read(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
     }
 
     /// The newest `limit` matches, newest first, that come after `after`.
     pub async fn newest(&self, filter: &Filter, after: EventId, limit: usize) -> Result<Page, StoreError> {
-        let _ = (filter, after, limit);
-        unimplemented!()
+        self.read(Read { after, until: None, filter: filter.clone(), limit, backwards: true }).await
     }
 
     /// Where the journal begins and ends, from the store.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
-        unimplemented!()
+        self.metrics.journal_reads.inc();
+        self.store.extent().await.inspect_err(|_| self.failed())
     }
 
     /// Waits until the journal's head is beyond `id`.
     pub async fn grown(&self, id: EventId) {
-        let _ = id;
-        unimplemented!()
+        let _waiter = Waiter::new(self);
+        self.touch();
+        // The observer owns the sender, so the wait cannot end otherwise.
+        let _ = self.filled.subscribe().wait_for(|head| *head > id).await;
+    }
+
+    /// The filler: reads once for all who follow, for as long as somebody does.
+    pub(crate) async fn fill(&self, stop: CancellationToken) {
+        let filling = async {
+            let mut patience = Patience::new();
+            loop {
+                self.wanted.notified().await;
+                while let Err(error) = self.fill_while_wanted(&mut patience).await {
+                    tracing::warn!(%error, "followers of the journal wait for the store");
+                    sleep(patience.wait()).await;
+                }
+                self.set_tail(None);
+            }
+        };
+        stop.run_until_cancelled(filling).await;
+    }
+
+    async fn fill_while_wanted(&self, patience: &mut Patience) -> Result<(), StoreError> {
+        let mut heard = self.signals.head.subscribe();
+        if !self.is_filling() {
+            let extent = self.extent().await?;
+            self.signals.grown(extent.head);
+            self.set_tail(Some(Tail::starting(extent)));
+            self.filled.send_replace(extent.head);
+        }
+        while self.is_wanted() {
+            heard.borrow_and_update();
+            self.catch_up().await?;
+            patience.reset();
+            // Nobody minds a signal that does not come: the next look is never far.
+            let _ = timeout(LOOK_AGAIN, heard.changed()).await;
+        }
+        Ok(())
+    }
+
+    /// Reads until the head is reached.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        loop {
+            let after = *self.filled.borrow();
+            let everything = Filter::default();
+            let read = Read { after, until: None, filter: everything, limit: PIECE, backwards: false };
+            let page = self.read(read).await?;
+            let head = page.extent.head;
+            let filled = page.scanned.max(after);
+            if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
+                tail.extend(page);
+            }
+            self.signals.grown(head);
+            self.filled.send_if_modified(|was| std::mem::replace(was, filled) != filled);
+            if filled >= head || filled == after {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn read(&self, read: Read) -> Result<Page, StoreError> {
+        self.metrics.journal_reads.inc();
+        self.store.read(read).await.inspect_err(|_| self.failed())
+    }
+
+    fn failed(&self) {
+        self.metrics.store_errors.inc();
+    }
+
+    fn remembered(
+        &self,
+        filter: &Filter,
+        after: EventId,
+        until: Option<EventId>,
+        limit: usize,
+    ) -> Option<Page> {
+        let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
+        tail.as_ref()?.page(filter, after, until, limit)
+    }
+
+    fn is_filling(&self) -> bool {
+        self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn set_tail(&self, tail: Option<Tail>) {
+        *self.tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
+    }
+
+    /// Somebody reads. The filler is woken if it sleeps.
+    fn touch(&self) {
+        *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        if !self.is_filling() {
+            self.wanted.notify_one();
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.load(Ordering::Acquire) > 0 || read_at.elapsed() < KEEP
+    }
+}
+
+/// Counts a follower for as long as it waits.
+struct Waiter<'a>(&'a Observer);
+
+impl<'a> Waiter<'a> {
+    fn new(observer: &'a Observer) -> Self {
+        observer.waiting.fetch_add(1, Ordering::AcqRel);
+        Self(observer)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }

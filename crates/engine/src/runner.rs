@@ -1,5 +1,6 @@
 //! What the worker needs to know of a handler in order to run it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use pointsman_core::{HandlerDef, NewEvent, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 /// A handler: what the store knows of it, and how it is run.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct HandlerSpec {
     pub def: HandlerDef,
     /// An attempt that takes longer has failed.
@@ -29,8 +30,14 @@ pub trait Runner: Send + Sync {
     async fn run(&self, delivery: Delivery) -> Outcome;
 }
 
+impl fmt::Debug for dyn Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
+    }
+}
+
 /// One attempt, handed to a runner.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Delivery {
     pub task: Claimed,
     pub log: LogSink,
@@ -60,7 +67,7 @@ impl Outcome {
 }
 
 /// Takes log lines while an attempt runs. Lines reach the store in order, in batches.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct LogSink {
     lines: tokio::sync::mpsc::Sender<LogLine>,
 }

@@ -53,7 +53,7 @@ impl Default for Rooms {
 }
 
 /// What the configuration and the program say is to be done. Can be replaced while running.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub handlers: Vec<HandlerSpec>,
     pub routes: Routes,

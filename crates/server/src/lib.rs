@@ -1,1 +1,46 @@
+//! The HTTP server of Pointsman and its configuration.
+//!
+//! ```text
+//!  config               files, environment and flags, checked whole
+//!  server               store, engine, HTTP and reload, started and stopped together
+//!  listen               the accept loop: connections, their limits and their end
+//!  router               what stands before every call
+//!  auth                 tokens, roles, tenants
+//!  events, stream, tasks, handlers, health, pages
+//!                       a file or a folder a resource
+//!  problem              the one policy on errors
+//!  body, media, query, segment, percent, action
+//!                       what a request is made of, read strictly
+//!  walk, paging, sse    reading the journal page by page, and sending it as it grows
+//!  openapi              the description, made from the calls themselves
+//! ```
+//!
+//! Nothing here decides about events or tasks: calls are read, checked, handed to the engine or the store, and
+//! answered. No request is answered with 2xx before what it asked for is durable.
 
+pub mod auth;
+pub mod config;
+pub mod openapi;
+pub mod server;
+
+mod action;
+mod app;
+mod body;
+mod events;
+mod handlers;
+mod health;
+mod listen;
+mod media;
+mod pages;
+mod paging;
+mod percent;
+mod problem;
+mod query;
+mod router;
+mod segment;
+mod sse;
+mod stream;
+mod tasks;
+mod walk;
+
+pub use server::{Server, StartError};

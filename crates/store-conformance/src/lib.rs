@@ -1,1 +1,60 @@
+//! The one suite that every store passes.
+//!
+//! A behaviour is one async function that takes a [`Harness`] and panics if the store behaves otherwise. They
+//! are filed by topic; [`suite!`] makes a test of each, so that a store's test file is a few lines and every
+//! behaviour shows up by its name.
+//!
+//! ```text
+//!  world/      a store with a clock set by hand, and verbs that read like a story
+//!  journal … signals      the behaviours, a file a topic
+//!  lifecycle   the state × command table of the core, cell by cell
+//!  walk/       a long random history, compared with a model after every step
+//! ```
+//!
+//! What is asserted follows from the documents of the store traits and from the core's own functions
+//! (`transition`, `Routes::resolve`, `Filter::matches`), never from how one store happens to do it. Where a
+//! store is free, as in how much one page holds, the behaviours go on reading until all is there.
+//!
+//! No behaviour sleeps: the time is an argument of every verb.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+
+pub mod world;
+
+pub mod claims;
+pub mod effects;
+pub mod fairness;
+pub mod idempotency;
+pub mod journal;
+pub mod lanes;
+pub mod late;
+pub mod lifecycle;
+pub mod logs;
+pub mod missing;
+pub mod queues;
+pub mod reading;
+pub mod rescue;
+pub mod restart;
+pub mod retention;
+pub mod routing;
+pub mod rules;
+pub mod signals;
+pub mod sync_handlers;
+pub mod tasks;
+pub mod walk;
+
+mod suite;
+
+/// How the suite gets at a store.
+#[async_trait]
+pub trait Harness: Send + Sync {
+    /// An empty store, apart from all others.
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store>;
+
+    /// Ends a store that [`Harness::fresh`] or this gave out, and opens again what it has left behind.
+    async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store>;
+}

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pointsman_core::store::{Emission, Idempotency, Receipt, Refused, Sequenced};
 use pointsman_core::task::Life;
-use pointsman_core::{EventId, NewEvent, Order, TaskSeq, Tenant, Timestamp};
+use pointsman_core::{Event, EventId, NewEvent, Order, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use rusqlite::OptionalExtension;
 
+use crate::claim::Room;
 use crate::error::{Fault, Result};
 use crate::phase::Phase;
 use crate::row::Live;
@@ -20,6 +21,7 @@ impl Txn<'_> {
     pub(crate) fn append(
         &mut self,
         emission: Emission,
+        room: &mut Room,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
         if let Some(idempotency) = &emission.idempotency
@@ -31,7 +33,7 @@ impl Txn<'_> {
             let events = serde_json::from_str(&answer).map_err(Fault::damaged)?;
             return Ok(Ok(Receipt { events, repeated: true }));
         }
-        let events = self.journal(emission.events, now)?;
+        let events = self.journal(emission.events, room, now)?;
         if let Some(idempotency) = &emission.idempotency {
             self.remember_answer(idempotency, &events, now)?;
         }
@@ -60,25 +62,28 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Writes events and their tasks.
-    pub(crate) fn journal(&mut self, events: Vec<NewEvent>, now: Timestamp) -> Result<Vec<Sequenced>> {
-        events.into_iter().map(|event| self.journal_one(event, now)).collect()
+    /// Writes events and their tasks. A task that can run at once is born locked if there is room for it.
+    pub(crate) fn journal(
+        &mut self,
+        events: Vec<NewEvent>,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<Vec<Sequenced>> {
+        events.into_iter().map(|event| self.journal_one(event, room, now)).collect()
     }
 
-    fn journal_one(&mut self, event: NewEvent, now: Timestamp) -> Result<Sequenced> {
+    fn journal_one(&mut self, new: NewEvent, room: &mut Room, now: Timestamp) -> Result<Sequenced> {
         let id = self.state.ids.next(now);
-        let handlers = self.state.resolve(&event.kind);
+        let handlers = self.state.resolve(&new.kind);
         let first_task = self.state.take_tasks(handlers.len());
-        let object = match &event.key {
-            Some(key) => {
-                let object = Object::load(self, &event.tenant, key.as_str())?;
-                object.advance(&handlers, id).save(self, &event.tenant, key.as_str())?;
-                Some(object)
-            }
+        let object = match &new.key {
+            Some(key) => Some(Object::advance(self, &new.tenant, key.as_str(), &handlers, id)?),
             None => None,
         };
         let prev = object.as_ref().and_then(|object| object.last);
-        self.insert_event(&event, id, prev, first_task, handlers.len())?;
+        let (due, priority) = (new.due.unwrap_or(now), new.priority);
+        let event = Arc::new(sequenced(new, id, prev));
+        self.insert_event(&event, first_task, handlers.len())?;
         let mut tasks = Vec::with_capacity(handlers.len());
         let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
         for (index, (handler, sync)) in handlers.iter().enumerate() {
@@ -86,20 +91,13 @@ impl Txn<'_> {
             // Synchronous ones come first, so that the place in the list is the stage.
             let stage = if *sync { index } else { sync_count } as i64;
             let prev_sent = object.as_ref().and_then(|object| object.sent_to(*handler));
-            self.insert_task(&event, id, seq, *handler, Place { sync: *sync, stage, prev_sent }, now)?;
-            tasks.push(self.state.task_id(*handler, event.kind.as_str(), seq)?);
+            let task = NewTask { seq, handler: *handler, sync: *sync, stage, priority, due, prev_sent };
+            tasks.push(self.make_task(task, &event, room, now)?);
         }
         Ok(Sequenced { id, prev, tasks })
     }
 
-    fn insert_event(
-        &mut self,
-        event: &NewEvent,
-        id: EventId,
-        prev: Option<EventId>,
-        first_task: TaskSeq,
-        tasks: usize,
-    ) -> Result<()> {
+    fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
         let context = match event.context.is_empty() {
             true => None,
             false => Some(serde_json::to_string(&event.context).map_err(Fault::damaged)?),
@@ -108,8 +106,8 @@ impl Txn<'_> {
                      (id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, first_task, tasks)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
         self.conn.prepare_cached(sql)?.execute(rusqlite::params![
-            id.as_i64(),
-            prev.map(EventId::as_i64),
+            event.id.as_i64(),
+            event.prev.map(EventId::as_i64),
             event.kind.as_str(),
             event.key.as_ref().map(|k| k.as_str()),
             event.sub.as_ref().map(|k| k.as_str()),
@@ -118,58 +116,63 @@ impl Txn<'_> {
             context,
             event.cause.and_then(|c| c.event).map(EventId::as_i64),
             event.cause.map(|c| c.task.0),
-            event.cause.map_or(0, |c| c.depth),
+            event.depth(),
             first_task.0,
             tasks as i64,
         ])?;
         self.state.journaled += 1;
         if self.state.journaled % MARK_EVERY == 0 {
             let sql = "INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)";
-            self.conn.prepare_cached(sql)?.execute((self.state.journaled, id.as_i64()))?;
+            self.conn.prepare_cached(sql)?.execute((self.state.journaled, event.id.as_i64()))?;
         }
         Ok(())
     }
 
-    fn insert_task(
+    fn make_task(
         &mut self,
-        event: &NewEvent,
-        id: EventId,
-        seq: TaskSeq,
-        handler: HandlerId,
-        place: Place,
+        task: NewTask,
+        event: &Arc<Event>,
+        room: &mut Room,
         now: Timestamp,
-    ) -> Result<()> {
-        let queue = self.state.queue_for(self.conn, handler, &event.tenant)?;
-        let ordered = self.state.handler(handler)?.def.order == Order::Key;
+    ) -> Result<TaskId> {
+        let handler = self.state.handler(task.handler)?.clone();
+        let queue = self.state.queue_for(self.conn, handler.id, &event.tenant)?;
         let lane = match &event.key {
-            Some(key) if ordered => Some(lane_number(self.state.salt, handler, &event.tenant, key.as_str())),
+            Some(key) if handler.def.order == Order::Key => {
+                Some(lane_number(self.state.salt, handler.id, &event.tenant, key.as_str()))
+            }
             Some(_) | None => None,
         };
-        let due = event.due.unwrap_or(now);
-        let phase = if place.stage > 0 {
+        let phase = if task.stage > 0 {
             Phase::Gated
         } else if self.lane_is_taken(lane)? {
             Phase::Blocked
         } else {
-            self.phase_when_free(due, now)
+            self.phase_when_free(task.due, now)
         };
         let live = Live {
-            seq,
+            seq: task.seq,
             queue,
-            event: id,
+            event: event.id,
             phase,
             lane,
-            sync: place.sync,
-            stage: place.stage,
-            priority: event.priority.into(),
-            prev_sent: place.prev_sent,
+            sync: task.sync,
+            stage: task.stage,
+            priority: task.priority.into(),
+            prev_sent: task.prev_sent,
             created: now,
             started: None,
             error: None,
-            life: Life::beginning(due),
+            life: Life::beginning(task.due),
         };
-        live.insert(self.conn)?;
-        self.state.moved(queue, None, Some(phase))
+        let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
+        if phase == Phase::Ready && self.may_be_born_locked(&handler, queue, room)? {
+            self.bear_locked(live, &handler, event, room, &id, now)?;
+        } else {
+            live.insert(self.conn)?;
+            self.state.moved(queue, None, Some(phase))?;
+        }
+        Ok(id)
     }
 
     fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
@@ -180,21 +183,55 @@ impl Txn<'_> {
     }
 }
 
-/// Where a task stands among those of its event, and what its handler was sent before.
-struct Place {
+/// A task to be made.
+struct NewTask {
+    seq: TaskSeq,
+    handler: HandlerId,
     sync: bool,
     stage: i64,
+    priority: Priority,
+    due: Timestamp,
     prev_sent: Option<EventId>,
 }
 
+fn sequenced(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
+    Event {
+        id,
+        prev,
+        kind: new.kind,
+        key: new.key,
+        sub: new.sub,
+        value: new.value,
+        context: new.context,
+        tenant: new.tenant,
+        cause: new.cause,
+    }
+}
+
 /// What is remembered of an object: its last event, and the last one that each handler was sent.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Object {
     last: Option<EventId>,
-    sent: Arc<[(HandlerId, EventId)]>,
+    sent: Vec<(HandlerId, EventId)>,
 }
 
 impl Object {
+    /// Makes `id` the object's last event, sent to these handlers; answers what was remembered before.
+    fn advance(
+        txn: &Txn<'_>,
+        tenant: &Tenant,
+        key: &str,
+        handlers: &[(HandlerId, bool)],
+        id: EventId,
+    ) -> Result<Self> {
+        let before = Self::load(txn, tenant, key)?;
+        let others = before.sent.iter().filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h)).copied();
+        let sent: Vec<_> = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
+        let sql = "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent) VALUES (?1, ?2, ?3, ?4)";
+        txn.conn.prepare_cached(sql)?.execute((tenant.as_str(), key, id.as_i64(), encode_sent(&sent)))?;
+        Ok(before)
+    }
+
     fn load(txn: &Txn<'_>, tenant: &Tenant, key: &str) -> Result<Self> {
         let sql = "SELECT last, sent FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
         let mut statement = txn.conn.prepare_cached(sql)?;
@@ -206,18 +243,6 @@ impl Object {
 
     fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
         self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
-    }
-
-    fn advance(&self, handlers: &[(HandlerId, bool)], id: EventId) -> Self {
-        let others = self.sent.iter().filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h)).copied();
-        Self { last: Some(id), sent: others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect() }
-    }
-
-    fn save(&self, txn: &Txn<'_>, tenant: &Tenant, key: &str) -> Result<()> {
-        let sql = "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent) VALUES (?1, ?2, ?3, ?4)";
-        let last = self.last.map_or(0, EventId::as_i64);
-        txn.conn.prepare_cached(sql)?.execute((tenant.as_str(), key, last, encode_sent(&self.sent)))?;
-        Ok(())
     }
 }
 
@@ -231,7 +256,7 @@ fn encode_sent(sent: &[(HandlerId, EventId)]) -> Vec<u8> {
     bytes
 }
 
-fn decode_sent(bytes: &[u8]) -> Arc<[(HandlerId, EventId)]> {
+fn decode_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
     let (pairs, _) = bytes.as_chunks::<12>();
     pairs
         .iter()
@@ -263,7 +288,7 @@ mod tests {
     #[test]
     fn what_was_sent_reads_back() {
         let sent = [(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        assert_eq!(*decode_sent(&encode_sent(&sent)), sent);
+        assert_eq!(decode_sent(&encode_sent(&sent)), sent);
         assert!(decode_sent(&[]).is_empty());
     }
 

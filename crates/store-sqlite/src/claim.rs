@@ -3,20 +3,37 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pointsman_core::store::{Claim, Claimed, Claims, NodeId};
-use pointsman_core::task::{Command, Lease, TaskSeq};
-use pointsman_core::{HandlerName, Timestamp};
+use pointsman_core::store::{Claim, Claimed, Claims};
+use pointsman_core::task::lifecycle::transition;
+use pointsman_core::task::{Command, Lease, Life, TaskSeq};
+use pointsman_core::{Event, HandlerName, TaskId, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::life::Remains;
 use crate::phase::Phase;
-use crate::read_journal::load_event;
 use crate::row::{Live, live};
-use crate::state::QueueId;
+use crate::state::{Handler, QueueId, Running};
 use crate::writer::Txn;
 
 /// So many tasks at most become ready in one go because their time has come.
 const DUE_AT_ONCE: i64 = 1000;
+
+/// What a node asked for along with another verb, and what it has been given already.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    claim: Option<Claim>,
+    tasks: Vec<Claimed>,
+}
+
+impl Room {
+    pub(crate) fn of(claim: Option<Claim>) -> Self {
+        Self { claim, tasks: Vec::new() }
+    }
+}
+
+fn chosen_wrongly(seq: TaskSeq, why: pointsman_core::task::Rejected) -> Fault {
+    Fault::damaged(format!("task {seq} was chosen to run, but: {why}"))
+}
 
 impl Txn<'_> {
     /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
@@ -32,22 +49,25 @@ impl Txn<'_> {
         Ok(scheduled)
     }
 
-    pub(crate) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Result<Claims> {
+    /// Locks what can run for the room that is left.
+    pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
+        let Room { claim: Some(claim), mut tasks } = room else { return Ok(Claims::default()) };
         self.wake_due(now)?;
-        let mut tasks = Vec::new();
-        if claim.max > 0 {
-            let mut chosen = self.scheduled_for(claim)?;
-            chosen.extend(self.pick(claim.max - chosen.len(), Some(&claim.handlers))?);
+        let left = claim.max.saturating_sub(tasks.len());
+        if left > 0 {
+            let mut chosen = self.scheduled_for(&claim, left)?;
+            chosen.extend(self.pick(left - chosen.len(), Some(&claim.handlers))?);
             for live in chosen {
-                tasks.push(self.lock(live, claim.node, now)?);
+                tasks.push(self.lock(live, &claim, now)?);
             }
         }
-        let more = self.runnable_for(Some(&claim.handlers)).next().is_some();
+        let more = self.runnable_for(Some(&claim.handlers)).next().is_some()
+            || !self.scheduled_for(&claim, 1)?.is_empty();
         Ok(Claims { tasks, more, next_due: self.state.next_due })
     }
 
     /// What has been scheduled for handlers that the node can run.
-    fn scheduled_for(&self, claim: &Claim) -> Result<Vec<Live>> {
+    fn scheduled_for(&self, claim: &Claim, max: usize) -> Result<Vec<Live>> {
         let mut chosen = Vec::new();
         if self.state.scheduled == 0 {
             return Ok(chosen);
@@ -62,35 +82,80 @@ impl Txn<'_> {
             if claim.handlers.contains(&handler.def.name) {
                 chosen.push(live);
             }
-            if chosen.len() == claim.max {
+            if chosen.len() == max {
                 break;
             }
         }
         Ok(chosen)
     }
 
-    fn lock(&mut self, live: Live, node: NodeId, now: Timestamp) -> Result<Claimed> {
-        let fence = self.state.take_fence(self.conn)?;
-        let event = load_event(self.conn, live.event)?
-            .ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))?;
+    fn lock(&mut self, live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+        let lease = Lease { node: claim.node, fence: self.state.take_fence(self.conn)?, since: now };
+        let event = Arc::new(self.event_of(&live)?);
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
+        let mut locked = live.clone();
+        let life = self.command_live(live, Command::Lock(lease), Remains::default(), now)?;
+        locked.become_locked(life.map_err(|e| chosen_wrongly(locked.seq, e))?, lease);
+        Ok(self.running(locked, &handler, &event, id, lease))
+    }
+
+    /// Whether a task that could run may be locked in the moment it is made: nobody else has waited longer.
+    pub(crate) fn may_be_born_locked(&self, handler: &Handler, queue: QueueId, room: &Room) -> Result<bool> {
+        let Some(claim) = &room.claim else { return Ok(false) };
+        Ok(room.tasks.len() < claim.max
+            && self.state.runnable.is_empty()
+            && self.state.scheduled == 0
+            && claim.handlers.contains(&handler.def.name)
+            && !self.state.queue(queue)?.held)
+    }
+
+    /// Writes a new task that is locked from the start: one row instead of a row and a change.
+    pub(crate) fn bear_locked(
+        &mut self,
+        mut live: Live,
+        handler: &Handler,
+        event: &Arc<Event>,
+        room: &mut Room,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let Some(claim) = &room.claim else { return Ok(()) };
+        let lease = Lease { node: claim.node, fence: self.state.take_fence(self.conn)?, since: now };
+        let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
+            .map_err(|e| chosen_wrongly(live.seq, e))?;
+        live.become_locked(life, lease);
+        live.insert(self.conn)?;
+        self.state.moved(live.queue, None, Some(Phase::Locked))?;
+        self.state.served(live.queue, 1)?;
+        room.tasks.push(self.running(live, handler, event, id.clone(), lease));
+        Ok(())
+    }
+
+    /// Remembers a running task, so that its end need not be looked up.
+    fn running(
+        &mut self,
+        live: Live,
+        handler: &Handler,
+        event: &Arc<Event>,
+        id: TaskId,
+        lease: Lease,
+    ) -> Claimed {
+        let Life { attempt, retries, late, .. } = live.life;
         let (seq, prev_sent) = (live.seq, live.prev_sent);
-        let command = Command::Lock(Lease { node, fence, since: now });
-        let life = self
-            .command_live(live, command, Remains::default(), now)?
-            .map_err(|rejected| Fault::damaged(format!("task {seq} was chosen to run, but: {rejected}")))?;
-        Ok(Claimed {
+        self.state.running.insert(seq, Running { live, event: event.clone() });
+        let handler = handler.def.name.clone();
+        Claimed {
             seq,
             id,
-            handler: handler.def.name.clone(),
-            event: Arc::new(event),
-            attempt: life.attempt,
-            retries: life.retries,
-            fence,
+            handler,
+            event: event.clone(),
+            attempt,
+            retries,
+            fence: lease.fence,
             prev_sent,
-            late: life.late,
-        })
+            late,
+        }
     }
 
     /// Queues that have something ready, the least served first.

@@ -4,6 +4,7 @@ use pointsman_core::store::{Ended, Ending, Finished, NewLogLine};
 use pointsman_core::task::{Command, Level, LogLine, Rejected, State, TaskSeq};
 use pointsman_core::{Json, Timestamp};
 
+use crate::claim::Room;
 use crate::error::Result;
 use crate::life::Remains;
 use crate::phase::Phase;
@@ -14,6 +15,7 @@ impl Txn<'_> {
     pub(crate) fn finish(
         &mut self,
         ending: Ending,
+        room: &mut Room,
         now: Timestamp,
     ) -> Result<std::result::Result<Finished, Rejected>> {
         let Ending { task, fence, ended, emits, logs } = ending;
@@ -33,7 +35,7 @@ impl Txn<'_> {
             Err(rejected) => return Ok(Err(rejected)),
         };
         self.add_log_lines(task, logs)?;
-        let emitted = self.journal(emits, now)?;
+        let emitted = self.journal(emits, room, now)?;
         let due = match life.state {
             State::New { due } => Some(due),
             State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } | State::Missing => None,

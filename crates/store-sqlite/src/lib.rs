@@ -77,6 +77,11 @@ impl SqliteStore {
         Ok(Self { writer, readers })
     }
 
+    /// How many transactions have been committed since it was opened.
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
+    }
+
     fn writer(&self) -> &Writer {
         &self.writer
     }

@@ -1,11 +1,14 @@
 //! Carries out what the lifecycle decides: loads a task, asks [`transition`], writes what it says.
 
-use pointsman_core::Timestamp;
+use std::sync::Arc;
+
 use pointsman_core::task::lifecycle::{Effect, transition};
 use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State, TaskSeq};
+use pointsman_core::{Event, EventId, Timestamp};
 
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::phase::Phase;
+use crate::read_journal::load_event;
 use crate::row::{Live, Past, end_code, event_is_kept, reason_code};
 use crate::writer::Txn;
 
@@ -25,7 +28,11 @@ impl Txn<'_> {
         remains: Remains<'_>,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
-        match Live::load(self.conn, seq)? {
+        let live = match self.state.running.get(&seq) {
+            Some(running) => Some(running.live.clone()),
+            None => Live::load(self.conn, seq)?,
+        };
+        match live {
             Some(live) => self.command_live(live, command, remains, now),
             None => match Past::load(self.conn, seq)? {
                 Some(past) => self.command_past(past, command, now),
@@ -46,9 +53,15 @@ impl Txn<'_> {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
+        let running = self.state.running.remove(&live.seq);
         if effects.contains(&Effect::Archive) {
             live.delete(self.conn)?;
-            Past::archive(self.conn, &live, &life, now, remains.error, remains.result)?;
+            let event = match running {
+                Some(running) => running.event,
+                None => Arc::new(self.event_of(&live)?),
+            };
+            let named = (event.kind.as_str(), event.key.as_ref().map(|key| key.as_str()));
+            Past::archive(self.conn, &live, named, &life, now, remains)?;
             self.state.moved(live.queue, Some(live.phase), None)?;
             self.state.ended += 1;
         } else {
@@ -63,6 +76,12 @@ impl Txn<'_> {
             }
         }
         Ok(Ok(life))
+    }
+
+    /// The event of an unfinished task, which is kept as long as the task is.
+    pub(crate) fn event_of(&self, live: &Live) -> Result<Event> {
+        let event = load_event(self.conn, live.event)?;
+        event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))
     }
 
     /// The only thing that can be done to an ended task is to run it again.
@@ -82,11 +101,15 @@ impl Txn<'_> {
         }
         past.delete(self.conn)?;
         self.state.ended -= 1;
+        let phase = match self.is_gated(past.event, past.stage)? {
+            true => Phase::Gated,
+            false => Phase::Ready,
+        };
         let live = Live {
             seq: past.seq,
             queue: past.queue,
             event: past.event,
-            phase: Phase::Ready,
+            phase,
             lane: None,
             sync: past.sync,
             stage: past.stage,
@@ -98,7 +121,7 @@ impl Txn<'_> {
             life,
         };
         live.insert(self.conn)?;
-        self.state.moved(live.queue, None, Some(Phase::Ready))?;
+        self.state.moved(live.queue, None, Some(phase))?;
         Ok(Ok(life))
     }
 
@@ -138,7 +161,7 @@ impl Txn<'_> {
 
     /// What a task that is `new` waits for.
     fn new_phase(&mut self, live: &Live, lane: Option<i64>, due: Timestamp, now: Timestamp) -> Result<Phase> {
-        if live.phase == Phase::Gated {
+        if live.phase == Phase::Missing && self.is_gated(live.event, live.stage)? {
             return Ok(Phase::Gated);
         }
         if let Some(lane) = lane
@@ -198,6 +221,21 @@ impl Txn<'_> {
             .prepare_cached(sql)?
             .query_row((live.seq.0, live.life.attempt, released), |r| r.get(0))?;
         Ok(earlier == 0)
+    }
+
+    /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
+    fn is_gated(&self, event: EventId, stage: i64) -> Result<bool> {
+        if stage == 0 {
+            return Ok(false);
+        }
+        let sql = "SELECT count(*) FROM pointsman_journal j
+                   JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
+                   WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND NOT t.late AND t.phase <= 5 AND NOT EXISTS
+                       (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.how <> ?3)";
+        let released = end_code(AttemptEnd::Released);
+        let waiting: i64 =
+            self.conn.prepare_cached(sql)?.query_row((event.as_i64(), stage, released), |r| r.get(0))?;
+        Ok(waiting > 0)
     }
 
     /// Lets those of the event run that come next. A stage whose tasks were cancelled meanwhile is passed over.

@@ -40,19 +40,19 @@ impl Txn<'_> {
                 self.conn.prepare_cached(sql)?.query_row([surplus], |r| r.get(0)).optional()?;
             mark = mark.max(by_count.map_or(EventId::ZERO, EventId::from_i64));
         }
-        if mark > self.state.forgotten && self.has_events_up_to(mark)? {
+        let mark = self.last_event_up_to(mark)?;
+        if mark > self.state.forgotten {
             self.state.forgotten = mark;
             put_meta(self.conn, "forgotten", mark.as_i64())?;
         }
         Ok(())
     }
 
-    /// A mark that forgets nothing is not moved: that would tear cursors for no reason.
-    fn has_events_up_to(&self, mark: EventId) -> Result<bool> {
-        let sql = "SELECT 1 FROM pointsman_journal WHERE id > ?1 AND id <= ?2 LIMIT 1";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let range = (self.state.forgotten.as_i64(), mark.as_i64());
-        Ok(statement.query_row(range, |_| Ok(())).optional()?.is_some())
+    /// The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.
+    fn last_event_up_to(&self, id: EventId) -> Result<EventId> {
+        let mut last =
+            self.conn.prepare_cached("SELECT coalesce(max(id), 0) FROM pointsman_journal WHERE id <= ?1")?;
+        Ok(EventId::from_i64(last.query_row([id.as_i64()], |r| r.get(0))?))
     }
 
     /// Removes forgotten events that no unfinished task needs. `dropped` remembers how far the sweep came, so

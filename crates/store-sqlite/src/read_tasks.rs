@@ -164,12 +164,13 @@ pub(crate) fn tasks(
             let following = past_rows.next()?.map(Past::from_row).transpose()?;
             std::mem::replace(&mut next_past, following).map(|past| of_past(conn, past))
         };
-        let Some(task) = task.transpose()? else { break };
+        let Some(mut task) = task.transpose()? else { break };
         let seq = task.seq;
         if filter.start.is_some_and(|start| task.created_at < start) {
             break;
         }
         if matches(filter, &task) {
+            task.attempts = attempts(conn, &task)?;
             page.tasks.push(task);
         }
         if page.tasks.len() >= limit || looked_at + 1 >= SCAN {

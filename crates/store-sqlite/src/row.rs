@@ -5,6 +5,7 @@ use pointsman_core::{EventId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::{Fault, Result};
+use crate::life::Remains;
 use crate::phase::Phase;
 use crate::state::QueueId;
 
@@ -88,13 +89,12 @@ impl Live {
         let sql = concat!(
             "INSERT INTO pointsman_task (",
             live!(),
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, NULL, NULL, ?14, ?15, ?16, NULL, ?17)"
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, NULL, ?19)"
         );
-        let due = match self.life.state {
-            State::New { due } => due,
-            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } | State::Missing => {
-                self.created
-            }
+        let (due, lease) = match self.life.state {
+            State::New { due } => (due, None),
+            State::Locked(lease) => (self.created, Some(lease)),
+            State::Scheduled | State::Done | State::Error { .. } | State::Missing => (self.created, None),
         };
         conn.prepare_cached(sql)?.execute(rusqlite::params![
             self.seq.0,
@@ -110,12 +110,21 @@ impl Live {
             self.life.retries,
             self.life.crashes,
             self.life.late,
+            lease.map(|l| l.node),
+            lease.map(|l| l.fence),
             self.started.map(Timestamp::micros),
             self.prev_sent.map(EventId::as_i64),
             self.created.micros(),
             self.error,
         ])?;
         Ok(())
+    }
+
+    /// Takes over what a claim has made of it.
+    pub(crate) fn become_locked(&mut self, life: Life, lease: Lease) {
+        self.life = life;
+        self.phase = Phase::Locked;
+        self.started = Some(lease.since);
     }
 
     pub(crate) fn delete(&self, conn: &Connection) -> Result<()> {
@@ -196,25 +205,27 @@ impl Past {
         Ok(())
     }
 
-    /// Writes an ended task. Its type and key come from its event, which may be forgotten before the history.
+    /// Writes an ended task. Its type and key go along, because its event may be forgotten before it.
     pub(crate) fn archive(
         conn: &Connection,
         live: &Live,
+        (kind, key): (&str, Option<&str>),
         life: &Life,
         finished: Timestamp,
-        error: Option<&str>,
-        result: Option<&str>,
+        remains: Remains<'_>,
     ) -> Result<()> {
         let sql = concat!(
             "INSERT INTO pointsman_history (",
             past!(),
-            ") SELECT ?1, ?2, id, type, key, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17
-             FROM pointsman_journal WHERE id = ?18"
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
         );
         let status = if life.state.status() == Status::Done { DONE } else { ERROR };
         conn.prepare_cached(sql)?.execute(rusqlite::params![
             live.seq.0,
             live.queue,
+            live.event.as_i64(),
+            kind,
+            key,
             status,
             life.state.reason().map(reason_code),
             live.sync,
@@ -228,9 +239,8 @@ impl Past {
             live.created.micros(),
             live.started.map(Timestamp::micros),
             finished.micros(),
-            error,
-            result,
-            live.event.as_i64(),
+            remains.error.or(live.error.as_deref().filter(|_| status == ERROR)),
+            remains.result,
         ])?;
         Ok(())
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use pointsman_core::task::Realm;
 use pointsman_core::{
-    EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Routes, Rule, RuleKind, TaskId, TaskSeq, Tenant,
-    Timestamp,
+    Event, EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Routes, Rule, RuleKind, TaskId, TaskSeq,
+    Tenant, Timestamp,
 };
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Fault, Result};
 use crate::phase::Phase;
+use crate::row::Live;
 
 pub(crate) type HandlerId = i64;
 pub(crate) type QueueId = i64;
@@ -62,6 +63,13 @@ impl Counts {
     }
 }
 
+/// A task that runs. Nobody else can change it, so that its end need not be read from the file first.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) live: Live,
+    pub(crate) event: Arc<Event>,
+}
+
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) ids: IdClock,
@@ -86,6 +94,8 @@ pub(crate) struct State {
     /// The turn of the queue that was served last: where a queue that wakes up joins in.
     pub(crate) turn: i64,
     pub(crate) rules: Vec<Rule>,
+    /// Tasks that were locked since the start; as many as there are slots.
+    pub(crate) running: HashMap<TaskSeq, Running>,
     /// How many ended tasks the history holds.
     pub(crate) ended: i64,
     ended_written: i64,
@@ -147,6 +157,7 @@ impl State {
             runnable: BTreeSet::new(),
             turn: 0,
             rules: Vec::new(),
+            running: HashMap::new(),
             scheduled: 0,
             ended,
             ended_written: ended,

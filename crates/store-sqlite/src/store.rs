@@ -13,9 +13,9 @@ use pointsman_core::store::{
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, RuleKind, TaskId, Tenant, Timestamp};
 
+use crate::claim::Room;
 use crate::life::Remains;
 use crate::readers::Readers;
-use crate::writer::Txn;
 use crate::{SqliteStore, read_journal, read_tasks, registry};
 
 impl Store for SqliteStore {
@@ -41,9 +41,10 @@ impl Journal for SqliteStore {
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
         self.writer
             .run(move |txn| {
-                let receipts = emissions.into_iter().map(|emission| txn.append(emission, now));
+                let mut room = Room::of(claim);
+                let receipts = emissions.into_iter().map(|emission| txn.append(emission, &mut room, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
-                Ok((receipts, claims(txn, claim, now)?))
+                Ok((receipts, txn.claim(room, now)?))
             })
             .await
     }
@@ -70,11 +71,6 @@ impl Journal for SqliteStore {
     }
 }
 
-/// The claim that rides along with another verb.
-fn claims(txn: &mut Txn<'_>, claim: Option<Claim>, now: Timestamp) -> crate::error::Result<Claims> {
-    claim.map_or_else(|| Ok(Claims::default()), |claim| txn.claim(&claim, now))
-}
-
 #[async_trait]
 impl Queue for SqliteStore {
     async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
@@ -82,7 +78,7 @@ impl Queue for SqliteStore {
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
-        self.writer.run(move |txn| txn.claim(&claim, now)).await
+        self.writer.run(move |txn| txn.claim(Room::of(Some(claim)), now)).await
     }
 
     async fn finish(
@@ -93,9 +89,10 @@ impl Queue for SqliteStore {
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
         self.writer
             .run(move |txn| {
-                let finished = endings.into_iter().map(|ending| txn.finish(ending, now));
+                let mut room = Room::of(claim);
+                let finished = endings.into_iter().map(|ending| txn.finish(ending, &mut room, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
-                Ok((finished, claims(txn, claim, now)?))
+                Ok((finished, txn.claim(room, now)?))
             })
             .await
     }

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use crate::SqliteStore;
+use crate::claim::Room;
 use crate::error::Result;
 use crate::writer::Txn;
 
@@ -31,6 +32,10 @@ pub enum SqlError {
     Refused(String),
     #[error("a unit of work is one transaction; {0} is not for its statements")]
     TransactionControl(String),
+    #[error(
+        "tables whose names begin with pointsman_ are the store's own; emit events instead of writing to them"
+    )]
+    OurTables,
 }
 
 impl From<rusqlite::Error> for SqlError {
@@ -68,13 +73,11 @@ pub struct Tx<'a> {
 impl Tx<'_> {
     /// Runs a statement; answers how many rows it changed.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> std::result::Result<usize, SqlError> {
-        refuse_transaction_control(sql)?;
-        Ok(self.conn.prepare_cached(sql)?.execute(rusqlite::params_from_iter(params))?)
+        Ok(self.statement(sql)?.execute(rusqlite::params_from_iter(params))?)
     }
 
     pub fn query(&mut self, sql: &str, params: &[Value]) -> std::result::Result<Vec<SqlRow>, SqlError> {
-        refuse_transaction_control(sql)?;
-        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut statement = self.statement(sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         let mut found = Vec::new();
@@ -84,16 +87,41 @@ impl Tx<'_> {
         }
         Ok(found)
     }
+
+    /// Others share the transaction, and the store's tables are the store's: neither is for programs to touch.
+    fn statement(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
+        let word = first_word(sql);
+        if CONTROL.contains(&word.as_str()) {
+            return Err(SqlError::TransactionControl(word));
+        }
+        let statement = self.conn.prepare_cached(sql)?;
+        if !statement.readonly() && sql.to_ascii_lowercase().contains("pointsman_") {
+            return Err(SqlError::OurTables);
+        }
+        Ok(statement)
+    }
 }
 
-/// Others share the transaction; none may end it.
-fn refuse_transaction_control(sql: &str) -> std::result::Result<(), SqlError> {
-    let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
-    let word = word.to_ascii_uppercase();
-    match word.as_str() {
-        "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "PRAGMA" | "ATTACH"
-        | "DETACH" | "VACUUM" => Err(SqlError::TransactionControl(word)),
-        _ => Ok(()),
+/// Statements that would end the shared transaction or change the connection.
+const CONTROL: [&str; 10] =
+    ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA", "ATTACH", "DETACH", "VACUUM"];
+
+/// The first word of a statement in capitals, past blanks, semicolons and comments.
+fn first_word(sql: &str) -> String {
+    let mut rest = sql;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '\u{feff}');
+        rest = if let Some(comment) = rest.strip_prefix("--") {
+            comment.split_once('\n').map_or("", |(_, after)| after)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/").map_or("", |(_, after)| after)
+        } else {
+            return rest
+                .chars()
+                .take_while(char::is_ascii_alphabetic)
+                .collect::<String>()
+                .to_ascii_uppercase();
+        };
     }
 }
 
@@ -120,7 +148,7 @@ where
     match done {
         Ok(events) => {
             txn.conn.execute_batch("RELEASE unit")?;
-            let events = txn.journal(events, now)?;
+            let events = txn.journal(events, &mut Room::default(), now)?;
             Ok(Ok(Receipt { events, repeated: false }))
         }
         Err(error) => {
@@ -216,9 +244,17 @@ mod tests {
 
     #[test]
     fn a_unit_cannot_end_the_transaction_it_shares() {
-        for sql in ["COMMIT", "  rollback", "begin immediate", "SAVEPOINT x", "pragma synchronous=off"] {
-            assert!(matches!(refuse_transaction_control(sql), Err(SqlError::TransactionControl(_))), "{sql}");
+        for sql in [
+            "COMMIT",
+            "  rollback",
+            ";begin immediate",
+            "/* x */ COMMIT",
+            "-- x\n;/**/ -- y\n SAVEPOINT x",
+            "\u{feff}pragma synchronous=off",
+        ] {
+            assert!(CONTROL.contains(&first_word(sql).as_str()), "{sql}");
         }
-        assert!(refuse_transaction_control("INSERT INTO commits VALUES (1)").is_ok());
+        assert_eq!(first_word("INSERT INTO commits VALUES (1)"), "INSERT");
+        assert_eq!(first_word("-- only a comment"), "");
     }
 }

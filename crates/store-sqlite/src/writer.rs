@@ -7,6 +7,7 @@
 //! A job checks before it writes: a refusal leaves no trace. If the file itself fails in the middle (a full
 //! disk), the whole group is rolled back, everyone is told, and the memory beside the file is read again.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pointsman_core::Timestamp;
@@ -66,20 +67,29 @@ pub(crate) struct Writer {
     jobs: Arc<Mutex<Option<Jobs>>>,
     listeners: Arc<Mutex<Vec<Arc<dyn Listener>>>>,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
+    commits: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(crate) fn start(conn: Connection, state: State, lock: Lock) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::unbounded_channel();
         let listeners = Arc::new(Mutex::new(Vec::new()));
-        let mut thread =
-            WriterThread { conn, state, listeners: listeners.clone(), stale: false, _lock: lock };
+        let commits = Arc::new(AtomicU64::new(0));
+        let mut thread = WriterThread {
+            conn,
+            state,
+            listeners: listeners.clone(),
+            stale: false,
+            commits: commits.clone(),
+            _lock: lock,
+        };
         let thread =
             std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || thread.run(inbox))?;
         Ok(Self {
             jobs: Arc::new(Mutex::new(Some(jobs))),
             listeners,
             thread: Arc::new(Mutex::new(Some(thread))),
+            commits,
         })
     }
 
@@ -96,6 +106,10 @@ impl Writer {
             sender.send(job).map_err(|_| StoreError::Closed)?;
         }
         result.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
     }
 
     pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
@@ -119,6 +133,7 @@ struct WriterThread {
     listeners: Arc<Mutex<Vec<Arc<dyn Listener>>>>,
     /// The state could not be read again after a failure, and must be before anything else is done.
     stale: bool,
+    commits: Arc<AtomicU64>,
     _lock: Lock,
 }
 
@@ -159,6 +174,7 @@ impl WriterThread {
         }
         self.state.flush(&self.conn)?;
         self.conn.prepare_cached("COMMIT")?.execute([])?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -176,8 +192,7 @@ impl WriterThread {
     }
 
     fn reload(&mut self) -> Result<()> {
-        let seen = self.state.ids.last().timestamp();
-        self.state = State::load(&self.conn, seen)?;
+        self.state = State::load(&self.conn, self.state.ids.seen())?;
         self.stale = false;
         Ok(())
     }

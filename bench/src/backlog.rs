@@ -1,0 +1,78 @@
+//! Whether claims grow slower, or memory larger, with the number of tasks that wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pointsman_core::route::Binding;
+use pointsman_core::store::{Claim, Ended, Ending, Journal, Queue, Registration, Registry, Store};
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes};
+use pointsman_store_sqlite::SqliteStore;
+
+use crate::report::{Figure, Unit};
+use crate::{Options, memory, rig};
+
+const FEW: usize = 1_000;
+const AT_A_TIME: usize = 16;
+const ROUNDS: usize = 200;
+
+pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
+    let dir = tempfile::tempdir_in(&options.dir)?;
+    let few = filled(dir.path(), "few.db", FEW + AT_A_TIME * ROUNDS).await?;
+    let many = filled(dir.path(), "many.db", options.backlog).await?;
+    let resident = memory::resident_mb();
+    // In turns, so that both meet the same disk and the same neighbours.
+    let (mut with_few, mut with_many) = (0.0, 0.0);
+    for _ in 0..ROUNDS {
+        with_few += round(&few).await?;
+        with_many += round(&many).await?;
+    }
+    few.close();
+    many.close();
+    let rate = |seconds: f64| (ROUNDS * AT_A_TIME) as f64 / seconds;
+    let name = format!("tasks claimed and ended with {} waiting", options.backlog);
+    Ok(vec![
+        Figure::new(name, rate(with_many), Unit::PerSecond)
+            .against(format!("with {FEW} waiting"), rate(with_few))
+            .at_least(1.0 / 1.2),
+        Figure::new(format!("memory with {} tasks waiting", options.backlog), resident, Unit::Megabytes)
+            .below(150.0),
+    ])
+}
+
+/// A store in which so many tasks wait.
+async fn filled(dir: &std::path::Path, name: &str, waiting: usize) -> anyhow::Result<SqliteStore> {
+    let store = rig::open(dir, name)?;
+    let handler = HandlerName::new(rig::HANDLER)?;
+    let mut routes = Routes::new();
+    routes.bind(HandlingKey::new(rig::TYPE)?, Binding::queued(handler.clone()));
+    store.register(Registration { handlers: vec![HandlerDef::new(handler)], routes }, rig::now()).await?;
+    store.join("bench", rig::now()).await?;
+    let mut from = 0;
+    while from < waiting {
+        let count = 5_000.min(waiting - from);
+        let mut emission = rig::emission(from, count)?;
+        for (index, event) in emission.events.iter_mut().enumerate() {
+            event.key = Some(pointsman_core::ObjectKey::new(format!("waiting:{}", from + index))?);
+        }
+        store.append(vec![emission], None, rig::now()).await?;
+        from += count;
+    }
+    Ok(store)
+}
+
+/// One claim and the end of what it got; answers how long it took.
+async fn round(store: &SqliteStore) -> anyhow::Result<f64> {
+    let handlers = Arc::new(BTreeSet::from([HandlerName::new(rig::HANDLER)?]));
+    let start = Instant::now();
+    let claims = store.claim(Claim { node: 1, handlers, max: AT_A_TIME }, rig::now()).await?;
+    let endings = claims.tasks.iter().map(|task| Ending {
+        task: task.seq,
+        fence: task.fence,
+        ended: Ended::Succeeded { result: None },
+        emits: vec![],
+        logs: vec![],
+    });
+    store.finish(endings.collect(), None, rig::now()).await?;
+    Ok(start.elapsed().as_secs_f64())
+}

@@ -1,0 +1,98 @@
+//! The limit: the same rows written by plain SQLite, with the same durability, and nothing else.
+
+use std::path::Path;
+use std::time::Instant;
+
+use rusqlite::{Connection, params};
+
+use crate::rig::{self, payload};
+
+/// Which of a task's rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// The event, its object and its task.
+    Emitted,
+    /// All that one event with one handler leaves behind: also the claim, the end and the history.
+    WholeLife,
+}
+
+/// A database with the store's own tables and settings, to be written to by hand.
+pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<Connection> {
+    use pointsman_core::store::Store;
+    // The store lays out its tables, so that both sides always have the same ones.
+    let store = rig::open(dir, name)?;
+    store.close();
+    let conn = Connection::open(dir.join(name))?;
+    conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768;")?;
+    conn.set_prepared_statement_cache_capacity(32);
+    Ok(conn)
+}
+
+/// Writes the rows of `events` events in transactions of `batch`; answers events per second.
+pub(crate) fn rate(conn: &Connection, events: usize, batch: usize, rows: Rows) -> anyhow::Result<f64> {
+    let base = rig::now().micros();
+    let start = Instant::now();
+    let mut done = 0;
+    while done < events {
+        let until = events.min(done + batch.max(1));
+        conn.execute_batch("BEGIN IMMEDIATE")?;
+        for n in done..until {
+            emitted(conn, base, n)?;
+        }
+        if rows == Rows::WholeLife {
+            for n in done..until {
+                ended(conn, base, n)?;
+            }
+        }
+        conn.execute_batch("COMMIT")?;
+        done = until;
+    }
+    Ok(events as f64 / start.elapsed().as_secs_f64())
+}
+
+fn emitted(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> {
+    let (id, seq, key) = (base + n as i64, n as i64 + 1, format!("object:{}", n % 10_000));
+    conn.prepare_cached(
+        "INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks)
+         VALUES (?1, ?1 - 1, ?2, ?3, 'default', ?4, 0, ?5, 1)",
+    )?
+    .execute(params![id, rig::TYPE, key, payload(n), seq])?;
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent) VALUES ('default', ?1, ?2, ?3)",
+    )?
+    .execute(params![key, id, [0u8; 12]])?;
+    let lane = (n as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
+    conn.prepare_cached(
+        "INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries,
+                                     crashes, late, created)
+         VALUES (?1, 1, ?2, 3, ?3, 0, 0, 100, ?4, 0, 0, 0, 0, ?4)",
+    )?
+    .execute(params![seq, id, lane, base])?;
+    Ok(())
+}
+
+fn ended(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> {
+    let (id, seq) = (base + n as i64, n as i64 + 1);
+    conn.prepare_cached(
+        "UPDATE pointsman_task SET phase = 5, attempt = 1, node = 1, fence = ?1, started = ?2 WHERE seq = ?1",
+    )?
+    .execute(params![seq, base])?;
+    conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([seq])?;
+    conn.prepare_cached(
+        "INSERT INTO pointsman_history (seq, queue, event, type, key, status, sync, stage, priority, attempt, retries,
+                                        crashes, late, created, started, finished)
+         VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 0, 100, 1, 0, 0, 0, ?5, ?5, ?5)",
+    )?
+    .execute(params![seq, id, rig::TYPE, format!("object:{}", n % 10_000), base])?;
+    Ok(())
+}
+
+/// How long one durable commit of one small row takes, in milliseconds.
+pub(crate) fn commit(conn: &Connection, n: i64) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    conn.prepare_cached(
+        "INSERT INTO pointsman_log (task, n, time, level, message) VALUES (1, ?1, 0, 0, ?2)",
+    )?
+    .execute(params![n, payload(n as usize)])?;
+    Ok(start.elapsed().as_secs_f64() * 1000.0)
+}

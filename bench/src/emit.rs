@@ -1,0 +1,73 @@
+//! How many emits are acknowledged in a second.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pointsman_engine::Rooms;
+
+use crate::bare::{self, Rows};
+use crate::report::{Figure, Unit};
+use crate::{Options, rig};
+
+/// So many producers, each sending so many events at a time and waiting for the answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    producers: usize,
+    batch: usize,
+}
+
+pub(crate) const SHAPES: [Shape; 4] = [
+    Shape { producers: 1, batch: 1 },
+    Shape { producers: 64, batch: 1 },
+    Shape { producers: 1, batch: 100 },
+    Shape { producers: 64, batch: 100 },
+];
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let producers =
+            if self.producers == 1 { "1 producer".into() } else { format!("{} producers", self.producers) };
+        match self.batch {
+            1 => write!(f, "{producers}, singly"),
+            batch => write!(f, "{producers}, {batch} at a time"),
+        }
+    }
+}
+
+pub(crate) async fn measure(options: &Options, shape: Shape) -> anyhow::Result<Vec<Figure>> {
+    let dir = tempfile::tempdir_in(&options.dir)?;
+    let store = rig::open(dir.path(), "emit.db")?;
+    // One producer that waits for each commit is slow by nature: measure fewer.
+    let events = if shape.producers == 1 && shape.batch == 1 { options.events / 20 } else { options.events };
+    let events = events.max(shape.producers * shape.batch);
+    let rooms = Rooms { scheduler: false, worker: false, ..Rooms::default() };
+    let engine = Arc::new(rig::engine(store.clone(), 1, rooms, |_| {}).await?);
+    let commits = store.commits();
+    let start = Instant::now();
+    let per_producer = events / shape.producers / shape.batch;
+    let producers = (0..shape.producers).map(|producer| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            for round in 0..per_producer {
+                let from = (producer * per_producer + round) * shape.batch;
+                engine.emit(rig::emission(from, shape.batch)?).await?;
+            }
+            anyhow::Ok(())
+        })
+    });
+    for producer in producers.collect::<Vec<_>>() {
+        producer.await??;
+    }
+    let emitted = per_producer * shape.producers * shape.batch;
+    let rate = emitted as f64 / start.elapsed().as_secs_f64();
+    let per_commit = (emitted as u64 / (store.commits() - commits).max(1)).max(1) as usize;
+    engine.stop(std::time::Duration::ZERO).await;
+
+    let conn = bare::open(dir.path(), "bare.db")?;
+    let limit = bare::rate(&conn, emitted, per_commit, Rows::Emitted)?;
+    let against = format!("bare SQLite, same rows, {per_commit} events a commit");
+    Ok(vec![
+        Figure::new(format!("emits acknowledged, {shape}"), rate, Unit::PerSecond).against(against, limit),
+    ])
+}

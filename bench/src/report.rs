@@ -1,0 +1,104 @@
+//! Results, as a table for people and as data for programs.
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Events, tasks or claims in a second.
+    PerSecond,
+    Milliseconds,
+    Megabytes,
+}
+
+/// One figure beside what it is compared with.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    pub name: String,
+    pub value: f64,
+    pub unit: Unit,
+    /// What it is measured against: the name and the value of the other side.
+    pub against: Option<(String, f64)>,
+    /// `value / against`.
+    pub ratio: Option<f64>,
+    /// What is to be reached, in words.
+    pub goal: Option<String>,
+    pub reached: Option<bool>,
+}
+
+impl Figure {
+    pub fn new(name: impl Into<String>, value: f64, unit: Unit) -> Self {
+        Self { name: name.into(), value, unit, against: None, ratio: None, goal: None, reached: None }
+    }
+
+    pub fn against(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.ratio = (value > 0.0).then(|| self.value / value);
+        self.against = Some((name.into(), value));
+        self
+    }
+
+    /// The ratio is to be at least this.
+    pub fn at_least(mut self, ratio: f64) -> Self {
+        self.goal = Some(format!("≥ {ratio} ×"));
+        self.reached = self.ratio.map(|r| r >= ratio);
+        self
+    }
+
+    /// The ratio is to be at most this.
+    pub fn at_most(mut self, ratio: f64) -> Self {
+        self.goal = Some(format!("≤ {ratio} ×"));
+        self.reached = self.ratio.map(|r| r <= ratio);
+        self
+    }
+
+    /// The value itself is to be below this.
+    pub fn below(mut self, limit: f64) -> Self {
+        self.goal = Some(format!("< {limit}"));
+        self.reached = Some(self.value < limit);
+        self
+    }
+}
+
+/// All figures of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    pub figures: Vec<Figure>,
+}
+
+impl Report {
+    pub(crate) fn extend(&mut self, figures: impl IntoIterator<Item = Figure>) {
+        self.figures.extend(figures);
+    }
+}
+
+/// The value below which `part` (0 to 1) of the samples lie.
+pub(crate) fn percentile(samples: &mut [f64], part: f64) -> f64 {
+    if samples.is_empty() {
+        return 0.0;
+    }
+    samples.sort_by(f64::total_cmp);
+    samples[((samples.len() - 1) as f64 * part).round() as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles() {
+        let mut samples: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&mut samples, 0.5), 50.0);
+        assert_eq!(percentile(&mut samples, 0.99), 99.0);
+        assert_eq!(percentile(&mut [], 0.5), 0.0);
+    }
+
+    #[test]
+    fn goals_are_judged_by_the_ratio() {
+        let figure = Figure::new("x", 5.0, Unit::PerSecond).against("bare", 10.0).at_least(0.5);
+        assert_eq!((figure.ratio, figure.reached), (Some(0.5), Some(true)));
+        assert_eq!(
+            Figure::new("x", 6.0, Unit::Milliseconds).against("bare", 2.0).at_most(2.5).reached,
+            Some(false)
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! What the measurements share: a store in a fresh folder, an engine with a handler that does nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use pointsman_core::route::Binding;
+use pointsman_core::store::Emission;
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes, Timestamp};
+use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Rooms, Settings, Setup};
+use pointsman_store_sqlite::SqliteStore;
+use tokio::sync::Notify;
+
+pub(crate) const TYPE: &str = "bench.event";
+pub(crate) const HANDLER: &str = "bench";
+
+/// About a hundred bytes, as a small event has them.
+pub(crate) fn payload(n: usize) -> String {
+    format!(
+        r#"{{"n":{n},"title":"A record that somebody has just published","by":"bench","rank":{}}}"#,
+        n % 17
+    )
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(since.as_micros() as i64)
+}
+
+/// The n-th event. Ten thousand objects take turns.
+pub(crate) fn event(n: usize) -> anyhow::Result<NewEvent> {
+    let mut event = NewEvent::of(HandlingKey::new(TYPE)?);
+    event.key = Some(ObjectKey::new(format!("object:{}", n % 10_000))?);
+    event.value = Json::parse(&payload(n))?;
+    Ok(event)
+}
+
+pub(crate) fn emission(from: usize, count: usize) -> anyhow::Result<Emission> {
+    let events = (from..from + count).map(event).collect::<anyhow::Result<_>>()?;
+    Ok(Emission { events, idempotency: None })
+}
+
+/// Counts what was handled, and wakes whoever waits for a number.
+#[derive(Default)]
+pub(crate) struct Handled {
+    count: AtomicU64,
+    changed: Notify,
+}
+
+impl Handled {
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) async fn reached(&self, count: u64) {
+        loop {
+            let changed = self.changed.notified();
+            if self.count.load(Ordering::Relaxed) >= count {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<SqliteStore> {
+    Ok(SqliteStore::open(dir.join(name), now())?)
+}
+
+/// An engine on this store whose one handler is `run`.
+pub(crate) async fn engine<F>(
+    store: SqliteStore,
+    slots: usize,
+    rooms: Rooms,
+    run: F,
+) -> anyhow::Result<Engine>
+where
+    F: Fn(&Delivery) + Send + Sync + 'static,
+{
+    let name = HandlerName::new(HANDLER)?;
+    let mut routes = Routes::new();
+    routes.bind(HandlingKey::new(TYPE)?, Binding::queued(name.clone()));
+    let runner = InProcess::new(move |delivery: Delivery| {
+        run(&delivery);
+        async { Outcome::done() }
+    });
+    let spec = HandlerSpec {
+        def: HandlerDef::new(name),
+        timeout: Duration::from_secs(60),
+        runner: Arc::new(runner),
+    };
+    let setup = Setup { handlers: vec![spec], routes, schedules: vec![] };
+    let settings = Settings { slots, rooms, ..Settings::default() };
+    Ok(Engine::start(Arc::new(store), settings, setup).await?)
+}

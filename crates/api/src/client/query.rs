@@ -1,0 +1,121 @@
+//! What callers send: events to emit, and what lists and streams are narrowed to.
+
+use pointsman_core::event::{Context, Priority};
+use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
+use serde::Serialize;
+
+/// An event to emit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EmitBody {
+    #[serde(rename = "type")]
+    pub kind: HandlingKey,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<ObjectKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub: Option<ObjectKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Json>,
+    #[serde(skip_serializing_if = "Context::is_empty")]
+    pub context: Context,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
+    /// How long its tasks wait, in one of the forms of an HTTP duration. Excludes `at`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+impl EmitBody {
+    /// An event of this type with nothing else to it.
+    pub fn of(kind: HandlingKey) -> Self {
+        Self {
+            kind,
+            key: None,
+            sub: None,
+            value: None,
+            context: Context::new(),
+            tenant: None,
+            delay: None,
+            at: None,
+            priority: None,
+        }
+    }
+}
+
+/// Which events; the default means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    /// A type or one of its ancestors.
+    pub kind: Option<String>,
+    /// Only what came after this id.
+    pub after: Option<u64>,
+    pub path: Option<String>,
+    pub key: Option<String>,
+    pub tenant: Option<String>,
+    /// How long to wait for a first match. Not for streams.
+    pub timeout: Option<String>,
+    /// At most so many; a negative number reads backwards from the newest. Not for streams.
+    pub limit: Option<i64>,
+}
+
+impl EventQuery {
+    pub(super) fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::default();
+        pairs.add("return", &self.kind);
+        pairs.add("after", &self.after);
+        pairs.add("path", &self.path);
+        pairs.add("key", &self.key);
+        pairs.add("tenant", &self.tenant);
+        pairs.add("timeout", &self.timeout);
+        pairs.add("limit", &self.limit);
+        pairs
+    }
+}
+
+/// Which tasks; the default means all, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskQuery {
+    pub status: Option<String>,
+    pub handler: Option<String>,
+    pub tenant: Option<String>,
+    pub key: Option<String>,
+    /// Created at or after, and before.
+    pub start: Option<String>,
+    pub end: Option<String>,
+    pub limit: Option<u32>,
+    pub cursor: Option<String>,
+}
+
+impl TaskQuery {
+    pub(super) fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::default();
+        pairs.add("status", &self.status);
+        pairs.add("handler", &self.handler);
+        pairs.add("tenant", &self.tenant);
+        pairs.add("key", &self.key);
+        pairs.add("start", &self.start);
+        pairs.add("end", &self.end);
+        pairs.add("limit", &self.limit);
+        pairs.add("cursor", &self.cursor);
+        pairs
+    }
+}
+
+/// The parameters of a call. What is not given is not sent.
+#[derive(Debug, Default)]
+pub(super) struct Pairs(Vec<(&'static str, String)>);
+
+impl Pairs {
+    pub(super) fn add(&mut self, name: &'static str, value: &Option<impl ToString>) {
+        self.0.extend(value.as_ref().map(|value| (name, value.to_string())));
+    }
+
+    pub(super) fn append_to(&self, url: &mut url::Url) {
+        if !self.0.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.0);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Reads server-sent events out of bytes that arrive in pieces of any size.
+
+/// One event of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Its name; empty if the server gave none.
+    pub event: String,
+    /// Its id. A frame without one does not move the place to resume from.
+    pub id: Option<String>,
+    /// Empty if the frame does nothing but move that place.
+    pub data: String,
+}
+
+/// The longest line that is read. What is longer comes from no server of ours.
+const MAX_LINE: usize = 32 * 1024 * 1024;
+
+/// Takes bytes in, gives frames out.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    line: Vec<u8>,
+    frame: Frame,
+    has_data: bool,
+    /// The last byte was a CR: an LF right after it belongs to the same line break.
+    after_cr: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a line of the stream is longer than {MAX_LINE} bytes")]
+pub(super) struct LineTooLong;
+
+impl Parser {
+    /// Adds bytes and answers with the frames that they completed.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, LineTooLong> {
+        let mut frames = vec![];
+        for &byte in bytes {
+            let closes_crlf = byte == b'\n' && self.after_cr;
+            self.after_cr = byte == b'\r';
+            match byte {
+                b'\n' if closes_crlf => {}
+                b'\n' | b'\r' => frames.extend(self.end_line()),
+                _ if self.line.len() >= MAX_LINE => return Err(LineTooLong),
+                _ => self.line.push(byte),
+            }
+        }
+        Ok(frames)
+    }
+
+    /// Takes the line read so far; an empty one ends the frame.
+    fn end_line(&mut self) -> Option<Frame> {
+        let line = String::from_utf8_lossy(&self.line).into_owned();
+        self.line.clear();
+        if line.is_empty() {
+            let frame = std::mem::take(&mut self.frame);
+            let has_data = std::mem::take(&mut self.has_data);
+            return (has_data || frame.id.is_some()).then_some(frame);
+        }
+        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => self.frame.event = value.into(),
+            "id" => self.frame.id = Some(value.into()),
+            "data" => {
+                if self.has_data {
+                    self.frame.data.push('\n');
+                }
+                self.frame.data.push_str(value);
+                self.has_data = true;
+            }
+            // Comments keep the connection alive and say nothing; `retry` is for browsers.
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = ": hello\n\nid: 7\nevent: Event\ndata: {\"a\":1}\n\nevent: Task\r\ndata: x\r\n\
+                          data: y\r\n\r\nid: 8\n\ndata:é\n\ndata: unfinished";
+
+    fn expected() -> Vec<Frame> {
+        let frame = |event: &str, id: Option<&str>, data: &str| Frame {
+            event: event.into(),
+            id: id.map(Into::into),
+            data: data.into(),
+        };
+        vec![
+            frame("Event", Some("7"), "{\"a\":1}"),
+            frame("Task", None, "x\ny"),
+            frame("", Some("8"), ""),
+            frame("", None, "é"),
+        ]
+    }
+
+    #[test]
+    fn frames_end_at_blank_lines_and_comments_are_not_frames() {
+        assert_eq!(Parser::default().feed(STREAM.as_bytes()).unwrap(), expected());
+    }
+
+    #[test]
+    fn it_does_not_matter_how_the_bytes_are_cut() {
+        for size in 1..STREAM.len() {
+            let mut parser = Parser::default();
+            let pieces = STREAM.as_bytes().chunks(size);
+            let frames: Vec<Frame> = pieces.flat_map(|piece| parser.feed(piece).unwrap()).collect();
+            assert_eq!(frames, expected(), "in pieces of {size}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `pointsman completions` and `pointsman man`: made from the command line's own definition.
+
+use std::io::Write;
+
+use clap::{Args, CommandFactory};
+
+use crate::args::Cli;
+use crate::failure::Result;
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman completions bash > ~/.local/share/bash-completion/completions/pointsman
+  pointsman completions zsh > ~/.zfunc/_pointsman
+  pointsman completions fish > ~/.config/fish/completions/pointsman.fish")]
+pub(crate) struct Completions {
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Result {
+        let mut script = vec![];
+        clap_complete::generate(self.shell, &mut Cli::command(), "pointsman", &mut script);
+        Ok(std::io::stdout().write_all(&script)?)
+    }
+}
+
+/// Print the manual page
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Man {}
+
+impl Man {
+    pub(crate) fn run(self) -> Result {
+        let mut page = vec![];
+        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        Ok(std::io::stdout().write_all(&page)?)
+    }
+}

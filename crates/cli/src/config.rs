@@ -1,0 +1,152 @@
+//! `pointsman config`, and the options by which every command finds its configuration.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand};
+use pointsman_core::Timestamp;
+use pointsman_server::config::{self, Env, Faults, Flag, Sources, Summary};
+
+use crate::args::Global;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::Output;
+
+/// Where the configuration is, and what goes over it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(crate) struct ConfigArgs {
+    /// A configuration file; may be given several times [default: pointsman.yml, if there is one]
+    #[arg(long, env = "POINTSMAN_CONFIG", hide_env_values = true, value_name = "FILE")]
+    config: Vec<PathBuf>,
+
+    /// A folder whose `*.yml` and `*.yaml` files are read
+    #[arg(long, env = "POINTSMAN_CONFIG_DIR", hide_env_values = true, value_name = "DIR")]
+    config_dir: Option<PathBuf>,
+
+    /// Where to listen, over `server.listen`; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+
+    /// Where events and tasks are kept, over `store`: sqlite:PATH, sqlite::memory:
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// How many tasks run at a time, over `workers`
+    #[arg(long, value_name = "N")]
+    workers: Option<String>,
+
+    /// Which parts this process runs, over `rooms`: http,sequencer,scheduler,worker,clock,rescuer,pruner
+    #[arg(long, value_name = "ROOM,…")]
+    rooms: Option<String>,
+}
+
+impl ConfigArgs {
+    pub(crate) fn sources(&self) -> Sources {
+        let flags = [
+            ("--listen", "server.listen", &self.listen),
+            ("--store", "store", &self.store),
+            ("--workers", "workers", &self.workers),
+            ("--rooms", "rooms", &self.rooms),
+        ];
+        let flag = |(name, setting, value): (&str, &str, &Option<String>)| {
+            let value = value.clone()?;
+            Some(Flag { name: name.into(), setting: setting.into(), value })
+        };
+        Sources {
+            files: self.config.clone(),
+            dir: self.config_dir.clone(),
+            env: Env::of_process(),
+            flags: flags.into_iter().filter_map(flag).collect(),
+            working: PathBuf::new(),
+        }
+    }
+}
+
+/// A configuration that cannot be used.
+pub(crate) fn faulty(faults: &Faults) -> Failure {
+    Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}"))
+        .hint("`pointsman config check` checks it without starting anything.")
+}
+
+/// Check the configuration, or show it as it is understood
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Check the configuration and say what it means
+    ///
+    /// Shows every fault at once, each with its file, line and column. Nothing is started or changed.
+    #[command(after_long_help = "\
+Examples:
+  pointsman config check
+  pointsman config check --config pointsman.yml --config tokens.yml")]
+    Check(ConfigArgs),
+    /// Show the configuration in force, and where each value comes from
+    #[command(after_long_help = "\
+Example:
+  POINTSMAN_WORKERS=4 pointsman config show")]
+    Show(ConfigArgs),
+}
+
+impl Config {
+    pub(crate) fn run(self, global: &Global) -> Result {
+        match self.action {
+            Action::Check(args) => check(&args.sources(), Output::new(global)),
+            Action::Show(args) => show(&args.sources()),
+        }
+    }
+}
+
+fn check(sources: &Sources, output: Output) -> Result {
+    let report = config::check(sources, now());
+    match report.outcome {
+        Ok(summary) if output.is_json() => Ok(output.json(&good(&summary))?),
+        Ok(summary) => Ok(output.line(summary.to_string())?),
+        Err(faults) => {
+            if output.is_json() {
+                output.json(&bad(&faults))?;
+            }
+            Err(Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}")))
+        }
+    }
+}
+
+fn good(summary: &Summary) -> serde_json::Value {
+    let handlers = summary.handlers.iter().map(|[name, run, target]| {
+        serde_json::json!({"name": name, "run": run, "target": target})
+    });
+    let routes = summary.routes.iter().map(|(kind, handlers)| {
+        serde_json::json!({"type": kind, "handlers": handlers})
+    });
+    let schedules = summary.schedules.iter().map(|(name, does, next)| {
+        serde_json::json!({"name": name, "does": does, "next": next})
+    });
+    serde_json::json!({
+        "good": true,
+        "handlers": handlers.collect::<Vec<_>>(),
+        "routes": routes.collect::<Vec<_>>(),
+        "schedules": schedules.collect::<Vec<_>>(),
+        "tokens": summary.tokens,
+        "warnings": summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn bad(faults: &Faults) -> serde_json::Value {
+    let fault = |fault: &config::Fault| serde_json::json!({"place": fault.place(), "message": fault.message()});
+    serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
+}
+
+fn show(sources: &Sources) -> Result {
+    let config = sources.load().map_err(|faults| faulty(&faults))?;
+    Ok(std::io::stdout().write_all(config.to_yaml().as_bytes())?)
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,119 @@
+//! Failures that a person reads: what was wrong, and what to do next. Each has its exit code.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use pointsman_api::client::ClientError;
+
+/// The exit codes, as `--help` lists them. The last two are those of `sysexits.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Whoever read our output has gone. That is no failure of ours, and nobody is there to be told.
+    Unheard = 0,
+    Runtime = 1,
+    Usage = 2,
+    Unavailable = 75,
+    Configuration = 78,
+}
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    what: String,
+    /// What to do next.
+    hint: Option<String>,
+}
+
+pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, what: impl Display) -> Self {
+        Self { exit, what: what.to_string(), hint: None }
+    }
+
+    pub(crate) fn runtime(what: impl Display) -> Self {
+        Self::new(Exit::Runtime, what)
+    }
+
+    pub(crate) fn usage(what: impl Display) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Tells the person, and gives the process its exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        if self.exit != Exit::Unheard {
+            eprintln!("error: {}", self.what);
+            if let Some(hint) = &self.hint {
+                eprintln!("\n{hint}");
+            }
+        }
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+/// Writing to standard output failed, or reading a file did.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::new(Exit::Unheard, error),
+            _ => Self::runtime(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::runtime(error)
+    }
+}
+
+/// What every call of the API can meet. A command that knows more replaces the hint with a better one.
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match &error {
+            ClientError::Address(_) => Self::usage(&error),
+            ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
+                Self::new(Exit::Unavailable, with_root(&error)).hint(START_A_SERVER)
+            }
+            ClientError::Unreadable { .. } => Self::runtime(&error)
+                .hint("Is it a Pointsman server, and of the same version as this command? See `--url`."),
+            ClientError::Refused(refusal) => match refusal.status {
+                401 => Self::runtime(&error).hint(ABOUT_TOKENS),
+                403 => Self::runtime(&error)
+                    .hint("The token is good, but its role or its tenant does not allow this."),
+                429 | 502..=504 => Self::new(Exit::Unavailable, &error).hint("Try again in a moment."),
+                _ => Self::runtime(&error),
+            },
+        }
+    }
+}
+
+const START_A_SERVER: &str = "\
+Start a server in another terminal:
+
+    pointsman serve
+
+or name one that runs elsewhere with --url or POINTSMAN_URL.";
+
+const ABOUT_TOKENS: &str = "\
+Commands find their token in --token, POINTSMAN_TOKEN, or the file named by POINTSMAN_TOKEN_FILE.
+A server that has no tokens configured makes one on its first start and prints it, once:
+
+    export POINTSMAN_TOKEN=…
+
+It keeps only a hash. If that token is lost, delete the file that ends in `.token` beside the store and
+start the server again; or make one with `pointsman token new` and put the line it prints into the
+server's configuration.";
+
+/// An error and what lies at the bottom of it. The layers between speak of the client's own workings.
+fn with_root(error: &dyn std::error::Error) -> String {
+    match std::iter::successors(error.source(), |cause| cause.source()).last() {
+        Some(root) => format!("{error}: {root}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,215 @@
+//! `pointsman watch`: events and what becomes of them, as it happens.
+//!
+//! The stream is resumed where it broke: events have ids, so that none is shown twice and none is missed. Task
+//! changes have none; those of a moment without a connection are not seen again.
+
+mod line;
+
+use std::time::Duration;
+
+use clap::Args;
+use pointsman_api::EventSeq;
+use pointsman_api::client::{Client, EventQuery, Frame, Frames};
+use pointsman_core::journal::PathFilter;
+use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
+
+use crate::args::Global;
+use crate::failure::Result;
+use crate::output::Output;
+
+/// Watch events and what becomes of them
+///
+/// Shows a line for each event and one for each change of a task, until it is interrupted. When the server is
+/// restarted, it connects again and goes on where it was. If events were forgotten meanwhile, it says so.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman watch
+  pointsman watch --return record --key record:1
+  pointsman watch --since-start --no-tasks -o json | jq -c .value")]
+pub(crate) struct Watch {
+    /// Begin after this event, rather than now
+    #[arg(long, value_name = "EVENT_ID", conflicts_with = "since_start")]
+    after: Option<EventId>,
+
+    /// Begin with the oldest event that is remembered
+    #[arg(long)]
+    since_start: bool,
+
+    /// Only events of this type, or below it; no tasks then
+    #[arg(long = "return", value_name = "TYPE")]
+    kind: Option<HandlingKey>,
+
+    /// Only those of one object
+    #[arg(long)]
+    key: Option<ObjectKey>,
+
+    /// Only objects there: `/folder/`, `/folder/*` or `/folder/name`
+    #[arg(long, value_parser = path)]
+    path: Option<String>,
+
+    /// Only those of one tenant
+    #[arg(long)]
+    tenant: Option<Tenant>,
+
+    /// Show what becomes of tasks; this is the default
+    #[arg(long, overrides_with = "no_tasks")]
+    follow_tasks: bool,
+
+    /// Show events only
+    #[arg(long, overrides_with = "follow_tasks")]
+    no_tasks: bool,
+}
+
+fn path(text: &str) -> std::result::Result<String, String> {
+    text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
+}
+
+/// The names of frames that are not events of the journal.
+const TORN: &str = "Torn";
+const TASK: &str = "task";
+
+/// How long to wait before connecting again, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Watch {
+    pub(crate) async fn run(self, global: &Global) -> Result {
+        let client = global.client()?;
+        let mut query = EventQuery {
+            kind: self.kind.as_ref().map(ToString::to_string),
+            path: self.path.clone(),
+            key: self.key.as_ref().map(ToString::to_string),
+            tenant: self.tenant.as_ref().map(ToString::to_string),
+            ..EventQuery::default()
+        };
+        query.after = Some(self.start(&client, &query).await?);
+        let mut view = View { output: Output::new(global), tasks: !self.no_tasks, resume: None };
+        // A server that is not there at first is a mistake to be told; one that goes away later comes back.
+        let mut frames = client.stream(&query, None).await?;
+        loop {
+            match view.show_all(&mut frames).await? {
+                End::Torn { head } => {
+                    query.after = Some(view.beyond_the_tear(&client, &query, head).await?);
+                    view.resume = None;
+                    frames = client.stream(&query, None).await?;
+                }
+                End::Broken(why) => {
+                    note(&format!("{why}; connecting again…"));
+                    frames = reconnect(&client, &query, view.resume).await?;
+                    note("connected again");
+                }
+            }
+        }
+    }
+
+    /// The id to begin after. Without a wish it is the newest there is.
+    async fn start(&self, client: &Client, query: &EventQuery) -> Result<u64> {
+        match self.after {
+            Some(after) => Ok(after.get()),
+            None if self.since_start => before_the_oldest(client, query).await,
+            None => {
+                let newest = EventQuery { after: None, limit: Some(-1), ..query.clone() };
+                Ok(line::newest_id(&client.events(&newest).await?))
+            }
+        }
+    }
+}
+
+/// The id just below the oldest event that is remembered and wanted. Asking for everything after zero would
+/// tear as soon as anything was ever forgotten.
+async fn before_the_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
+    let oldest = EventQuery { after: None, limit: Some(1), ..query.clone() };
+    Ok(match client.events(&oldest).await? {
+        EventSeq::NonEmpty { event_id, event_snapshots } => {
+            event_snapshots.first().map_or(event_id, |first| first.event_id.saturating_sub(1))
+        }
+        EventSeq::Empty { last_event_id, .. } => last_event_id,
+        EventSeq::Torn { event_id } => event_id,
+    })
+}
+
+/// Connects again, however long it takes, unless the server says that it never will.
+async fn reconnect(client: &Client, query: &EventQuery, resume: Option<u64>) -> Result<Frames> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        tokio::time::sleep(pause).await;
+        match client.stream(query, resume).await {
+            Err(error) if error.is_temporary() => pause = (pause * 2).min(LONGEST_PAUSE),
+            answer => return Ok(answer?),
+        }
+    }
+}
+
+/// Why a stream is over.
+enum End {
+    Broken(String),
+    /// There is a gap. The newest id at that time.
+    Torn {
+        head: u64,
+    },
+}
+
+/// What is shown, and how far it has come.
+struct View {
+    output: Output,
+    tasks: bool,
+    /// The id of the last frame that had one.
+    resume: Option<u64>,
+}
+
+impl View {
+    /// Shows frames until the stream is over.
+    async fn show_all(&mut self, frames: &mut Frames) -> Result<End> {
+        loop {
+            match frames.next().await {
+                Ok(Some(frame)) => {
+                    self.show(&frame)?;
+                    if frame.event == TORN {
+                        let torn = serde_json::from_str(&frame.data)?;
+                        return Ok(End::Torn { head: line::newest_id(&torn) });
+                    }
+                }
+                Ok(None) => return Ok(End::Broken("the server has ended the stream".into())),
+                Err(error) if error.is_temporary() => return Ok(End::Broken(error.to_string())),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn show(&mut self, frame: &Frame) -> Result {
+        if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
+            self.resume = Some(id);
+        }
+        let is_task = frame.event == TASK;
+        if frame.data.is_empty() || (is_task && !self.tasks) {
+            return Ok(());
+        }
+        if self.output.is_json() {
+            // Line breaks in JSON text are blanks between tokens; one document is to be one line.
+            return Ok(self.output.line(frame.data.replace(['\n', '\r'], " "))?);
+        }
+        let text = match frame.event.as_str() {
+            TORN => line::torn(self.output.paint, &frame.data),
+            TASK => line::task(self.output.paint, &frame.data),
+            _ => line::event(self.output.paint, &frame.data),
+        };
+        match text {
+            Some(text) => Ok(self.output.line(text)?),
+            // Something newer than this program; whoever wants it can have it with `-o json`.
+            None => Ok(()),
+        }
+    }
+
+    /// Where to go on after a tear: with the oldest event there is, or, when the journal is not the one that
+    /// was watched before, with what comes now.
+    async fn beyond_the_tear(&self, client: &Client, query: &EventQuery, head: u64) -> Result<u64> {
+        let reached = self.resume.or(query.after).unwrap_or(0);
+        if reached > head { Ok(head) } else { before_the_oldest(client, query).await }
+    }
+}
+
+/// Something about the watching itself: not a part of what is watched.
+fn note(text: &str) {
+    eprintln!("── {text}");
+}

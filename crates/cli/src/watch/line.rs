@@ -1,0 +1,100 @@
+//! The lines that `watch` shows: time, what, who, about which object, and the rest.
+
+use pointsman_api::{EventSeq, EventSnapshot, TaskChangeBody};
+use pointsman_core::EventId;
+
+use crate::output::{Paint, clock, short};
+
+/// The widths of the columns after the time.
+const WHAT: usize = 9;
+const WHO: usize = 24;
+const KEY: usize = 20;
+
+/// The longest payload or error that is shown.
+const REST: usize = 160;
+
+pub(super) fn newest_id(seq: &EventSeq) -> u64 {
+    match seq {
+        EventSeq::NonEmpty { event_id, .. }
+        | EventSeq::Empty { event_id, .. }
+        | EventSeq::Torn { event_id } => *event_id,
+    }
+}
+
+pub(super) fn event(paint: Paint, data: &str) -> Option<String> {
+    let event: EventSnapshot = serde_json::from_str(data).ok()?;
+    let time = EventId::new(event.event_id)?.timestamp().to_string();
+    let who = paint.name(&pad(&event.kind, WHO)).into_owned();
+    let rest = format!("{}  {}", event.event_id, short(event.value.as_str(), REST));
+    Some(columns(paint, &time, &paint.bold(&pad("event", WHAT)), &who, event.key.as_deref(), &rest))
+}
+
+pub(super) fn task(paint: Paint, data: &str) -> Option<String> {
+    let change: TaskChangeBody = serde_json::from_str(data).ok()?;
+    let what = pad(&change.status, WHAT);
+    let what = paint.status(&change.status, &what);
+    let mut rest = format!("attempt {}", change.attempt);
+    if let Some(error) = &change.error {
+        rest.push_str(&format!(": {}", short(error, REST)));
+    }
+    if !change.delay_until.is_empty() {
+        rest.push_str(&format!("; not before {}", clock(&change.delay_until)));
+    }
+    Some(columns(paint, &change.time, &what, &pad(&change.handler, WHO), change.key.as_deref(), &rest))
+}
+
+pub(super) fn torn(paint: Paint, data: &str) -> Option<String> {
+    let seq: EventSeq = serde_json::from_str(data).ok()?;
+    let text = format!(
+        "TORN: events were forgotten before they could be shown, or this journal never gave out the id to go on \
+         after; the newest is {}",
+        newest_id(&seq)
+    );
+    Some(paint.bad(&text).into_owned())
+}
+
+fn columns(paint: Paint, time: &str, what: &str, who: &str, key: Option<&str>, rest: &str) -> String {
+    let key = pad(key.unwrap_or("-"), KEY);
+    format!("{}  {what}  {who}  {key}  {rest}", paint.dim(clock(time))).trim_end().into()
+}
+
+/// A text in its column. One that is too long takes what it needs: names are not cut.
+fn pad(text: &str, width: usize) -> String {
+    format!("{:<width$}", short(text, usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Color;
+
+    const EVENT: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
+    const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","type":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
+
+    #[test]
+    fn lines_are_aligned_and_say_what_matters() {
+        let paint = Paint::new(Color::Never);
+        let (event, task) = (event(paint, EVENT).unwrap(), task(paint, TASK).unwrap());
+        assert_eq!(
+            event,
+            "11:07:35.827  event      record.published          record:1              1478257655827000  {\"title\":\"Hello\"}"
+        );
+        assert_eq!(
+            task,
+            "11:07:36.000  SCHEDULED  index                     record:1              attempt 1: refused; not before 11:07:40.000"
+        );
+        assert_eq!(event.find("record:1"), task.find("record:1"));
+    }
+
+    #[test]
+    fn a_tear_is_told_plainly() {
+        let told = torn(Paint::new(Color::Never), r#"{"TYPE":"Torn","eventId":9}"#).unwrap();
+        assert!(told.starts_with("TORN: ") && told.ends_with("the newest is 9"), "{told}");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_out() {
+        assert_eq!(event(Paint::new(Color::Never), "{}"), None);
+        assert_eq!(task(Paint::new(Color::Never), "nonsense"), None);
+    }
+}

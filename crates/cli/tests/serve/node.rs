@@ -1,0 +1,185 @@
+//! A real server in a folder of its own, on a port of its own, and commands that talk to it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long anything may take before a test gives up. Far more than it ever takes.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a configuration, and what was learned from the server's first start.
+pub struct Place {
+    folder: tempfile::TempDir,
+    /// The address to listen on: any free port at first, the same one afterwards.
+    listen: String,
+    token: Option<String>,
+}
+
+impl Place {
+    pub fn new(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("pointsman.yml"), config).unwrap();
+        Self { folder, listen: "127.0.0.1:0".into(), token: None }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts a server and waits until it has said where it is.
+    pub fn serve(&mut self) -> Node {
+        let mut child = self
+            .command(&["serve", "--listen", &self.listen])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let lines = Lines::of(&mut child);
+        let url = lines.find("the address", |line| line.split("http://").nth(1).map(|at| at.trim().to_owned()));
+        if self.token.is_none() {
+            let told = |line: &str| line.split("POINTSMAN_TOKEN=").nth(1).map(|token| token.trim().to_owned());
+            self.token = Some(lines.find("the token", told));
+        }
+        self.listen = url;
+        Node { child, _lines: lines }
+    }
+
+    /// A command that knows where the server is and who it is. Nothing of the tests' own environment.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pointsman"));
+        command.args(words).current_dir(self.folder.path()).env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command.env("POINTSMAN_URL", format!("http://{}", self.listen));
+        if let Some(token) = &self.token {
+            command.env("POINTSMAN_TOKEN", token);
+        }
+        command
+    }
+
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.command(words).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// What a command that must work prints.
+    pub fn ok(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    pub fn json(&self, words: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.ok(&[&["-o", "json"], words].concat())).unwrap()
+    }
+
+    /// Starts `watch` and reads what it shows.
+    pub fn watch(&self, words: &[&str]) -> Watcher {
+        let words = [&["watch"], words].concat();
+        let mut child = self.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = Lines::of(&mut child);
+        Watcher { child, lines }
+    }
+}
+
+/// A running server. Killed when dropped.
+pub struct Node {
+    child: Child,
+    /// Kept, so that the server can go on writing.
+    _lines: Lines,
+}
+
+impl Node {
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits until the server has ended by itself.
+    pub fn ended(mut self) -> ExitStatus {
+        let mut status = None;
+        until("the server has ended", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Asks the server to stop in good order, and waits for it.
+    pub fn stop(self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        self.ended()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running `watch`. Killed when dropped.
+pub struct Watcher {
+    child: Child,
+    pub lines: Lines,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a process writes, line by line.
+pub struct Lines(Receiver<String>);
+
+impl Lines {
+    fn of(child: &mut Child) -> Self {
+        let (send, receive) = channel();
+        let out = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines() {
+                let Ok(line) = line else { return };
+                // Nobody may be listening any more; the process must be able to write all the same.
+                let _ = send.send(line);
+            }
+        });
+        Self(receive)
+    }
+
+    /// Waits for a line in which `look` finds something.
+    pub fn find<T>(&self, what: &str, look: impl Fn(&str) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = vec![];
+        loop {
+            match self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => match look(&line) {
+                    Some(found) => return found,
+                    None => seen.push(line),
+                },
+                Err(error) => panic!("{what} never came ({error}); what came:\n{}", seen.join("\n")),
+            }
+        }
+    }
+
+    /// Waits for a line of JSON that `wanted` accepts.
+    pub fn json(&self, what: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        self.find(what, |line| serde_json::from_str(line).ok().filter(&wanted))
+    }
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}: not so after {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn exists(path: &Path) {
+    until(&format!("{} exists", path.display()), || path.exists());
+}

@@ -1,0 +1,152 @@
+//! The room that emits what has a time: each schedule at every multiple of its interval since 1970.
+//!
+//! Several nodes may have the same schedule, and any of them may die and start again around a planned time.
+//! The planned time is a part of the emission's idempotency key, so that whoever comes second gets the answer
+//! of the first, and the event is there once.
+//!
+//! When planned times went by unseen (the machine slept, the store did not answer), the latest of them is
+//! emitted and the others are not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Emission, Idempotency};
+use sha2::{Digest, Sha256};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::Schedule;
+use crate::node::Node;
+use crate::sequencer::Intake;
+use crate::time::now;
+
+/// The longest sleep: a clock that is put right is noticed within it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// How soon a planned time is tried again that could not be emitted.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The room.
+pub(crate) struct Clock {
+    node: Arc<Node>,
+    intake: Intake,
+    plans: Vec<Plan>,
+}
+
+/// A schedule and when it is next to be emitted.
+#[derive(Debug, PartialEq)]
+struct Plan {
+    schedule: Schedule,
+    next: Timestamp,
+}
+
+impl Clock {
+    pub(crate) fn new(node: Arc<Node>, intake: Intake) -> Self {
+        Self { node, intake, plans: vec![] }
+    }
+
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut reconfigured = self.node.reconfigured();
+        self.plan();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = reconfigured.changed() => match changed {
+                    Ok(()) => self.plan(),
+                    Err(_) => return,
+                },
+                () = sleep(self.nap()) => self.fire_due().await,
+            }
+        }
+    }
+
+    /// Takes the schedules that are set up. One that stays as it was keeps its place.
+    fn plan(&mut self) {
+        let now = now();
+        let mut old = std::mem::take(&mut self.plans);
+        for schedule in &self.node.configured().setup.schedules {
+            let kept = old.iter().position(|plan| plan.schedule == *schedule).map(|at| old.swap_remove(at));
+            let fresh = || Plan { next: after(schedule.every, now), schedule: schedule.clone() };
+            self.plans.push(kept.unwrap_or_else(fresh));
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        let next = self.plans.iter().map(|plan| plan.next).min();
+        next.map_or(LONGEST_SLEEP, |next| next.since(now()).min(LONGEST_SLEEP))
+    }
+
+    async fn fire_due(&mut self) {
+        let now = now();
+        let due = self.plans.iter_mut().filter(|plan| plan.next <= now);
+        let intake = &self.intake;
+        futures::future::join_all(due.map(|plan| async move {
+            let planned = latest(plan.schedule.every, now);
+            match intake.emit(emission(&plan.schedule, planned)).await {
+                Ok(_) => plan.next = after(plan.schedule.every, planned),
+                Err(error) => {
+                    tracing::warn!(schedule = plan.schedule.name, %planned, %error, "a planned time waits");
+                    plan.next = now.plus(RETRY);
+                }
+            }
+        }))
+        .await;
+    }
+}
+
+/// The emission of one planned time: the same whoever makes it.
+fn emission(schedule: &Schedule, planned: Timestamp) -> Emission {
+    let key = format!("schedule:{}:{}", schedule.name, planned.micros());
+    // The digest covers the key alone: a configuration that was changed between two tries does not make the
+    // planned time another one.
+    let digest = Sha256::digest(&key).into();
+    let idempotency = Some(Idempotency { tenant: schedule.emit.tenant.clone(), key, digest });
+    Emission { events: vec![schedule.emit.clone()], idempotency }
+}
+
+/// The latest multiple of the interval up to `now`.
+fn latest(every: Duration, now: Timestamp) -> Timestamp {
+    Timestamp::from_micros(now.micros() - now.micros().rem_euclid(micros(every)))
+}
+
+/// The first multiple of the interval after `now`.
+fn after(every: Duration, now: Timestamp) -> Timestamp {
+    latest(every, now).plus(Duration::from_micros(micros(every) as u64))
+}
+
+/// An interval is a millisecond at least, so that there is always a next time to sleep until.
+fn micros(every: Duration) -> i64 {
+    i64::try_from(every.as_micros()).unwrap_or(i64::MAX).clamp(1000, Timestamp::MAX.micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::{HandlingKey, NewEvent};
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn planned_times_are_multiples_since_1970() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-01-31T12:34:56Z");
+        assert_eq!(latest(MINUTE, now), at("2026-01-31T12:34:00Z"));
+        assert_eq!(after(MINUTE, now), at("2026-01-31T12:35:00Z"));
+        let sharp = at("2026-01-31T12:34:00Z");
+        assert_eq!(latest(MINUTE, sharp), sharp);
+        assert_eq!(after(MINUTE, sharp), at("2026-01-31T12:35:00Z"));
+        assert!(after(Duration::ZERO, now) > now);
+        assert_eq!(after(Duration::MAX, now), Timestamp::MAX);
+    }
+
+    #[test]
+    fn a_planned_time_has_one_key_and_one_digest() {
+        let emit = NewEvent::of(HandlingKey::new("tick").unwrap());
+        let schedule = Schedule { name: "minutely".into(), every: MINUTE, emit };
+        let planned = Timestamp::from_micros(60_000_000);
+        let one = emission(&schedule, planned).idempotency.unwrap();
+        assert_eq!(one.key, "schedule:minutely:60000000");
+        assert_eq!(Some(one.clone()), emission(&schedule, planned).idempotency);
+        assert_ne!(Some(one), emission(&schedule, planned.plus(MINUTE)).idempotency);
+    }
+}

@@ -1,0 +1,197 @@
+//! Log lines of running attempts, on their way to the store.
+//!
+//! ```text
+//!   attempt ──lines──▶ forward ─┐
+//!   attempt ──lines──▶ forward ─┼─▶ the node's one writer ──a batch──▶ store
+//!   attempt ──lines──▶ forward ─┘
+//! ```
+//!
+//! Every channel is bounded: where the store is behind, whoever writes lines waits. Before an attempt's end is
+//! sent, its lines are flushed, because behind the end its fence no longer opens anything.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{NewLogLine, Store, StoreError};
+use pointsman_core::task::{Level, LogLine};
+use pointsman_core::{TaskSeq, Timestamp};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::time::Patience;
+
+/// The most lines of one attempt that are kept.
+pub(crate) const MAX_LINES: usize = 10_000;
+/// The most bytes of one line that are kept.
+pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
+/// How many lines of one attempt wait for their turn.
+pub(crate) const ATTEMPT_BUFFER: usize = 64;
+/// How many lines of all attempts wait for the writer.
+const NODE_BUFFER: usize = 256;
+
+enum Entry {
+    Line(NewLogLine),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Where attempts leave their lines.
+#[derive(Clone)]
+pub(crate) struct Logbook {
+    entries: mpsc::Sender<Entry>,
+}
+
+impl Logbook {
+    /// A logbook, and the writer that must run for it.
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, Writer) {
+        let (entries, waiting) = mpsc::channel(NODE_BUFFER);
+        (Self { entries }, Writer { store, metrics, waiting })
+    }
+
+    /// Forwards one attempt's lines until `over`, and then those that still wait. Answers what is left of the
+    /// attempt's allowance once all of them are in the store.
+    pub(crate) async fn forward(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        mut lines: mpsc::Receiver<LogLine>,
+        over: CancellationToken,
+    ) -> Allowance {
+        let mut allowance = Allowance::default();
+        let mut any = false;
+        loop {
+            let line = tokio::select! {
+                line = lines.recv() => line,
+                // A handler may have left its sink with something that outlives it.
+                () = over.cancelled(), if !lines.is_closed() => {
+                    lines.close();
+                    continue;
+                }
+            };
+            let Some(line) = line else { break };
+            if let Some(line) = allowance.admit(line) {
+                any = true;
+                // The writer is gone only when the node has stopped.
+                let _ = self.entries.send(Entry::Line(NewLogLine { task, fence, line })).await;
+            }
+        }
+        if any {
+            let (flushed, done) = oneshot::channel();
+            let _ = self.entries.send(Entry::Flush(flushed)).await;
+            let _ = done.await;
+        }
+        allowance
+    }
+}
+
+/// Writes the lines of all attempts, as many at once as are waiting.
+pub(crate) struct Writer {
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    waiting: mpsc::Receiver<Entry>,
+}
+
+impl Writer {
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                taken = self.waiting.recv_many(&mut batch, NODE_BUFFER) => if taken == 0 { return },
+                () = stop.cancelled() => return,
+            }
+            let mut lines = Vec::new();
+            let mut flushed = Vec::new();
+            for entry in batch.drain(..) {
+                match entry {
+                    Entry::Line(line) => lines.push(line),
+                    Entry::Flush(done) => flushed.push(done),
+                }
+            }
+            tokio::select! {
+                () = self.write(lines) => {}
+                () = stop.cancelled() => return,
+            }
+            for done in flushed {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Writes until the store has taken it.
+    async fn write(&self, lines: Vec<NewLogLine>) {
+        let mut patience = Patience::new();
+        while !lines.is_empty() {
+            match self.store.log(lines.clone()).await {
+                Ok(()) | Err(StoreError::Closed) => return,
+                Err(error) => {
+                    self.metrics.store_errors.inc();
+                    tracing::warn!(%error, lines = lines.len(), "log lines wait for the store");
+                    tokio::time::sleep(patience.wait()).await;
+                }
+            }
+        }
+    }
+}
+
+/// How much an attempt may still log.
+#[derive(Debug, Default)]
+pub(crate) struct Allowance {
+    lines: usize,
+}
+
+impl Allowance {
+    /// The line as it is kept; the mark in place of the first one too many; nothing after that.
+    pub(crate) fn admit(&mut self, line: LogLine) -> Option<LogLine> {
+        self.lines = self.lines.saturating_add(1);
+        match self.lines {
+            0..=MAX_LINES => Some(LogLine { message: cut(line.message), ..line }),
+            n if n == MAX_LINES + 1 => Some(mark(line.time)),
+            _ => None,
+        }
+    }
+}
+
+fn mark(time: Timestamp) -> LogLine {
+    let message = format!("… output is cut here: the limit of {MAX_LINES} lines is reached");
+    LogLine { time, level: Level::Error, message }
+}
+
+/// A text of at most [`MAX_LINE_BYTES`], with a visible mark where it was cut.
+pub(crate) fn cut(mut text: String) -> String {
+    const MARK: char = '…';
+    if text.len() > MAX_LINE_BYTES {
+        let most = MAX_LINE_BYTES - MARK.len_utf8();
+        // A character has four bytes at most, so one of these is a boundary.
+        let at = (most - 3..=most).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(at.unwrap_or(0));
+        text.push(MARK);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(message: &str) -> LogLine {
+        LogLine { time: Timestamp::MIN, level: Level::Info, message: message.into() }
+    }
+
+    #[test]
+    fn ten_thousand_lines_and_one_mark() {
+        let mut allowance = Allowance::default();
+        let kept: Vec<_> = (0..MAX_LINES + 50).filter_map(|_| allowance.admit(line("same"))).collect();
+        assert_eq!(kept.len(), MAX_LINES + 1);
+        assert!(kept[..MAX_LINES].iter().all(|l| l.message == "same"));
+        assert!(kept[MAX_LINES].message.contains("limit of 10000 lines"));
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        for long in ["x".repeat(MAX_LINE_BYTES + 1), "é".repeat(MAX_LINE_BYTES)] {
+            let kept = cut(long);
+            assert!(kept.len() <= MAX_LINE_BYTES && kept.len() > MAX_LINE_BYTES - 8);
+            assert!(kept.ends_with('…'));
+        }
+        assert_eq!(cut("short".into()), "short");
+    }
+}

@@ -1,0 +1,172 @@
+//! The room that keeps work from staying with the dead.
+//!
+//! Every sweep the node tells the store that it lives, and then frees what nodes hold that have been silent
+//! for a lease. Assumptions on time: clocks of nodes may differ by less than a lease, and a lease is several
+//! sweeps.
+//!
+//! A store that did not answer heard from nobody. So after any trouble with it this node first tells that it
+//! lives itself, and then gives the others a full lease to do the same before it declares one of them dead.
+//! And a node that was given up itself (it was stopped for too long) ends what it ran, whose fences are void,
+//! and joins again under a new identity.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Rescued, StoreError};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::node::Node;
+use crate::time::now;
+
+/// Sweeps until told to stop.
+pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
+    stop.run_until_cancelled(sweeps(node)).await;
+}
+
+/// Looks at running attempts whenever somebody steered a task from outside.
+pub(crate) async fn run_checks(node: Arc<Node>, stop: CancellationToken) {
+    let checks = async {
+        loop {
+            node.nudged.notified().await;
+            if let Err(error) = node.running.check(&*node.store).await {
+                node.store_failed();
+                tracing::warn!(%error, "running attempts could not be checked; the next sweep does it");
+            }
+        }
+    };
+    stop.run_until_cancelled(checks).await;
+}
+
+async fn sweeps(node: Arc<Node>) {
+    let mut trust = Trust::new(Instant::now(), node.settings.lease);
+    loop {
+        sleep(node.settings.sweep).await;
+        let asked = Instant::now();
+        match sweep(&node, &mut trust, asked).await {
+            Ok(()) => {}
+            Err(error) => {
+                node.store_failed();
+                trust.failed();
+                tracing::warn!(%error, "a sweep failed");
+            }
+        }
+    }
+}
+
+async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<(), StoreError> {
+    if !node.store.heartbeat(node.id(), now()).await? {
+        rejoin(node).await?;
+    }
+    trust.answered(asked, Instant::now());
+    node.running.check(&*node.store).await?;
+    if node.settings.rooms.rescuer && trust.may_rescue(Instant::now()) {
+        rescue(node).await?;
+    }
+    Ok(())
+}
+
+/// This node was given up: what it ran is others' now. The check of running attempts that follows ends those
+/// that lost their task; what was claimed since then is still this node's.
+async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
+    tracing::warn!("this node was silent for too long and was given up; it joins again");
+    node.set_id(node.store.join(&node.settings.node_name, now()).await?);
+    node.signals.work.notify_one();
+    Ok(())
+}
+
+/// Frees what the dead held, and tells of it.
+pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
+    let at = now();
+    let Rescued { tasks, missing } = node.store.rescue(node.settings.lease, at).await?;
+    if missing > 0 {
+        tracing::warn!(tasks = missing, "tasks were parked because their handler is no longer defined");
+    }
+    if !tasks.is_empty() {
+        tracing::warn!(tasks = tasks.len(), "tasks were taken from nodes that are gone");
+        node.signals.work.notify_one();
+    }
+    if node.changes.watched() {
+        for (id, _) in &tasks {
+            if let Some((task, _)) = node.store.task(id).await? {
+                node.changes.rescued(task, at);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the silence of others is theirs. It may be the store's, or this node's own.
+#[derive(Debug)]
+struct Trust {
+    lease: Duration,
+    heard: Instant,
+    failed: bool,
+    rescue_from: Instant,
+}
+
+impl Trust {
+    fn new(now: Instant, lease: Duration) -> Self {
+        Self { lease, heard: now, failed: false, rescue_from: now }
+    }
+
+    fn failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// The store answered a heartbeat. If it had failed, or half a lease has gone by since it last answered,
+    /// others may not have been heard either.
+    fn answered(&mut self, asked: Instant, now: Instant) {
+        let slow = now.duration_since(asked) > self.lease / 2;
+        let long_ago = now.duration_since(self.heard) > self.lease / 2;
+        if std::mem::take(&mut self.failed) || slow || long_ago {
+            self.rescue_from = now + self.lease;
+        }
+        self.heard = now;
+    }
+
+    fn may_rescue(&self, now: Instant) -> bool {
+        now >= self.rescue_from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+    const SWEEP: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn a_store_that_answers_is_trusted() {
+        let start = Instant::now();
+        let mut trust = Trust::new(start, LEASE);
+        for sweep in 1..10 {
+            let now = start + SWEEP * sweep;
+            trust.answered(now, now);
+            assert!(trust.may_rescue(now));
+        }
+    }
+
+    #[test]
+    fn after_trouble_the_others_get_a_full_lease() {
+        let start = Instant::now();
+        let mut trust = Trust::new(start, LEASE);
+        trust.failed();
+        let back = start + SWEEP;
+        trust.answered(back, back);
+        assert!(!trust.may_rescue(back));
+        let later = back + LEASE - SWEEP;
+        assert!(!trust.may_rescue(later));
+        assert!(trust.may_rescue(back + LEASE));
+    }
+
+    #[test]
+    fn a_node_that_slept_does_not_blame_the_others() {
+        let start = Instant::now();
+        let mut trust = Trust::new(start, LEASE);
+        let woken = start + LEASE * 10;
+        trust.answered(woken, woken);
+        assert!(!trust.may_rescue(woken));
+    }
+}

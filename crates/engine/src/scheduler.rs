@@ -1,0 +1,32 @@
+//! The look-ahead: while every slot is taken and more is ready, the next tasks are chosen (`new` →
+//! `scheduled`), fairly and before they are needed, so that the claim of a freed slot finds them chosen. Where
+//! slots are free, claims choose for themselves and this room sleeps.
+//!
+//! The look-ahead is twice the slots at most: a pause must never have to rewrite a backlog.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::node::Node;
+use crate::time::now;
+
+/// How often it looks while the node is saturated.
+const PERIOD: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
+    stop.run_until_cancelled(look_ahead(node)).await;
+}
+
+async fn look_ahead(node: Arc<Node>) {
+    let mut saturated = node.saturated.subscribe();
+    while saturated.wait_for(|saturated| *saturated).await.is_ok() {
+        if let Err(error) = node.store.schedule(2 * node.slots.all(), now()).await {
+            node.store_failed();
+            tracing::warn!(%error, "the look-ahead waits for the store");
+        }
+        sleep(PERIOD).await;
+    }
+}

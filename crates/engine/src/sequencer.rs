@@ -1,0 +1,276 @@
+//! Emissions on their way into the journal.
+//!
+//! ```text
+//!   producers ─▶ [ waiting ] ─▶ one batch ─▶ store.append + claim ─▶ receipts to the producers
+//!                                                        └─────────▶ claimed tasks straight into their slots
+//! ```
+//!
+//! Everything that arrives while a commit runs goes into the next one: the busier, the larger the batches. No
+//! timer is involved, so that a lone emit does not wait. What waits is bounded in emissions, events and bytes;
+//! beyond that an emit is refused at once.
+//!
+//! A producer that goes away does not take back what it handed over, and nobody else notices.
+
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+
+use pointsman_core::NewEvent;
+use pointsman_core::store::{Claims, Emission, Receipt, Refused, StoreError};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::EmitError;
+use crate::node::Node;
+use crate::slots::Reserved;
+use crate::time::now;
+
+/// How much one transaction takes.
+const BATCH: Load = Load { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
+/// How much may wait.
+const BOUND: Load = Load { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
+
+/// How much memory emissions take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Load {
+    emissions: usize,
+    events: usize,
+    bytes: usize,
+}
+
+impl Load {
+    const NONE: Self = Self { emissions: 0, events: 0, bytes: 0 };
+
+    fn of(emission: &Emission) -> Self {
+        let bytes = emission.events.iter().map(size).sum();
+        Self { emissions: 1, events: emission.events.len(), bytes }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            emissions: self.emissions.saturating_add(other.emissions),
+            events: self.events.saturating_add(other.events),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            emissions: self.emissions.saturating_sub(other.emissions),
+            events: self.events.saturating_sub(other.events),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    fn within(self, bound: Self) -> bool {
+        self.emissions <= bound.emissions && self.events <= bound.events && self.bytes <= bound.bytes
+    }
+}
+
+/// About how many bytes an event takes.
+fn size(event: &NewEvent) -> usize {
+    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<NewEvent>() + event.value.as_str().len() + context
+}
+
+/// A share of what may wait, given back when dropped.
+#[derive(Debug)]
+struct Share {
+    load: Load,
+    of: Arc<Mutex<Load>>,
+}
+
+impl Share {
+    /// One that is larger than the bound by itself gets in when nothing else waits: somebody has already taken
+    /// it into memory.
+    fn take(of: &Arc<Mutex<Load>>, load: Load) -> Option<Self> {
+        let mut waiting = of.lock().unwrap_or_else(PoisonError::into_inner);
+        let together = waiting.plus(load);
+        if !together.within(BOUND) && *waiting != Load::NONE {
+            return None;
+        }
+        *waiting = together;
+        Some(Self { load, of: of.clone() })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut waiting = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting = waiting.minus(self.load);
+    }
+}
+
+type Answer = Result<Receipt, EmitError>;
+
+#[derive(Debug)]
+struct Pending {
+    emission: Emission,
+    answer: oneshot::Sender<Answer>,
+    share: Share,
+}
+
+/// Where producers hand over what they emit.
+#[derive(Clone, Debug)]
+pub(crate) struct Intake {
+    pending: mpsc::UnboundedSender<Pending>,
+    waiting: Arc<Mutex<Load>>,
+}
+
+impl Intake {
+    /// Answers when the events are durable.
+    pub(crate) async fn emit(&self, emission: Emission) -> Answer {
+        let share = Share::take(&self.waiting, Load::of(&emission)).ok_or(EmitError::Overloaded)?;
+        let (answer, answered) = oneshot::channel();
+        let closed = |_| EmitError::Store(StoreError::Closed);
+        self.pending
+            .send(Pending { emission, answer, share })
+            .map_err(|_| EmitError::Store(StoreError::Closed))?;
+        answered.await.map_err(closed)?
+    }
+}
+
+/// The room.
+pub(crate) struct Sequencer {
+    node: Arc<Node>,
+    pending: mpsc::UnboundedReceiver<Pending>,
+    /// One that no longer fitted into the last batch.
+    held_over: Option<Pending>,
+}
+
+impl Sequencer {
+    pub(crate) fn new(node: Arc<Node>) -> (Intake, Self) {
+        let (sender, pending) = mpsc::unbounded_channel();
+        let intake = Intake { pending: sender, waiting: Arc::default() };
+        (intake, Self { node, pending, held_over: None })
+    }
+
+    /// Journals until told to stop, and then what was handed over before.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let first = match self.held_over.take() {
+                Some(pending) => Some(pending),
+                None => tokio::select! {
+                    biased;
+                    pending = self.pending.recv() => pending,
+                    () = stop.cancelled(), if !self.pending.is_closed() => {
+                        self.pending.close();
+                        continue;
+                    }
+                },
+            };
+            let Some(first) = first else { return };
+            let batch = self.gather(first);
+            self.commit(batch).await;
+        }
+    }
+
+    /// The first one and whatever else waits, as far as it fits.
+    fn gather(&mut self, first: Pending) -> Vec<Pending> {
+        let mut load = first.share.load;
+        let mut batch = vec![first];
+        while let Ok(next) = self.pending.try_recv() {
+            load = load.plus(next.share.load);
+            if !load.within(BATCH) {
+                self.held_over = Some(next);
+                break;
+            }
+            batch.push(next);
+        }
+        batch
+    }
+
+    async fn commit(&self, batch: Vec<Pending>) {
+        let node = &self.node;
+        let mut emissions = Vec::with_capacity(batch.len());
+        let mut producers = Vec::with_capacity(batch.len());
+        for Pending { emission, answer, share } in batch {
+            emissions.push(emission);
+            producers.push((answer, share));
+        }
+        let kept = node.changes.watched().then(|| emissions.clone());
+        let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
+        let now = now();
+        let mut reserved = self.reserve(&emissions);
+        match node.store.append(emissions, node.claim(&reserved), now).await {
+            Ok((receipts, mut claims)) => {
+                self.journaled(&receipts, kept.as_deref());
+                node.start(&mut claims, &mut reserved);
+                self.hint(&claims, delayed);
+                for ((answer, _share), receipt) in producers.into_iter().zip(receipts) {
+                    // A producer that no longer listens has its events all the same.
+                    let _ = answer.send(receipt.map_err(EmitError::Refused));
+                }
+            }
+            Err(error) => {
+                node.store_failed();
+                tracing::warn!(%error, emissions = producers.len(), "emissions could not be journaled");
+                for (answer, _share) in producers {
+                    let _ = answer.send(Err(EmitError::Store(error.clone())));
+                }
+            }
+        }
+        node.slots.give_back(reserved);
+    }
+
+    /// Sets slots aside for the tasks that this batch will make.
+    fn reserve(&self, emissions: &[Emission]) -> Reserved {
+        let slots = &self.node.slots;
+        let free = slots.available();
+        if free == 0 || slots.troubled() {
+            return Reserved::none();
+        }
+        let events = emissions.iter().flat_map(|emission| &emission.events);
+        slots.reserve(self.node.configured().ready_tasks(events, free, now()))
+    }
+
+    /// Tells the worker what this claim left: others that are ready, or tasks whose time will come.
+    fn hint(&self, claims: &Claims, delayed: bool) {
+        if claims.more || delayed {
+            self.node.signals.work.notify_one();
+        }
+    }
+
+    fn journaled(&self, receipts: &[Result<Receipt, Refused>], kept: Option<&[Emission]>) {
+        let node = &self.node;
+        let fresh = |receipt: &&Receipt| !receipt.repeated;
+        let new = receipts.iter().flatten().filter(fresh);
+        node.metrics.events_emitted.inc_by(new.clone().map(|receipt| receipt.events.len() as u64).sum());
+        // Whoever emits and then reads finds what was emitted.
+        if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
+            node.signals.grown(last);
+        }
+        let at = now();
+        for (receipt, emission) in receipts.iter().zip(kept.unwrap_or_default()) {
+            if let Some(receipt) = receipt.as_ref().ok().filter(fresh) {
+                node.changes.created(&emission.events, &receipt.events, at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_bounded_and_given_back() {
+        let waiting = Arc::new(Mutex::new(Load::NONE));
+        let half = Load { emissions: 1, events: 1, bytes: BOUND.bytes / 2 };
+        let first = Share::take(&waiting, half).unwrap();
+        let second = Share::take(&waiting, half).unwrap();
+        assert!(Share::take(&waiting, half).is_none());
+        drop(first);
+        assert!(Share::take(&waiting, half).is_some());
+        drop(second);
+        assert_eq!(*waiting.lock().unwrap(), Load::NONE);
+    }
+
+    #[test]
+    fn a_large_one_gets_in_alone() {
+        let waiting = Arc::new(Mutex::new(Load::NONE));
+        let huge = Load { emissions: 1, events: BOUND.events + 1, bytes: 1 };
+        let share = Share::take(&waiting, huge).unwrap();
+        assert!(Share::take(&waiting, Load { emissions: 1, events: 1, bytes: 1 }).is_none());
+        drop(share);
+    }
+}

@@ -1,0 +1,174 @@
+//! The newest stretch of the journal, in memory, for those who follow it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pointsman_core::journal::{Extent, Filter, Page};
+use pointsman_core::{Event, EventId};
+
+/// The most events that are kept, and the most bytes.
+const MAX_EVENTS: usize = 20_000;
+const MAX_BYTES: usize = 32 << 20;
+
+/// All events after `begin` and up to `extent.head`, without a gap.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    begin: EventId,
+    extent: Extent,
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+}
+
+impl Tail {
+    /// Nothing yet, from the head on.
+    pub(crate) fn starting(extent: Extent) -> Self {
+        Self { begin: extent.head, extent, events: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Adds a page that was read after its head, and lets go of what is too much or was forgotten.
+    pub(crate) fn extend(&mut self, page: Page) {
+        self.extent = Extent { forgotten: page.extent.forgotten, head: page.scanned.max(self.extent.head) };
+        for event in page.events {
+            self.bytes += size(&event);
+            self.events.push_back(event);
+        }
+        while self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES {
+            self.drop_first();
+        }
+        while self.events.front().is_some_and(|event| event.id <= self.extent.forgotten) {
+            self.drop_first();
+        }
+        self.begin = self.begin.max(self.extent.forgotten);
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes = self.bytes.saturating_sub(size(&event));
+            self.begin = event.id;
+        }
+    }
+
+    /// What matches after `after` and up to `until`, if all of that lies in here. What lies beyond the end is
+    /// for the store to tell.
+    pub(crate) fn page(
+        &self,
+        filter: &Filter,
+        after: EventId,
+        until: Option<EventId>,
+        limit: usize,
+    ) -> Option<Page> {
+        if after < self.begin || after > self.extent.head {
+            return None;
+        }
+        let last = until.map_or(self.extent.head, |until| until.min(self.extent.head));
+        let first = self.events.partition_point(|event| event.id <= after);
+        let mut page = Page { events: vec![], scanned: last.max(after), extent: self.extent };
+        for event in self.events.range(first..).take_while(|event| event.id <= last) {
+            if page.events.len() == limit {
+                break;
+            }
+            if filter.matches(event) {
+                page.events.push(event.clone());
+                // Behind the last one that was wanted, nothing has been looked at.
+                if page.events.len() == limit {
+                    page.scanned = event.id;
+                }
+            }
+        }
+        if limit == 0 {
+            page.scanned = after;
+        }
+        Some(page)
+    }
+}
+
+fn size(event: &Event) -> usize {
+    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<Event>() + event.value.as_str().len() + context
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::{HandlingKey, Json, Tenant};
+
+    fn id(number: u64) -> EventId {
+        EventId::new(number).unwrap()
+    }
+
+    fn event(number: u64, kind: &str) -> Arc<Event> {
+        Arc::new(Event {
+            id: id(number),
+            prev: None,
+            kind: HandlingKey::new(kind).unwrap(),
+            key: None,
+            sub: None,
+            value: Json::null(),
+            context: Default::default(),
+            tenant: Tenant::default(),
+            cause: None,
+        })
+    }
+
+    fn page(events: Vec<Arc<Event>>, forgotten: u64) -> Page {
+        let head = events.last().map_or(EventId::ZERO, |event| event.id);
+        Page { scanned: head, extent: Extent { forgotten: id(forgotten), head }, events }
+    }
+
+    fn ids(page: &Page) -> Vec<u64> {
+        page.events.iter().map(|event| event.id.get()).collect()
+    }
+
+    fn tail() -> Tail {
+        let mut tail = Tail::starting(Extent { forgotten: EventId::ZERO, head: id(10) });
+        tail.extend(page(vec![event(11, "a"), event(13, "b"), event(15, "a")], 0));
+        tail
+    }
+
+    #[test]
+    fn it_answers_for_what_it_has_and_for_nothing_else() {
+        let tail = tail();
+        let all = Filter::default();
+        assert!(tail.page(&all, id(9), None, 10).is_none());
+        assert!(tail.page(&all, id(16), None, 10).is_none());
+        assert_eq!(ids(&tail.page(&all, id(10), None, 10).unwrap()), [11, 13, 15]);
+        assert_eq!(ids(&tail.page(&all, id(13), None, 10).unwrap()), [15]);
+        let empty = tail.page(&all, id(15), None, 10).unwrap();
+        assert!(empty.events.is_empty() && empty.scanned == id(15));
+    }
+
+    #[test]
+    fn scanned_is_the_last_one_looked_at() {
+        let tail = tail();
+        let only = Filter { kinds: vec![HandlingKey::new("b").unwrap()], ..Filter::default() };
+        let found = tail.page(&only, id(10), None, 10).unwrap();
+        assert_eq!((ids(&found), found.scanned), (vec![13], id(15)));
+        let limited = tail.page(&Filter::default(), id(10), None, 1).unwrap();
+        assert_eq!((ids(&limited), limited.scanned), (vec![11], id(11)));
+        let bounded = tail.page(&Filter::default(), id(10), Some(id(14)), 10).unwrap();
+        assert_eq!((ids(&bounded), bounded.scanned), (vec![11, 13], id(14)));
+        let nothing = tail.page(&Filter::default(), id(10), None, 0).unwrap();
+        assert_eq!(nothing.scanned, id(10));
+    }
+
+    #[test]
+    fn what_was_forgotten_is_let_go_of() {
+        let mut tail = tail();
+        tail.extend(page(vec![event(17, "a")], 13));
+        assert!(tail.page(&Filter::default(), id(12), None, 10).is_none());
+        let left = tail.page(&Filter::default(), id(13), None, 10).unwrap();
+        assert_eq!(ids(&left), [15, 17]);
+        assert_eq!(left.extent.forgotten, id(13));
+    }
+
+    #[test]
+    fn it_does_not_grow_without_bound() {
+        let mut tail = Tail::starting(Extent::default());
+        for start in (0..MAX_EVENTS as u64 * 2).step_by(1000) {
+            tail.extend(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));
+        }
+        assert_eq!(tail.events.len(), MAX_EVENTS);
+        assert_eq!(tail.begin.get(), MAX_EVENTS as u64);
+        assert!(tail.page(&Filter::default(), tail.begin, None, 1).is_some());
+    }
+}

@@ -1,0 +1,176 @@
+//! A node on a real store, and waiting for what it does.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use pointsman_core::route::Binding;
+use pointsman_core::store::{Emission, Ended, Receipt};
+use pointsman_core::task::retry::Backoff;
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, Timestamp};
+use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Schedule, Settings, Setup, TaskChange};
+use pointsman_store_sqlite::SqliteStore;
+use tokio::sync::broadcast;
+
+/// Far more than anything here takes; only a test that hangs meets it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
+}
+
+pub(crate) fn store() -> SqliteStore {
+    SqliteStore::in_memory(now()).unwrap()
+}
+
+pub(crate) fn name(text: &str) -> HandlerName {
+    HandlerName::new(text).unwrap()
+}
+
+pub(crate) fn kind(text: &str) -> HandlingKey {
+    HandlingKey::new(text).unwrap()
+}
+
+pub(crate) fn event(type_: &str, key: &str) -> NewEvent {
+    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::of(kind(type_)) }
+}
+
+/// What a node is started with.
+#[derive(Default)]
+pub(crate) struct House {
+    pub(crate) settings: Settings,
+    pub(crate) setup: Setup,
+}
+
+impl House {
+    pub(crate) fn slots(mut self, slots: usize) -> Self {
+        self.settings.slots = slots;
+        self
+    }
+
+    /// A handler that is retried twice, at once.
+    pub(crate) fn handler<F, Fut>(self, handler: &str, function: F) -> Self
+    where
+        F: Fn(Delivery) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + Send + 'static,
+    {
+        self.handler_with(handler, |_| {}, function)
+    }
+
+    pub(crate) fn handler_with<F, Fut>(
+        mut self,
+        handler: &str,
+        change: impl FnOnce(&mut HandlerSpec),
+        function: F,
+    ) -> Self
+    where
+        F: Fn(Delivery) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + Send + 'static,
+    {
+        let mut def = HandlerDef::new(name(handler));
+        def.retry.backoff = Backoff::Fixed;
+        def.retry.delay = Duration::ZERO;
+        let mut spec = HandlerSpec { def, timeout: PATIENCE, runner: Arc::new(InProcess::new(function)) };
+        change(&mut spec);
+        self.setup.handlers.push(spec);
+        self
+    }
+
+    pub(crate) fn route(mut self, key: &str, handler: &str) -> Self {
+        self.setup.routes.bind(kind(key), Binding::queued(name(handler)));
+        self
+    }
+
+    pub(crate) fn route_sync(mut self, key: &str, handler: &str) -> Self {
+        self.setup.routes.bind(kind(key), Binding::sync(name(handler)));
+        self
+    }
+
+    pub(crate) fn schedule(mut self, schedule: &str, every: Duration, emit: NewEvent) -> Self {
+        self.setup.schedules.push(Schedule { name: schedule.into(), every, emit });
+        self
+    }
+
+    pub(crate) async fn start(self, store: &SqliteStore) -> Engine {
+        Engine::start(Arc::new(store.clone()), self.settings, self.setup).await.unwrap()
+    }
+}
+
+pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> Receipt {
+    engine.emit(Emission { events, idempotency: None }).await.unwrap()
+}
+
+/// Waits, but not for ever.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
+/// Follows task changes.
+pub(crate) struct Watcher(broadcast::Receiver<TaskChange>);
+
+impl Watcher {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        Self(engine.changes())
+    }
+
+    pub(crate) async fn next(&mut self) -> TaskChange {
+        soon("a change", self.0.recv()).await.unwrap()
+    }
+
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&TaskChange) -> bool) -> TaskChange {
+        loop {
+            let change = self.next().await;
+            if wanted(&change) {
+                return change;
+            }
+        }
+    }
+
+    /// The next `count` tasks that come to their end.
+    pub(crate) async fn ended(&mut self, count: usize) -> Vec<TaskChange> {
+        let mut ended = Vec::new();
+        while ended.len() < count {
+            ended.push(self.until(|c| matches!(c.status, Status::Done | Status::Error)).await);
+        }
+        ended
+    }
+}
+
+/// What handlers did, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
+
+impl Diary {
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        self.0.lock().unwrap().push(text.into());
+    }
+
+    pub(crate) fn read(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A handler that notes its own name and succeeds.
+pub(crate) fn noting(
+    diary: &Diary,
+) -> impl Fn(Delivery) -> std::future::Ready<Outcome> + Send + Sync + 'static {
+    let diary = diary.clone();
+    move |delivery: Delivery| {
+        diary.note(delivery.task.handler.as_str());
+        std::future::ready(Outcome::done())
+    }
+}
+
+pub(crate) fn snoozed(until: Timestamp) -> Outcome {
+    Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }
+}
+
+/// The value of a counter or gauge without labels.
+pub(crate) fn metric(engine: &Engine, name: &str) -> u64 {
+    let text = engine.metrics().encode();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
+}

@@ -1,0 +1,104 @@
+//! Many producers at once: nothing is lost, nothing is doubled, and who goes away disturbs nobody.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::*;
+use pointsman_core::EventId;
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Emission, Idempotency, Refused};
+use pointsman_engine::{EmitError, Engine, Outcome};
+
+async fn journal(engine: &Engine) -> Vec<EventId> {
+    let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
+    loop {
+        let page = engine.observer().page(&Filter::default(), after, None, 1000).await.unwrap();
+        ids.extend(page.events.iter().map(|event| event.id));
+        if page.scanned >= page.extent.head {
+            return ids;
+        }
+        after = page.scanned;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn racing_producers_each_get_their_own_answer() {
+    const PRODUCERS: usize = 64;
+    const EACH: usize = 20;
+    let folder = tempfile::tempdir().unwrap();
+    let store = pointsman_store_sqlite::SqliteStore::open(folder.path().join("p.db"), now()).unwrap();
+    let engine =
+        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    let producers = (0..PRODUCERS).map(|p| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let mut last = None;
+            let mut ids = Vec::new();
+            for _ in 0..EACH {
+                let receipt = emit(&engine, vec![event("a", &format!("k{p}"))]).await;
+                assert_eq!(receipt.events[0].prev, last);
+                last = Some(receipt.events[0].id);
+                ids.extend(last);
+            }
+            ids
+        })
+    });
+    let mut acknowledged = HashSet::new();
+    for ids in futures::future::join_all(producers).await {
+        acknowledged.extend(ids.unwrap());
+    }
+    assert_eq!(acknowledged.len(), PRODUCERS * EACH);
+    let journal = journal(&engine).await;
+    assert!(journal.is_sorted());
+    assert_eq!(journal.into_iter().collect::<HashSet<_>>(), acknowledged);
+    let handled = "pointsman_tasks_ended_total{handler=\"h\",status=\"done\"}";
+    soon("all tasks to end", async {
+        while metric(&engine, handled) < (PRODUCERS * EACH) as u64 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_producer_that_goes_away_disturbs_nobody() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    for n in 0..50 {
+        let emission = Emission { events: vec![event("a", "x")], idempotency: None };
+        if n % 2 == 0 {
+            // Polled once, so that it was handed over, and then dropped.
+            let abandoned = engine.emit(emission);
+            futures::pin_mut!(abandoned);
+            let _ = futures::poll!(abandoned);
+        } else {
+            engine.emit(emission).await.unwrap();
+        }
+    }
+    assert_eq!(journal(&engine).await.len(), 50);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn racing_repeats_of_one_key_make_one_event() {
+    let store = store();
+    let engine =
+        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    let emission = |digest: u8| {
+        let idempotency =
+            Some(Idempotency { tenant: Default::default(), key: "once".into(), digest: [digest; 32] });
+        Emission { events: vec![event("a", "x")], idempotency }
+    };
+    let racing = (0..100).map(|_| engine.emit(emission(1)));
+    let receipts: Vec<_> = futures::future::join_all(racing).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
+    let conflict = engine.emit(emission(2)).await;
+    assert!(matches!(conflict, Err(EmitError::Refused(Refused::IdempotencyConflict(_)))));
+    assert_eq!(journal(&engine).await.len(), 1);
+    assert_eq!(metric(&engine, "pointsman_events_emitted_total"), 1);
+    engine.stop(PATIENCE).await;
+}

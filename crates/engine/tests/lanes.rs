@@ -1,0 +1,71 @@
+//! A lane runs one task at a time, in journal order, whatever fails around it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use common::*;
+use pointsman_core::EventId;
+use pointsman_engine::{Delivery, Outcome};
+
+const KEYS: usize = 12;
+const ROUNDS: usize = 25;
+
+#[derive(Default)]
+struct Lane {
+    running: bool,
+    /// The events of this lane, each where it last ran.
+    ran: Vec<EventId>,
+    overlaps: usize,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_keep_their_order_under_failures() {
+    let lanes: Arc<Mutex<HashMap<String, Lane>>> = Arc::default();
+    let handler = {
+        let lanes = lanes.clone();
+        move |d: Delivery| {
+            let lanes = lanes.clone();
+            async move {
+                let event = &d.task.event;
+                let key = event.key.as_ref().unwrap().to_string();
+                {
+                    let mut lanes = lanes.lock().unwrap();
+                    let lane = lanes.entry(key.clone()).or_default();
+                    lane.overlaps += usize::from(std::mem::replace(&mut lane.running, true));
+                    lane.ran.push(event.id);
+                }
+                for _ in 0..event.id.get() % 7 {
+                    tokio::task::yield_now().await;
+                }
+                lanes.lock().unwrap().get_mut(&key).unwrap().running = false;
+                // About a third of the first and second attempts fail, whichever they are.
+                let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
+                if d.task.attempt <= 2 && luck < 5 { Outcome::failed("bad luck") } else { Outcome::done() }
+            }
+        }
+    };
+    let store = store();
+    let engine = House::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    let mut ended = 0;
+    for _ in 0..ROUNDS {
+        let events = (0..KEYS).map(|k| event("a", &format!("k{k}"))).collect();
+        emit(&engine, events).await;
+        ended += watcher.ended(KEYS / 2).await.len();
+    }
+    watcher.ended(KEYS * ROUNDS - ended).await;
+    engine.stop(PATIENCE).await;
+    let lanes = lanes.lock().unwrap();
+    assert_eq!(lanes.len(), KEYS);
+    for (key, lane) in lanes.iter() {
+        assert_eq!(lane.overlaps, 0, "{key}");
+        assert!(lane.ran.is_sorted(), "{key}: {:?}", lane.ran);
+        let mut distinct = lane.ran.clone();
+        distinct.dedup();
+        assert_eq!(distinct.len(), ROUNDS, "{key}");
+    }
+    assert!(lanes.values().map(|lane| lane.ran.len()).sum::<usize>() > KEYS * ROUNDS, "some were retried");
+}

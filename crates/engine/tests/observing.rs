@@ -1,0 +1,114 @@
+//! Reading the journal, and waiting for it to grow.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use pointsman_core::EventId;
+use pointsman_core::journal::{Extent, Filter, Page};
+use pointsman_engine::Engine;
+
+async fn page(engine: &Engine, after: EventId, limit: usize) -> Page {
+    engine.observer().page(&Filter::default(), after, None, limit).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_emitted_is_read_at_once_and_in_order() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let mut ids = Vec::new();
+    for n in 0..200 {
+        let receipt = emit(&engine, vec![event("a", &format!("k{}", n % 3))]).await;
+        ids.push(receipt.events[0].id);
+        let read = page(&engine, ids[ids.len().saturating_sub(2)], 10).await;
+        // Before the first there is nothing to read after; then always exactly the new one.
+        let expected = if n == 0 { 0 } else { 1 };
+        assert_eq!(read.events.len(), expected);
+        assert_eq!(read.scanned, ids[n]);
+    }
+    let mut read = Vec::new();
+    let mut after = EventId::ZERO;
+    while read.len() < ids.len() {
+        let part = page(&engine, after, 17).await;
+        assert!(part.events.len() <= 17 && !part.extent.is_torn(after));
+        read.extend(part.events.iter().map(|event| event.id));
+        after = part.scanned;
+    }
+    assert_eq!(read, ids);
+    let newest = engine.observer().newest(&Filter::default(), EventId::ZERO, 3).await.unwrap();
+    let newest: Vec<_> = newest.events.iter().map(|event| event.id).collect();
+    assert_eq!(newest, [ids[199], ids[198], ids[197]]);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn filters_apply_near_the_head_and_behind_it() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let first = emit(&engine, vec![event("a.b", "x"), event("c", "x")]).await.events[1].id;
+    let _ = page(&engine, first, 1).await;
+    emit(&engine, vec![event("c", "x"), event("a.d", "x"), event("c", "x")]).await;
+    let only = Filter { kinds: vec![kind("a")], ..Filter::default() };
+    for (after, expected) in [(EventId::ZERO, 2), (first, 1)] {
+        let page = engine.observer().page(&only, after, None, 10).await.unwrap();
+        assert_eq!(page.events.len(), expected);
+        assert_eq!(page.scanned, page.extent.head);
+    }
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_foreign_cursor_is_torn_and_a_known_one_is_not() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let last = emit(&engine, vec![event("a", "x")]).await.events[0].id;
+    for _ in 0..2 {
+        assert!(!page(&engine, last, 10).await.extent.is_torn(last));
+        let foreign = EventId::new(last.get() + 1).unwrap();
+        assert!(page(&engine, foreign, 10).await.extent.is_torn(foreign));
+    }
+    assert_eq!(engine.observer().extent().await.unwrap(), Extent { forgotten: EventId::ZERO, head: last });
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_followers_share_their_reads() {
+    const FOLLOWERS: usize = 1000;
+    const EVENTS: usize = 20;
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let begin = emit(&engine, vec![event("a", "x")]).await.events[0].id;
+    // One read starts the filler; from then on the head is in memory.
+    let _ = page(&engine, begin, 1).await;
+    let ready = Arc::new(tokio::sync::Barrier::new(FOLLOWERS + 1));
+    let mut followers = Vec::new();
+    for _ in 0..FOLLOWERS {
+        let (engine, ready) = (engine.clone(), ready.clone());
+        followers.push(tokio::spawn(async move {
+            ready.wait().await;
+            let (mut after, mut seen) = (begin, Vec::new());
+            while seen.len() < EVENTS {
+                engine.observer().grown(after).await;
+                let page = page(&engine, after, 100).await;
+                seen.extend(page.events.iter().map(|event| event.id));
+                after = page.scanned;
+            }
+            seen
+        }));
+    }
+    ready.wait().await;
+    let before = metric(&engine, "pointsman_journal_reads_total");
+    let mut emitted = Vec::new();
+    for _ in 0..EVENTS {
+        emitted.push(emit(&engine, vec![event("a", "x")]).await.events[0].id);
+    }
+    for follower in followers {
+        assert_eq!(soon("a follower", follower).await.unwrap(), emitted);
+    }
+    let reads = metric(&engine, "pointsman_journal_reads_total") - before;
+    // Each commit may cost the filler one read, and a few look-agains; not one for each follower.
+    assert!(reads < FOLLOWERS as u64 / 5, "{reads} reads for {FOLLOWERS} followers");
+    engine.stop(PATIENCE).await;
+}

@@ -1,0 +1,206 @@
+//! From an emit to its handlers.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::*;
+use pointsman_core::store::Ended;
+use pointsman_core::task::AttemptEnd;
+use pointsman_core::{Json, Status};
+use pointsman_engine::{Delivery, Outcome};
+use tokio::sync::Semaphore;
+
+#[tokio::test]
+async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
+    let diary = Diary::default();
+    let store = store();
+    let engine = House::default()
+        .slots(1)
+        .handler("index", noting(&diary))
+        .handler("audit", noting(&diary))
+        .handler("notify", noting(&diary))
+        .route("record.published", "index")
+        .route("record.published", "notify")
+        .route("record", "audit")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    let receipt = emit(&engine, vec![event("record.published", "record:1")]).await;
+    assert_eq!(receipt.events[0].tasks.len(), 3);
+    watcher.ended(3).await;
+    // One slot: those of one event, in different queues, run in the order in which they were made.
+    assert_eq!(diary.read(), ["audit", "index", "notify"]);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn synchronous_handlers_end_before_queued_ones_begin() {
+    let diary = Diary::default();
+    let slow = |mark: &'static str| {
+        let diary = diary.clone();
+        move |_: Delivery| {
+            let diary = diary.clone();
+            async move {
+                diary.note(format!("{mark} begins"));
+                tokio::task::yield_now().await;
+                diary.note(format!("{mark} ends"));
+                Outcome::done()
+            }
+        }
+    };
+    let store = store();
+    let engine = House::default()
+        .handler("queued", slow("queued"))
+        .handler("first", slow("first"))
+        .handler("second", slow("second"))
+        .route("a", "queued")
+        .route_sync("a.b", "first")
+        .route_sync("a.b", "second")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, vec![event("a.b", "x")]).await;
+    watcher.ended(3).await;
+    let expected =
+        ["first begins", "first ends", "second begins", "second ends", "queued begins", "queued ends"];
+    assert_eq!(diary.read(), expected);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_synchronous_handler_that_fails_does_not_hold_the_others() {
+    let store = store();
+    let engine = House::default()
+        .handler("sync", |d: Delivery| async move {
+            if d.task.attempt < 3 { Outcome::failed("not yet") } else { Outcome::done() }
+        })
+        .handler("queued", |_| async { Outcome::done() })
+        .route_sync("a", "sync")
+        .route("a", "queued")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, vec![event("a", "x")]).await;
+    let ended = watcher.ended(2).await;
+    assert!(ended.iter().all(|change| change.status == Status::Done));
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn watchers_see_new_locked_done() {
+    let store = store();
+    let engine =
+        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    let receipt = emit(&engine, vec![event("a", "x")]).await;
+    let seen = [watcher.next().await, watcher.next().await, watcher.next().await];
+    assert_eq!(seen.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
+    assert_eq!(seen.each_ref().map(|c| c.attempt), [0, 1, 1]);
+    for change in &seen {
+        assert_eq!(change.id, receipt.events[0].tasks[0]);
+        assert_eq!((change.handler.as_str(), change.event), ("h", receipt.events[0].id));
+    }
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn results_and_ends_are_in_the_store() {
+    let store = store();
+    let engine = House::default()
+        .handler("h", |_| async {
+            let result = Some(Json::parse(r#"{"n":1}"#).unwrap());
+            Outcome { ended: Ended::Succeeded { result }, ..Outcome::done() }
+        })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, vec![event("a", "x")]).await;
+    let ended = watcher.ended(1).await;
+    let (task, _) = engine.store().task(&ended[0].id).await.unwrap().unwrap();
+    assert_eq!(task.result.unwrap().as_str(), r#"{"n":1}"#);
+    assert_eq!(task.attempts.len(), 1);
+    assert_eq!(task.attempts[0].end, AttemptEnd::Succeeded);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn no_more_attempts_run_than_there_are_slots() {
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let go = Arc::new(Semaphore::new(0));
+    let handler = {
+        let (running, most, go) = (running.clone(), most.clone(), go.clone());
+        move |_: Delivery| {
+            let (running, most, go) = (running.clone(), most.clone(), go.clone());
+            async move {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                go.acquire().await.unwrap().forget();
+                running.fetch_sub(1, Ordering::SeqCst);
+                Outcome::done()
+            }
+        }
+    };
+    let store = store();
+    let engine = House::default().slots(4).handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, (0..40).map(|n| event("a", &format!("k{n}"))).collect()).await;
+    for _ in 0..4 {
+        watcher.until(|c| c.status == Status::Locked).await;
+    }
+    assert_eq!(engine.metrics_text().await.lines().filter(|l| *l == "pointsman_slots_busy 4").count(), 1);
+    go.add_permits(40);
+    watcher.ended(40).await;
+    assert_eq!(most.load(Ordering::SeqCst), 4);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn what_a_node_cannot_run_waits_for_one_that_can() {
+    let diary = Diary::default();
+    let store = store();
+    let both = || {
+        House::default()
+            .handler("here", noting(&diary))
+            .handler("there", noting(&diary))
+            .route("a", "there")
+            .route("a", "here")
+    };
+    let mut without = both();
+    without.settings.rooms.worker = false;
+    let engine = without.start(&store).await;
+    let receipt = emit(&engine, vec![event("a", "x")]).await;
+    assert_eq!(receipt.events[0].tasks.len(), 2);
+    let worker = both().start(&store).await;
+    let mut watcher = Watcher::of(&worker);
+    if diary.read().len() < 2 {
+        watcher.ended(1).await;
+    }
+    soon("both to have run", async {
+        while diary.read().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    worker.stop(PATIENCE).await;
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn handlers_can_be_replaced_while_running() {
+    let diary = Diary::default();
+    let store = store();
+    let engine = House::default().handler("old", noting(&diary)).route("a", "old").start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, vec![event("a", "x")]).await;
+    watcher.ended(1).await;
+    let new = House::default().handler("new", noting(&diary)).route("a", "new").setup;
+    engine.reconfigure(new).await.unwrap();
+    assert_eq!(engine.setup().handlers.len(), 1);
+    emit(&engine, vec![event("a", "x")]).await;
+    watcher.ended(1).await;
+    assert_eq!(diary.read(), ["old", "new"]);
+    engine.stop(PATIENCE).await;
+}

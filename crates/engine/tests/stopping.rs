@@ -1,0 +1,87 @@
+//! A node that stops: what runs may end, the rest is given back, and nothing costs a retry.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::Status;
+use pointsman_core::store::{Emission, StoreError, Tasks};
+use pointsman_core::task::{AttemptEnd, State};
+use pointsman_engine::{Delivery, EmitError, Outcome};
+use tokio::sync::Notify;
+
+#[tokio::test]
+async fn a_drain_lets_attempts_end() {
+    let go = Arc::new(Notify::new());
+    let handler = {
+        let go = go.clone();
+        move |_: Delivery| {
+            let go = go.clone();
+            async move {
+                go.notified().await;
+                Outcome::done()
+            }
+        }
+    };
+    let store = store();
+    let engine = House::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    let receipt = emit(&engine, vec![event("a", "x")]).await;
+    watcher.until(|c| c.status == Status::Locked).await;
+    go.notify_one();
+    engine.stop(PATIENCE).await;
+    let (task, _) = store.task(&receipt.events[0].tasks[0]).await.unwrap().unwrap();
+    assert_eq!(task.life.state, State::Done);
+}
+
+#[tokio::test]
+async fn what_does_not_end_is_given_back_without_cost() {
+    let store = store();
+    let engine = House::default()
+        .slots(2)
+        .handler("h", |d: Delivery| async move {
+            d.cancel.cancelled().await;
+            Outcome::failed("was told to stop")
+        })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    let receipt = emit(&engine, (0..3).map(|n| event("a", &format!("k{n}"))).collect()).await;
+    watcher.until(|c| c.status == Status::Locked).await;
+    watcher.until(|c| c.status == Status::Locked).await;
+    engine.stop(Duration::ZERO).await;
+    for (index, sequenced) in receipt.events.iter().enumerate() {
+        let (task, _) = store.task(&sequenced.tasks[0]).await.unwrap().unwrap();
+        assert!(matches!(task.life.state.status(), Status::New | Status::Scheduled));
+        assert_eq!((task.life.retries, task.life.crashes), (0, 0));
+        let ends: Vec<_> = task.attempts.iter().map(|a| a.end).collect();
+        let expected: &[_] = if index < 2 { &[AttemptEnd::Released] } else { &[] };
+        assert_eq!(ends, expected);
+    }
+    let refused = engine.emit(Emission { events: vec![event("a", "x")], idempotency: None }).await;
+    assert!(matches!(refused, Err(EmitError::Store(StoreError::Closed))));
+
+    // The next node takes up what was left.
+    let next =
+        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
+    for sequenced in &receipt.events {
+        soon("the task to be done", async {
+            while store.task(&sequenced.tasks[0]).await.unwrap().unwrap().0.life.state != State::Done {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    next.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn stopping_twice_is_stopping_once() {
+    let engine = House::default().start(&store()).await;
+    engine.stop(PATIENCE).await;
+    engine.stop(PATIENCE).await;
+}

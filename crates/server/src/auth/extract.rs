@@ -1,0 +1,71 @@
+//! Callers as handlers ask for them: a handler's first argument says which role it needs.
+
+use axum::extract::FromRequestParts;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use pointsman_core::Tenant;
+
+use super::{Caller, Role};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// A caller with the role that its name says.
+macro_rules! caller_with_role {
+    ($($name:ident),+) => {$(
+        pub(crate) struct $name(pub(crate) Caller);
+
+        impl FromRequestParts<App> for $name {
+            type Rejection = Problem;
+            async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+                caller(parts, app)?.with(Role::$name).map(Self)
+            }
+        }
+    )+};
+}
+caller_with_role!(Viewer, Producer, Operator, Admin);
+
+fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
+    let presented = presented(parts).ok_or_else(|| {
+        Problem::unauthorized("send a token: `Authorization: Bearer …` or `X-Admin-Token: …`")
+    })?;
+    app.tokens.load().caller(presented).ok_or_else(|| Problem::unauthorized("this token is not known"))
+}
+
+fn presented(parts: &Parts) -> Option<&str> {
+    if let Some(value) = parts.headers.get(AUTHORIZATION) {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
+    }
+    parts.headers.get("x-admin-token")?.to_str().ok()
+}
+
+impl Caller {
+    fn with(self, needed: Role) -> Result<Self, Problem> {
+        if self.role.includes(needed) {
+            return Ok(self);
+        }
+        let Self { name, role, .. } = self;
+        Err(Problem::forbidden(format!(
+            "this needs the role {needed}; the token {name:?} has the role {role}"
+        )))
+    }
+
+    /// The tenant to look at when the request names this one: a bound caller sees its own and may name no
+    /// other.
+    pub(crate) fn tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
+        match (&self.tenant, named) {
+            (Some(own), Some(named)) if *own != named => Err(self.may_not_name(&named)),
+            (Some(own), _) => Ok(Some(own.clone())),
+            (None, named) => Ok(named),
+        }
+    }
+
+    pub(crate) fn may_not_name(&self, tenant: &Tenant) -> Problem {
+        Problem::forbidden(format!("the token {:?} may not name the tenant {:?}", self.name, tenant.as_str()))
+    }
+
+    /// Whether it may see what belongs to this tenant.
+    pub(crate) fn sees(&self, tenant: &Tenant) -> bool {
+        self.tenant.as_ref().is_none_or(|own| own == tenant)
+    }
+}

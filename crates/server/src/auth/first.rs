@@ -1,0 +1,118 @@
+//! The token of the first start.
+//!
+//! A server without any configured token makes one, tells it once, and keeps its hash beside the store. The
+//! plain token is never written anywhere: whoever lost it deletes the file and starts the server again.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::Role;
+use super::tokens::{hash, new_token};
+use crate::config::TokenDef;
+
+/// A token that no configuration names.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstToken {
+    pub(crate) def: TokenDef,
+    /// The token itself, if it was made just now.
+    pub(crate) plain: Option<String>,
+}
+
+/// A token for this process alone.
+pub(crate) fn fresh() -> FirstToken {
+    let plain = new_token();
+    FirstToken { def: admin(hash(&plain)), plain: Some(plain) }
+}
+
+/// The token kept beside this store, made if there is none yet.
+pub(crate) fn beside(store: &Path) -> io::Result<FirstToken> {
+    let path = token_file(store);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let sha256 = from_hex(text.trim()).ok_or_else(|| {
+                let what =
+                    format!("{} does not hold a token's hash; delete it to get a new token", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            })?;
+            Ok(FirstToken { def: admin(sha256), plain: None })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let token = fresh();
+            keep(&path, &token.def.sha256)?;
+            Ok(token)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn admin(sha256: [u8; 32]) -> TokenDef {
+    TokenDef { name: "first-start".into(), role: Role::Admin, tenant: None, sha256 }
+}
+
+fn token_file(store: &Path) -> PathBuf {
+    let mut name = OsString::from(store);
+    name.push(".token");
+    name.into()
+}
+
+fn keep(path: &Path, sha256: &[u8; 32]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{}", to_hex(sha256))?;
+    file.sync_all()
+}
+
+fn to_hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_told_once_and_its_hash_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("a.db");
+        let first = beside(&store).unwrap();
+        let plain = first.plain.unwrap();
+        let again = beside(&store).unwrap();
+        assert!(again.plain.is_none());
+        assert_eq!(again.def.sha256, hash(&plain));
+        assert!(!fs::read_to_string(token_file(&store)).unwrap().contains(&plain));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn others_cannot_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("a.db");
+        beside(&store).unwrap();
+        assert_eq!(fs::metadata(token_file(&store)).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_spoilt_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("a.db");
+        fs::write(token_file(&store), "nonsense").unwrap();
+        assert!(beside(&store).unwrap_err().to_string().contains("a.db.token"));
+    }
+}

@@ -1,0 +1,18 @@
+//! Who may do what.
+//!
+//! ```text
+//!  role      what a token may do
+//!  tokens    which tokens there are: their hashes, compared in constant time
+//!  first     the token a server makes when it has none
+//!  extract   who sent a request, as handlers ask for it
+//! ```
+
+mod extract;
+mod first;
+mod role;
+mod tokens;
+
+pub(crate) use extract::{Admin, Operator, Producer, Viewer};
+pub(crate) use first::{FirstToken, beside, fresh};
+pub use role::{BadRole, Role};
+pub use tokens::{Caller, Tokens, hash, new_token};

@@ -1,0 +1,85 @@
+//! What a token may do.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A token's role. Each call of the API names the one it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Reads everything, changes nothing.
+    Viewer,
+    /// Emits events.
+    Producer,
+    /// Claims tasks and ends them.
+    Worker,
+    /// Reads, retries, cancels, pauses.
+    Operator,
+    /// May do all of it, and block.
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Self; 5] = [Self::Viewer, Self::Producer, Self::Worker, Self::Operator, Self::Admin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Producer => "producer",
+            Self::Worker => "worker",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// Whether this role may do what `needed` may do.
+    pub fn includes(self, needed: Self) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::Operator => matches!(needed, Self::Operator | Self::Viewer),
+            Self::Viewer | Self::Producer | Self::Worker => self == needed,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a role; there are viewer, producer, worker, operator and admin")]
+pub struct BadRole(String);
+
+impl FromStr for Role {
+    type Err = BadRole;
+    fn from_str(text: &str) -> Result<Self, BadRole> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| BadRole(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn admin_includes_all_and_operator_includes_viewer() {
+        for needed in Role::ALL {
+            assert!(Role::Admin.includes(needed));
+            for role in [Role::Viewer, Role::Producer, Role::Worker] {
+                assert_eq!(role.includes(needed), role == needed, "{role} {needed}");
+            }
+        }
+        assert!(Role::Operator.includes(Role::Viewer));
+        assert!(!Role::Operator.includes(Role::Producer));
+        assert!(!Role::Operator.includes(Role::Admin));
+    }
+
+    #[test]
+    fn roles_read_back() {
+        for role in Role::ALL {
+            assert_eq!(role.to_string().parse::<Role>(), Ok(role));
+        }
+        assert!("root".parse::<Role>().is_err());
+    }
+}

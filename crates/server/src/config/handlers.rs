@@ -1,0 +1,158 @@
+//! `handlers`: what is to be done, and how each of them is treated.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Observe, Order};
+use pointsman_engine::handlers::http::NetworkAccess;
+
+use super::decode::{Fields, Keys, entries, one_of, parsed, whole};
+use super::fault::Findings;
+use super::place::Place;
+use super::retry;
+use super::run::{self, Run};
+use super::secret::Vault;
+use super::yaml::{Entry, Node};
+
+pub(super) const KEYS: Keys = Keys {
+    of: "a handler",
+    known: &["run", "retry", "crashes", "order", "on_error", "observe"],
+    later: &["concurrency", "concurrency_per_key", "rate", "weight"],
+};
+
+/// A handler as the configuration has it.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    pub def: HandlerDef,
+    pub run: Run,
+    pub(super) place: Place,
+}
+
+/// Names that have been given, and where. Handlers and schedules share one namespace.
+pub(super) type Names = BTreeMap<String, Place>;
+
+/// Reads a name that nobody else may have.
+pub(super) fn claim_name(entry: &Entry, names: &mut Names, findings: &mut Findings) -> Option<HandlerName> {
+    let name =
+        HandlerName::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
+    if let Some(first) = names.get(&entry.key) {
+        let message = format!(
+            "the name {:?} is already given at {first}; handlers and schedules share one namespace",
+            entry.key
+        );
+        findings.fault(&entry.at, message);
+        return None;
+    }
+    names.insert(entry.key.clone(), entry.at.clone());
+    name
+}
+
+pub(super) fn read(
+    node: &Node,
+    network: &NetworkAccess,
+    names: &mut Names,
+    vault: &mut Vault,
+    findings: &mut Findings,
+) -> Vec<Handler> {
+    let mut handlers = Vec::new();
+    for entry in entries(node, "`handlers`", findings).unwrap_or_default() {
+        let name = claim_name(entry, names, findings);
+        let handler = handler(entry, name, network, vault, findings);
+        handlers.extend(handler);
+    }
+    handlers
+}
+
+/// Reads a handler also where its name is at fault, to find its other faults.
+fn handler(
+    entry: &Entry,
+    name: Option<HandlerName>,
+    network: &NetworkAccess,
+    vault: &mut Vault,
+    findings: &mut Findings,
+) -> Option<Handler> {
+    let fields = Fields::open(&entry.value, &KEYS, findings)?;
+    let run = match fields.get("run") {
+        Some(node) => run::read(node, network, vault, findings),
+        None => {
+            findings.fault(&entry.at, format!("the handler {:?} needs `run`: what it does", entry.key));
+            None
+        }
+    };
+    let usual = HandlerDef::new(HandlerName::new("x").ok()?);
+    let retry = fields.or("retry", usual.retry, findings, retry::read);
+    let crashes = fields.or("crashes", usual.crashes.into(), findings, |n, f| whole(n, f, 0..=1_000_000));
+    let order = fields.or("order", usual.order, findings, |n, f| {
+        one_of(n, f, &[("key", Order::Key), ("none", Order::None)])
+    });
+    let on_error = fields.or("on_error", usual.on_error, findings, |n, f| {
+        one_of(n, f, &[("park", LaneFailure::Park), ("halt", LaneFailure::Halt)])
+    });
+    let observe = fields.or("observe", usual.observe, findings, |n, f| {
+        one_of(n, f, &[("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)])
+    });
+    if on_error == LaneFailure::Halt
+        && order == Order::None
+        && let Some(node) = fields.get("on_error")
+    {
+        findings
+            .fault(&node.place, "`on_error: halt` stops a lane, and with `order: none` there are no lanes");
+    }
+    let def =
+        HandlerDef { name: name?, order, on_error, retry, crashes: u32::try_from(crashes).ok()?, observe };
+    Some(Handler { def, run: run?, place: entry.at.clone() })
+}
+
+/// Reads the name of a handler that must exist.
+pub(super) fn reference(
+    node: &Node,
+    handlers: &[HandlerName],
+    findings: &mut Findings,
+) -> Option<HandlerName> {
+    let name = parsed(node, findings, str::parse::<HandlerName>)?;
+    if handlers.contains(&name) {
+        return Some(name);
+    }
+    let near = super::nearest::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
+    findings.fault(&node.place, format!("there is no handler {:?}{near}", name.as_str()));
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::secret::Env;
+    use super::super::testing::{faults_of, read as read_text};
+    use super::*;
+
+    fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Handler>> {
+        let env = Env::default();
+        Some(read(node, &NetworkAccess::default(), &mut Names::new(), &mut Vault::new(&env), findings))
+    }
+
+    #[test]
+    fn a_handler_keeps_the_defaults_it_does_not_change() {
+        let handlers = read_text("a: {run: {command: [sh]}, order: none, crashes: 0}", all).unwrap();
+        let want =
+            HandlerDef { order: Order::None, crashes: 0, ..HandlerDef::new(HandlerName::new("a").unwrap()) };
+        assert_eq!(handlers[0].def, want);
+    }
+
+    #[test]
+    fn every_fault_of_every_handler_is_told() {
+        assert_eq!(
+            faults_of(
+                "a/b: {run: {command: []}}\n\
+                 c: {order: key}\n\
+                 d: {run: {command: [sh]}, order: none, on_error: halt, weight: 2, oder: key}\n",
+                all
+            ),
+            [
+                "\"a/b\" contains '/'; a name is made of letters, digits, `.`, `_` and `-`",
+                "a command needs at least the name of a program",
+                "the handler \"c\" needs `run`: what it does",
+                "`on_error: halt` stops a lane, and with `order: none` there are no lanes",
+                "`weight` is not supported yet",
+                "unknown setting \"oder\" of a handler; did you mean `order`?",
+            ]
+        );
+    }
+}

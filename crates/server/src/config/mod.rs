@@ -1,0 +1,117 @@
+//! The configuration: from texts to what the engine is told.
+//!
+//! ```text
+//!  default.yml ─┐
+//!  files ───────┤ yaml: trees with places     ┌─ a file a section (store, server, handlers, …)
+//!  POINTSMAN_… ─┼─▶ merge: one tree ─▶ read ──┤
+//!  flags ───────┘                             └─▶ Config, or every fault at once
+//! ```
+//!
+//! Later layers win: flags over environment variables over files over the defaults. Files are equals, and two
+//! that set the same thing are at fault. Every value in the merged tree knows where it comes from, so that a
+//! fault can point at it and `config show` can tell.
+//!
+//! Relative paths: that of the store starts from the working folder, for it is the process that owns it. A
+//! command's program (if it is given by a path), its folder and the files of secrets start from the folder of
+//! the file that names them; a command runs in that folder unless `dir` says otherwise.
+//!
+//! A configuration is applied whole or not at all: while there is a single fault, nothing changes.
+
+mod check;
+mod decode;
+mod doubts;
+mod fault;
+mod handlers;
+mod json;
+mod merge;
+mod nearest;
+mod network;
+mod place;
+mod read;
+mod retention;
+mod retry;
+mod rooms;
+mod routes;
+mod run;
+mod schedules;
+mod schema;
+mod secret;
+mod server;
+mod setup;
+mod show;
+mod snapshot;
+mod sources;
+mod store;
+mod tokens;
+mod variables;
+mod watch;
+mod yaml;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pointsman_core::Routes;
+use pointsman_core::journal::Retention;
+use pointsman_engine::handlers::http::NetworkAccess;
+use pointsman_engine::{Rooms, Schedule};
+
+pub use check::{Report, Summary, check};
+pub use fault::{Fault, Faults, Warning};
+pub use handlers::Handler;
+pub use run::{CommandRun, HttpRun, Run};
+pub use secret::Env;
+pub use sources::{Flag, Sources};
+pub use store::StoreUrl;
+pub use tokens::TokenDef;
+pub use watch::{Watch, watch};
+
+/// A configuration without faults.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub store: StoreUrl,
+    pub listen: SocketAddr,
+    pub max_connections: usize,
+    /// How long running attempts and requests may go on when the process is told to stop.
+    pub drain: Duration,
+    /// How many tasks run at a time.
+    pub workers: usize,
+    pub rooms: Rooms,
+    /// Whether this process answers HTTP: the room that is not the engine's.
+    pub http: bool,
+    pub journal: Retention,
+    pub history: Retention,
+    pub tokens: Vec<TokenDef>,
+    pub handlers: Vec<Handler>,
+    pub routes: Routes,
+    pub schedules: Vec<Schedule>,
+    /// What is allowed but probably not meant.
+    pub warnings: Vec<Warning>,
+    /// Where HTTP handlers may go.
+    pub network: NetworkAccess,
+    /// The merged tree it was read from.
+    tree: yaml::Node,
+    /// What it was read from, so that a change since then is noticed.
+    print: snapshot::Print,
+}
+
+impl Config {
+    /// The settings that differ from `running` and cannot be changed in a running process.
+    pub fn fixed_since(&self, running: &Self) -> Vec<&'static str> {
+        let compared = [
+            ("store", self.store == running.store),
+            ("server.listen", self.listen == running.listen),
+            ("server.max_connections", self.max_connections == running.max_connections),
+            ("server.drain", self.drain == running.drain),
+            ("workers", self.workers == running.workers),
+            ("rooms", (self.rooms, self.http) == (running.rooms, running.http)),
+            ("journal", self.journal == running.journal),
+            ("history", self.history == running.history),
+        ];
+        compared.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+    }
+}

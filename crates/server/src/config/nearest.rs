@@ -1,0 +1,62 @@
+//! The name that somebody who mistyped one probably meant.
+
+/// The nearest of `names`, if it is near enough to be what was meant.
+pub(super) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Names from outside can be long; nobody mistypes one of more than a hundred characters into another.
+    if wrong.len() > 128 {
+        return None;
+    }
+    let lower = wrong.to_lowercase();
+    let near = names.into_iter().map(|name| (distance(&lower, &name.to_lowercase()), name));
+    let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
+    let longest = wrong.chars().count().max(name.chars().count());
+    (distance <= (longest / 3).max(1) && distance < longest).then_some(name)
+}
+
+/// `; did you mean …?`, or nothing.
+pub(super) fn hint<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+/// How many characters must be inserted, removed, replaced or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_near_and_other_words_are_not() {
+        let names = ["timeout", "retry", "order", "on_error"];
+        assert_eq!(nearest("tiemout", names), Some("timeout"));
+        assert_eq!(nearest("Retry", names), Some("retry"));
+        assert_eq!(nearest("on-error", names), Some("on_error"));
+        assert_eq!(nearest("banana", names), None);
+        assert_eq!(nearest("x", ["y"]), None);
+        assert_eq!(nearest("", names), None);
+        assert_eq!(hint("ordr", names), "; did you mean `order`?");
+    }
+
+    #[test]
+    fn swapped_neighbours_count_once() {
+        assert_eq!(distance("ab", "ba"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,209 @@
+//! From the texts to a [`Config`], or to every fault there is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::{HandlerName, Routes};
+use pointsman_engine::Schedule;
+use pointsman_engine::handlers::http::NetworkAccess;
+
+use super::decode::{Fields, whole};
+use super::fault::{Faults, Findings};
+use super::handlers::Names;
+use super::place::{Origin, Place, Source};
+use super::schema::ROOT;
+use super::secret::{self, Vault};
+use super::snapshot::{Print, Snapshot};
+use super::sources::Sources;
+use super::yaml::{self, Kind, Node};
+use super::{Config, Handler, StoreUrl, TokenDef, Warning};
+use super::{
+    doubts, handlers, merge, network, retention, rooms, routes, schedules, server, store, tokens, variables,
+};
+
+/// The lowest layer, which documents every setting.
+pub(super) const DEFAULTS: &str = include_str!("default.yml");
+
+/// What reading led to. The print is there also if it led to faults: whoever watches waits for a change of it.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub(super) result: Result<Config, Faults>,
+    pub(super) print: Print,
+}
+
+pub(super) fn build(sources: &Sources, snapshot: &Snapshot) -> Built {
+    let mut findings = Findings::default();
+    let mut vault = Vault::new(&sources.env);
+    let defaults = Source::new(Origin::Default, 0, DEFAULTS.into());
+    let tree = tree(&defaults, sources, snapshot, &mut findings);
+    let draft = tree.and_then(|tree| draft(tree, &mut vault, &mut findings));
+    let print = Print::of(snapshot, &vault.files);
+    let read = findings.finish(draft, &Place::whole(&defaults));
+    let result = read.map(|(draft, warnings)| draft.finish(warnings, print.clone()));
+    Built { result, print }
+}
+
+/// All layers as one tree.
+fn tree(
+    defaults: &Arc<Source>,
+    sources: &Sources,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) -> Option<Node> {
+    let mut tree = yaml::parse(defaults, findings)?;
+    let mut files: Option<Node> = None;
+    if let Some((folder, why)) = &snapshot.problem {
+        findings.fault(&Place::whole(&Source::new(Origin::File(folder.clone()), 0, String::new())), why);
+    }
+    for (rank, (path, content)) in snapshot.files.iter().enumerate() {
+        let Some(node) = file(path, rank, content, findings) else { continue };
+        match &mut files {
+            None => files = Some(node),
+            Some(files) => merge::join(files, node, findings),
+        }
+    }
+    if let Some(files) = files {
+        merge::lay_over(&mut tree, files);
+    }
+    variables::apply_env(&mut tree, &sources.env, findings);
+    variables::apply_flags(&mut tree, &sources.flags, findings);
+    Some(tree)
+}
+
+/// The tree of one file.
+fn file(
+    path: &Path,
+    rank: usize,
+    content: &Result<Vec<u8>, String>,
+    findings: &mut Findings,
+) -> Option<Node> {
+    let origin = Origin::File(path.to_owned());
+    let bytes = match content {
+        Ok(bytes) => bytes,
+        Err(why) => {
+            findings.fault(&Place::whole(&Source::new(origin, rank, String::new())), why);
+            return None;
+        }
+    };
+    let (text, good) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, true),
+        Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), false),
+    };
+    let source = Source::new(origin, rank, text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
+    // What was cut off for its length ends in the middle of a character; its size is the fault to tell of.
+    if !good && bytes.len() <= yaml::MAX_BYTES {
+        let line = source.text.split('\n').count();
+        let column = source.text.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        findings.fault(&Place { source, line, column }, "the text is not UTF-8 from here on");
+        return None;
+    }
+    if bytes.len() > yaml::MAX_BYTES {
+        findings.fault(&Place::whole(&source), format!("is larger than {} bytes", yaml::MAX_BYTES));
+        return None;
+    }
+    let root = yaml::parse(&source, findings)?;
+    secret::hide(&source, &root);
+    if matches!(root.kind, Kind::Map(_) | Kind::Null) {
+        return Some(root);
+    }
+    findings.fault(&root.place, format!("a configuration must be a map, not {}", root.what()));
+    None
+}
+
+/// Everything but what is known only once there are no faults.
+struct Draft {
+    store: StoreUrl,
+    server: server::Server,
+    workers: usize,
+    rooms: rooms::Chosen,
+    journal: Retention,
+    history: Retention,
+    tokens: Vec<TokenDef>,
+    network: NetworkAccess,
+    handlers: Vec<Handler>,
+    routes: Routes,
+    schedules: Vec<Schedule>,
+    tree: Node,
+}
+
+/// Reads every section, whatever is wrong with the others.
+fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft> {
+    let root = Fields::open(&tree, &ROOT, findings)?;
+    let what = ROOT.of;
+    let store = root.need("store", what, findings).and_then(|n| store::read(n, findings));
+    let server = root.need("server", what, findings).and_then(|n| server::read(n, findings));
+    let workers = root.need("workers", what, findings).and_then(|n| whole(n, findings, 1..=10_000));
+    let rooms = root.need("rooms", what, findings).and_then(|n| rooms::read(n, findings));
+    let journal = root.need("journal", what, findings).and_then(|n| retention::journal(n, findings));
+    let history = root.need("history", what, findings).and_then(|n| retention::history(n, findings));
+    let tokens = root.need("auth", what, findings).and_then(|n| tokens::read(n, vault, findings));
+    if let (Some(server), Some(rooms), Some(tokens)) = (&server, &rooms, &tokens) {
+        guard(&root, server, rooms.http, tokens, findings);
+    }
+    // A server whose own address is at fault is taken to be on loopback, lest its handlers be blamed too.
+    let local = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
+    let network = root.need("network", what, findings).and_then(|n| network::read(n, local, findings));
+    let mut names = Names::new();
+    let handlers = root.need("handlers", what, findings).map(|n| {
+        let open = NetworkAccess { allow_loopback: true, allow: vec![] };
+        handlers::read(n, network.as_ref().unwrap_or(&open), &mut names, vault, findings)
+    });
+    // Routes may name every handler that is there, also one that is at fault in itself.
+    let known: Vec<HandlerName> = names.keys().filter_map(|name| HandlerName::new(name).ok()).collect();
+    let routes = root.need("event_handlers", what, findings).map(|n| routes::read(n, &known, findings));
+    let schedules = root.need("schedules", what, findings).map(|n| schedules::read(n, &mut names, findings));
+    let draft = Draft {
+        store: store?,
+        server: server?,
+        workers: usize::try_from(workers?).ok()?,
+        rooms: rooms?,
+        journal: journal?,
+        history: history?,
+        tokens: tokens?,
+        network: network?,
+        handlers: handlers?,
+        routes: routes?,
+        schedules: schedules?,
+        tree,
+    };
+    let Draft { tree, handlers, routes, schedules, .. } = &draft;
+    doubts::look(tree, handlers, routes, schedules, vault.env, findings);
+    Some(draft)
+}
+
+/// Others may reach a server only if it knows whom to let in.
+fn guard(root: &Fields, server: &server::Server, http: bool, tokens: &[TokenDef], findings: &mut Findings) {
+    let listen = root.get("server").and_then(|server| server.get("listen"));
+    if let Some(listen) = listen.filter(|_| http && tokens.is_empty() && !server.listen.ip().is_loopback()) {
+        let message = format!(
+            "others can reach {}, but no token is configured; add one to `auth.tokens`",
+            server.listen
+        );
+        findings.fault(&listen.place, message);
+    }
+}
+
+impl Draft {
+    fn finish(self, warnings: Vec<Warning>, print: Print) -> Config {
+        Config {
+            store: self.store,
+            listen: self.server.listen,
+            max_connections: self.server.max_connections,
+            drain: self.server.drain,
+            workers: self.workers,
+            rooms: self.rooms.engine,
+            http: self.rooms.http,
+            journal: self.journal,
+            history: self.history,
+            tokens: self.tokens,
+            network: self.network,
+            handlers: self.handlers,
+            routes: self.routes,
+            schedules: self.schedules,
+            warnings,
+            tree: self.tree,
+            print,
+        }
+    }
+}

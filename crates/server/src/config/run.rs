@@ -1,0 +1,273 @@
+//! `run` of a handler: an HTTP endpoint or a command.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use pointsman_engine::handlers::command::CommandSpec;
+use pointsman_engine::handlers::http::{NetworkAccess, WebhookSecret};
+use url::Url;
+
+use super::decode::{Fields, Keys, duration, entries, items, parsed, text};
+use super::fault::Findings;
+use super::secret::Vault;
+use super::yaml::{Kind, Node};
+
+pub(super) const HTTP: Keys = Keys {
+    of: "an HTTP handler's `run`",
+    known: &["http", "timeout", "secret", "secrets", "headers"],
+    later: &[],
+};
+pub(super) const COMMAND: Keys =
+    Keys { of: "a command's `run`", known: &["command", "timeout", "env", "dir"], later: &[] };
+/// All of them, for those who do not know yet which kind it is.
+pub(super) const EITHER: Keys = Keys {
+    of: "`run`",
+    known: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir"],
+    later: &["pull"],
+};
+
+/// How long an attempt may take if nothing is said.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Headers that carry credentials: their values are given by reference only.
+const CREDENTIALS: &[&str] =
+    &["authorization", "proxy-authorization", "cookie", "x-api-key", "x-admin-token"];
+/// Headers that Pointsman or the connection itself writes.
+const OURS: &[&str] = &["host", "content-length", "content-type", "transfer-encoding", "connection"];
+
+/// How a handler is run.
+#[derive(Clone, Debug)]
+pub enum Run {
+    Http(HttpRun),
+    Command(CommandRun),
+}
+
+impl Run {
+    /// An attempt that takes longer has failed.
+    pub fn timeout(&self) -> Duration {
+        match self {
+            Self::Http(http) => http.timeout,
+            Self::Command(command) => command.timeout,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct HttpRun {
+    pub url: Url,
+    pub timeout: Duration,
+    /// The signing secrets, newest first.
+    pub secrets: Vec<WebhookSecret>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl fmt::Debug for HttpRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, timeout, secrets: _, headers: _ } = self;
+        f.debug_struct("HttpRun")
+            .field("url", &url.as_str())
+            .field("timeout", timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
+pub struct CommandRun {
+    pub spec: CommandSpec,
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for CommandRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { spec: CommandSpec { argv, dir, env: _ }, timeout } = self;
+        let mut shown = f.debug_struct("CommandRun");
+        shown.field("argv", argv).field("dir", dir).field("timeout", timeout).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn read(
+    node: &Node,
+    network: &NetworkAccess,
+    vault: &mut Vault,
+    findings: &mut Findings,
+) -> Option<Run> {
+    if let Kind::Scalar { text, .. } = &node.kind {
+        let message = match text.as_str() {
+            "pull" => "`run: pull` is not supported yet".to_owned(),
+            other => {
+                format!("{other:?} is not a way to run; write `{{http: URL}}` or `{{command: [PROGRAM, …]}}`")
+            }
+        };
+        findings.fault(&node.place, message);
+        return None;
+    }
+    match (node.get("http"), node.get("command")) {
+        (Some(_), None) => http(node, network, vault, findings).map(Run::Http),
+        (None, Some(_)) => command(node, vault, findings).map(Run::Command),
+        (Some(_), Some(_)) => {
+            findings.fault(&node.place, "a handler runs either `http` or a `command`, not both");
+            None
+        }
+        (None, None) => {
+            Fields::open(node, &EITHER, findings)?;
+            findings.fault(&node.place, "`run` needs `http` or `command`");
+            None
+        }
+    }
+}
+
+fn http(node: &Node, network: &NetworkAccess, vault: &mut Vault, findings: &mut Findings) -> Option<HttpRun> {
+    let fields = Fields::open(node, &HTTP, findings)?;
+    let url = fields.get("http").and_then(|n| {
+        let url = parsed(n, findings, target)?;
+        if let Err(refused) = network.check_literal(&url) {
+            findings.fault(&n.place, refused.to_string());
+        }
+        Some(url)
+    });
+    let timeout = timeout(&fields, HTTP_TIMEOUT, findings);
+    let secrets = secrets(&fields, vault, findings);
+    let headers = match fields.get("headers") {
+        Some(node) => headers(node, vault, findings),
+        None => Some(vec![]),
+    };
+    Some(HttpRun { url: url?, timeout, secrets: secrets?, headers: headers? })
+}
+
+fn target(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("this is not a URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err("a target is an http:// or https:// URL with a host".into());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("a URL holds no credentials; give them as a header, by reference".into());
+    }
+    Ok(url)
+}
+
+fn timeout(fields: &Fields, usual: Duration, findings: &mut Findings) -> Duration {
+    fields.or("timeout", usual, findings, |n, f| duration(n, f, Duration::from_millis(1)))
+}
+
+/// One secret, or several while they are being replaced.
+fn secrets(fields: &Fields, vault: &mut Vault, findings: &mut Findings) -> Option<Vec<WebhookSecret>> {
+    let nodes = match (fields.get("secret"), fields.get("secrets")) {
+        (Some(_), Some(node)) => {
+            findings.fault(&node.place, "give either `secret` or `secrets`");
+            return None;
+        }
+        (Some(node), None) => std::slice::from_ref(node),
+        (None, Some(node)) => items(node, "`secrets`", findings)?,
+        (None, None) => &[],
+    };
+    let mut one = |node: &Node| {
+        let secret = vault.secret(node, findings)?.parse::<WebhookSecret>();
+        secret.map_err(|error| findings.fault(&node.place, error.to_string())).ok()
+    };
+    let read: Vec<WebhookSecret> = nodes.iter().filter_map(&mut one).collect();
+    (read.len() == nodes.len()).then_some(read)
+}
+
+type Headers = Vec<(HeaderName, HeaderValue)>;
+
+fn headers(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<Headers> {
+    let mut headers = Headers::new();
+    for entry in entries(node, "`headers`", findings)? {
+        let Ok(name) = HeaderName::from_bytes(entry.key.as_bytes()) else {
+            findings.fault(&entry.at, format!("{:?} cannot be the name of a header", entry.key));
+            continue;
+        };
+        let ours = ["ce-", "webhook-", "pointsman-"].iter().any(|prefix| name.as_str().starts_with(prefix));
+        if ours || OURS.contains(&name.as_str()) {
+            findings.fault(&entry.at, format!("the header `{name}` is written by Pointsman itself"));
+            continue;
+        }
+        let value = if CREDENTIALS.contains(&name.as_str()) {
+            vault.secret(&entry.value, findings)
+        } else {
+            vault.value(&entry.value, findings)
+        };
+        match value.map(|value| HeaderValue::from_str(&value)) {
+            Some(Ok(value)) => headers.push((name, value)),
+            Some(Err(_)) => findings.fault(&entry.value.place, "this cannot be the value of a header"),
+            None => {}
+        }
+    }
+    Some(headers)
+}
+
+fn command(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<CommandRun> {
+    let fields = Fields::open(node, &COMMAND, findings)?;
+    let argv = fields.get("command").and_then(|n| argv(n, findings));
+    let timeout = timeout(&fields, COMMAND_TIMEOUT, findings);
+    let env = match fields.get("env") {
+        Some(node) => environment(node, vault, findings),
+        None => Some(BTreeMap::new()),
+    };
+    let folder = absolute(node.place.source.folder());
+    let dir = match fields.get("dir") {
+        Some(node) => text(node, findings).map(|dir| absolute(&node.place.source.folder().join(dir))),
+        None => Some(folder),
+    };
+    let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?) };
+    Some(CommandRun { spec, timeout })
+}
+
+/// A program given by a path is found from the folder of the file that names it; one without a slash is looked
+/// for in `PATH`.
+fn argv(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
+    let parts = items(node, "a command", findings)?;
+    let mut argv: Vec<String> =
+        parts.iter().filter_map(|part| text(part, findings).map(str::to_owned)).collect();
+    if let Some(at) = argv.iter().position(|part| part.contains('\0')) {
+        findings.fault(&parts[at].place, "an argument holds no NUL characters");
+    }
+    let Some(program) = argv.first_mut().filter(|program| !program.is_empty()) else {
+        findings.fault(&node.place, "a command needs at least the name of a program");
+        return None;
+    };
+    if program.contains('/') {
+        let from = node.place.source.folder();
+        *program = absolute(&from.join(&*program)).to_string_lossy().into_owned();
+    }
+    Some(argv)
+}
+
+/// An absolute path without `.` in it. Where even the working folder is unknown, the path stays as it is.
+fn absolute(path: &Path) -> PathBuf {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A map of names to values or references, or a list of variables to pass on as they are.
+fn environment(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<BTreeMap<String, String>> {
+    let mut env = BTreeMap::new();
+    if let Kind::List(names) = &node.kind {
+        for item in names {
+            let Some(name) = text(item, findings) else { continue };
+            if let Some(value) = vault.variable(name, item, findings) {
+                env.insert(name.to_owned(), value);
+            }
+        }
+        return Some(env);
+    }
+    for entry in entries(node, "`env`", findings)? {
+        if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
+            findings.fault(&entry.at, format!("{:?} cannot be the name of a variable", entry.key));
+        } else if entry.key.starts_with("POINTSMAN_") {
+            findings.fault(&entry.at, "variables that begin with `POINTSMAN_` are Pointsman's own");
+        }
+        match vault.value(&entry.value, findings) {
+            Some(value) if value.contains('\0') => {
+                findings.fault(&entry.value.place, "a variable holds no NUL characters");
+            }
+            Some(value) => drop(env.insert(entry.key.clone(), value)),
+            None => {}
+        }
+    }
+    Some(env)
+}

@@ -1,0 +1,52 @@
+//! The shape of the whole configuration: which settings there are, and where. Environment variables and flags
+//! are checked against it; the sections themselves are read in the files of their names.
+
+use super::decode::Keys;
+use super::{handlers, network, retention, retry, run, schedules, server, tokens};
+
+pub(super) const ROOT: Keys = Keys {
+    of: "the configuration",
+    known: &[
+        "store",
+        "server",
+        "workers",
+        "rooms",
+        "journal",
+        "history",
+        "network",
+        "auth",
+        "handlers",
+        "event_handlers",
+        "schedules",
+    ],
+    later: &["sources", "chains"],
+};
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    /// A map with these keys.
+    Section(&'static Keys),
+    /// A map with names chosen by its author.
+    Named,
+    Value,
+}
+
+/// What lies at a path of existing keys.
+pub(super) fn shape(path: &[&str]) -> Shape {
+    match path {
+        [] => Shape::Section(&ROOT),
+        ["server"] => Shape::Section(&server::KEYS),
+        ["journal"] => Shape::Section(&retention::JOURNAL),
+        ["history"] => Shape::Section(&retention::HISTORY),
+        ["network"] => Shape::Section(&network::KEYS),
+        ["auth"] => Shape::Section(&tokens::AUTH),
+        ["handlers" | "schedules"] => Shape::Named,
+        ["handlers", _] => Shape::Section(&handlers::KEYS),
+        ["handlers", _, "run"] => Shape::Section(&run::EITHER),
+        ["handlers", _, "retry"] => Shape::Section(&retry::KEYS),
+        ["schedules", _] => Shape::Section(&schedules::KEYS),
+        ["schedules", _, "emit"] => Shape::Section(&schedules::EMIT),
+        _ => Shape::Value,
+    }
+}

@@ -1,0 +1,281 @@
+//! Secrets stand in the configuration by reference only: `env:NAME` names an environment variable,
+//! `file:PATH` a file (relative to the folder of the file that names it). One newline at the end of a file is
+//! not part of the secret.
+//!
+//! Somebody will write a secret into the file all the same. The lines that could hold one are therefore never
+//! repeated in a fault, and `config show` masks them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::decode::text;
+use super::fault::Findings;
+use super::nearest::nearest;
+use super::place::Source;
+use super::yaml::{Kind, Node};
+
+/// What is shown instead of a secret.
+pub(super) const MASK: &str = "***";
+
+/// Keys whose values are secrets, or could be.
+const KEYS: &[&str] = &[
+    "secret",
+    "secrets",
+    "sha256",
+    "token",
+    "password",
+    "passwd",
+    "headers",
+    "env",
+    "authorization",
+    "api_key",
+];
+
+/// The largest file that a reference may name.
+const MAX_FILE: u64 = 64 * 1024;
+
+/// The environment as it was when the configuration was read.
+#[derive(Clone, Default)]
+pub struct Env(BTreeMap<String, String>);
+
+impl Env {
+    /// That of this process. Variables that are not UTF-8 are left out.
+    pub fn of_process() -> Self {
+        let unicode = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self(std::env::vars_os().filter_map(unicode).collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Env {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+/// Values of variables are nobody's business.
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What references are resolved with, and the files they led to.
+#[derive(Debug)]
+pub(super) struct Vault<'e> {
+    pub(super) env: &'e Env,
+    /// Watched like the configuration itself, so that a secret can be replaced without a restart.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl<'e> Vault<'e> {
+    pub(super) fn new(env: &'e Env) -> Self {
+        Self { env, files: Vec::new() }
+    }
+
+    /// The value behind a reference; a literal value is a fault.
+    pub(super) fn secret(&mut self, node: &Node, findings: &mut Findings) -> Option<String> {
+        let reference = text(node, findings)?;
+        match self.look_up(reference, node, findings) {
+            Some(found) => found,
+            None => {
+                let message = "a secret is given by reference: write `env:NAME` or `file:PATH`";
+                findings.fault(&node.place, message);
+                None
+            }
+        }
+    }
+
+    /// The value behind a reference, or the value itself.
+    pub(super) fn value(&mut self, node: &Node, findings: &mut Findings) -> Option<String> {
+        let value = text(node, findings)?;
+        self.look_up(value, node, findings).unwrap_or_else(|| Some(value.to_owned()))
+    }
+
+    /// `None` if the text is not a reference, `Some(None)` if it leads nowhere.
+    fn look_up(&mut self, reference: &str, node: &Node, findings: &mut Findings) -> Option<Option<String>> {
+        if let Some(name) = reference.strip_prefix("env:") {
+            return Some(self.variable(name, node, findings));
+        }
+        reference.strip_prefix("file:").map(|path| self.file(path, node, findings))
+    }
+
+    /// The value of an environment variable.
+    pub(super) fn variable(&self, name: &str, node: &Node, findings: &mut Findings) -> Option<String> {
+        match self.env.get(name) {
+            // Who put the secret itself here must not find it in a log.
+            _ if !is_name(name) => {
+                findings.fault(&node.place, "this is not the name of an environment variable");
+                None
+            }
+            Some("") => {
+                findings.fault(&node.place, format!("the environment variable {name:?} is empty"));
+                None
+            }
+            Some(value) => Some(value.to_owned()),
+            None => {
+                findings.fault(&node.place, format!("the environment variable {name:?} is not set"));
+                None
+            }
+        }
+    }
+
+    /// What a file holds, without the newline at its end.
+    pub(super) fn file(&mut self, path: &str, node: &Node, findings: &mut Findings) -> Option<String> {
+        let path = node.place.source.folder().join(path);
+        let read = read_small(&path);
+        self.files.push(path.clone());
+        match read {
+            Ok(text) => Some(text),
+            Err(why) => {
+                findings.fault(&node.place, format!("the file {} {why}", path.display()));
+                None
+            }
+        }
+    }
+}
+
+/// Reads a small file that must hold something.
+pub(super) fn read_small(path: &Path) -> Result<String, String> {
+    let size = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+    if !size.is_file() || size.len() > MAX_FILE {
+        return Err(format!("is not a file of at most {MAX_FILE} bytes"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.is_empty() { Err("is empty".into()) } else { Ok(text.to_owned()) }
+}
+
+fn is_name(text: &str) -> bool {
+    let rest = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(rest)
+}
+
+/// Whether what stands below this key could be a secret, also where the key is mistyped.
+pub(super) fn is_secret(key: &str) -> bool {
+    // These two hold settings of which only some are secret.
+    if matches!(key, "auth" | "tokens") {
+        return false;
+    }
+    let lower = key.to_lowercase();
+    let speaks = ["secret", "token", "passw", "auth"].iter().any(|part| lower.contains(part));
+    speaks || nearest(key, KEYS.iter().copied()).is_some()
+}
+
+/// Whether a value shows credentials by its form: a URL with a user and password in it.
+pub(super) fn has_credentials(value: &str) -> bool {
+    value
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
+}
+
+/// Marks the lines of a source that hold a secret value.
+pub(super) fn hide(source: &Source, root: &Node) {
+    let mut lines = BTreeSet::new();
+    mark(root, "", false, &mut lines);
+    source.hide(lines);
+}
+
+fn mark(node: &Node, key: &str, secret: bool, lines: &mut BTreeSet<usize>) {
+    match &node.kind {
+        Kind::Null => {}
+        Kind::Scalar { text, .. } => {
+            if must_hide(key, text, secret) {
+                lines.extend(node.place.line..=node.end.max(node.place.line));
+            }
+        }
+        Kind::List(items) => items.iter().for_each(|item| mark(item, key, secret, lines)),
+        Kind::Map(entries) => {
+            for entry in entries {
+                mark(&entry.value, &entry.key, secret || is_secret(&entry.key), lines);
+            }
+        }
+    }
+}
+
+/// Whether a value must not be shown. References are safe to show, and seeing them helps.
+pub(super) fn must_hide(key: &str, value: &str, secret: bool) -> bool {
+    let variable =
+        key == "env" && value.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    let reference = value.starts_with("env:") || value.starts_with("file:") || variable;
+    (secret && !reference) || has_credentials(value)
+}
+
+/// Whether a line of a text that could not be understood may hold a secret: it, or the key it belongs to,
+/// speaks of one.
+pub(super) fn looks_secret(text: &str, line: usize) -> bool {
+    let lines: Vec<&str> = text.lines().take(line).collect();
+    let Some((last, above)) = lines.split_last() else { return false };
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let speaks = |line: &str| {
+        let lower = line.to_lowercase();
+        has_credentials(&lower) || KEYS.iter().any(|key| lower.contains(key)) || lower.contains("auth")
+    };
+    let mut inner = indent(last);
+    let mut parents = above.iter().rev().filter(|line| {
+        let parent = !line.trim().is_empty() && indent(line) < inner;
+        if parent {
+            inner = indent(line);
+        }
+        parent
+    });
+    speaks(last) || parents.any(|line| speaks(line)) || above.last().is_some_and(|line| speaks(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::read;
+    use super::*;
+
+    #[test]
+    fn references_are_followed_and_literals_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "from a file\n").unwrap();
+        let env: Env = [("KEY", "from the environment"), ("NONE", "")].into_iter().collect();
+        let secret = |text: &str| read(text, |n, f| Vault::new(&env).secret(n, f));
+        assert_eq!(secret("env:KEY"), Ok("from the environment".into()));
+        assert_eq!(secret(&format!("\"file:{}\"", path.display())), Ok("from a file".into()));
+        assert_eq!(secret("env:NO"), Err(vec!["the environment variable \"NO\" is not set".into()]));
+        assert_eq!(secret("env:NONE"), Err(vec!["the environment variable \"NONE\" is empty".into()]));
+        let literal = secret("hunter2").unwrap_err();
+        assert_eq!(literal, ["a secret is given by reference: write `env:NAME` or `file:PATH`"]);
+    }
+
+    #[test]
+    fn the_environment_does_not_show_its_values() {
+        let env: Env = [("KEY", "hunter2")].into_iter().collect();
+        assert_eq!(format!("{env:?}"), r#"{"KEY"}"#);
+    }
+
+    #[test]
+    fn keys_that_hold_secrets_are_known_also_when_mistyped() {
+        for key in ["secret", "secert", "sha256", "Password", "access_token", "x-authorization"] {
+            assert!(is_secret(key), "{key}");
+        }
+        for key in ["handlers", "timeout", "auth", "tokens", "tenant", "server", "dir", "role", "name"] {
+            assert!(!is_secret(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn lines_that_cannot_be_understood_are_judged_by_their_words() {
+        let text = "handlers:\n  a:\n    secret: |\n      hunter2\n     bad\n";
+        assert!(looks_secret(text, 3) && looks_secret(text, 4) && looks_secret(text, 5));
+        assert!(!looks_secret(text, 1) && !looks_secret(text, 2));
+        assert!(looks_secret("store: postgres://u:p@h/db", 1));
+    }
+}

@@ -1,0 +1,52 @@
+//! From a configuration to what the engine is told to do.
+
+use std::sync::Arc;
+
+use pointsman_engine::handlers::command::CommandHandler;
+use pointsman_engine::handlers::http::{HttpHandler, HttpTarget};
+use pointsman_engine::{HandlerSpec, Runner, Setup};
+
+use super::Config;
+use super::fault::{Faults, Findings};
+use super::run::Run;
+
+impl Config {
+    /// Makes the handlers. What can only be found out by making them is a fault at the handler's place.
+    pub fn setup(&self) -> Result<Setup, Faults> {
+        let mut findings = Findings::default();
+        let mut handlers = Vec::with_capacity(self.handlers.len());
+        for handler in &self.handlers {
+            match self.runner(&handler.run) {
+                Ok(runner) => {
+                    handlers.push(HandlerSpec {
+                        def: handler.def.clone(),
+                        timeout: handler.run.timeout(),
+                        runner,
+                    });
+                }
+                Err(why) => findings.fault(&handler.place, why),
+            }
+        }
+        let setup = Setup { handlers, routes: self.routes.clone(), schedules: self.schedules.clone() };
+        findings.finish(Some(setup), &self.tree.place).map(|(setup, _)| setup)
+    }
+
+    fn runner(&self, run: &Run) -> Result<Arc<dyn Runner>, String> {
+        match run {
+            Run::Http(http) => {
+                let target = HttpTarget {
+                    url: http.url.clone(),
+                    secrets: http.secrets.clone(),
+                    headers: http.headers.clone(),
+                    access: self.network.clone(),
+                };
+                let handler = HttpHandler::new(target).map_err(|error| error.to_string())?;
+                Ok(Arc::new(handler))
+            }
+            Run::Command(command) => {
+                let handler = CommandHandler::new(command.spec.clone()).map_err(|error| error.to_string())?;
+                Ok(Arc::new(handler))
+            }
+        }
+    }
+}

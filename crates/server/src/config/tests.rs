@@ -1,0 +1,420 @@
+//! Whole configurations, from files to their meaning or their faults.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::{Timestamp, task::retry::RetryPolicy};
+use proptest::prelude::*;
+
+use super::{Config, Env, Faults, Flag, Run, Sources, StoreUrl, check};
+
+/// A folder with files, and sources that read them.
+struct Desk {
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn put(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn sources(&self) -> Sources {
+        Sources { working: self.folder.path().to_owned(), ..Sources::default() }
+    }
+
+    /// A text with the folder's own path taken out.
+    fn plain(&self, text: impl ToString) -> String {
+        text.to_string().replace(&format!("{}/", self.folder.path().display()), "")
+    }
+}
+
+fn load(text: &str) -> Result<Config, (Desk, Faults)> {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", text);
+    desk.sources().load().map_err(|faults| (desk, faults))
+}
+
+fn shown(text: &str) -> String {
+    let (desk, faults) = load(text).unwrap_err();
+    desk.plain(faults)
+}
+
+#[test]
+fn without_anything_there_are_the_defaults() {
+    let config = Desk::new().sources().load().unwrap();
+    assert_eq!(config.store, StoreUrl::Sqlite { path: "pointsman.db".into() });
+    assert_eq!(config.listen, "127.0.0.1:7646".parse().unwrap());
+    assert_eq!(config.workers, 16);
+    assert_eq!((config.journal, config.history), (Retention::default(), Retention::default()));
+    assert_eq!(config.rooms, pointsman_engine::Rooms::default());
+    assert!(config.http && config.network.allow_loopback);
+    assert!(config.handlers.is_empty() && config.warnings.is_empty());
+}
+
+const FULL: &str = r#"
+store: "sqlite::memory:"
+server: {listen: 127.0.0.1:0, drain: 5s}
+handlers:
+  index:
+    run: {http: "http://127.0.0.1:9000/index?key=1", timeout: 10s, secret: env:SIGNING, headers: {x-team: a}}
+    retry: {max: 5, backoff: exponential, delay: 1s, max_delay: 5m}
+    observe: failures
+  notify: {run: {command: ["./notify.sh", "-q"], env: {LEVEL: info}, dir: sub}}
+event_handlers:
+  record: [notify]
+  record.published:
+    - {handler: index, sync: true}
+    - notify
+schedules:
+  beat: {cron: every 90s, emit: {type: record.due, key: "record:1"}}
+"#;
+
+fn full() -> (Desk, Config) {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", FULL);
+    std::fs::create_dir(desk.folder.path().join("sub")).unwrap();
+    let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
+    let config = Sources { env, ..desk.sources() }.load().unwrap();
+    (desk, config)
+}
+
+#[test]
+fn a_full_configuration_is_understood() {
+    let (desk, config) = full();
+    let [index, notify] = &config.handlers[..] else { panic!("{:?}", config.handlers) };
+    assert_eq!(index.def.retry, RetryPolicy { max: 5, ..RetryPolicy::default() });
+    assert_eq!(index.run.timeout(), Duration::from_secs(10));
+    let Run::Http(http) = &index.run else { panic!("{index:?}") };
+    assert_eq!((http.secrets.len(), http.headers.len()), (1, 1));
+    let Run::Command(command) = &notify.run else { panic!("{notify:?}") };
+    let folder = desk.folder.path();
+    assert_eq!(Path::new(&command.spec.argv[0]), folder.join("notify.sh"));
+    assert_eq!(command.spec.dir.as_deref(), Some(folder.join("sub").as_path()));
+    assert_eq!(command.spec.env["LEVEL"], "info");
+    let setup = config.setup().unwrap();
+    assert_eq!((setup.handlers.len(), setup.schedules.len()), (2, 1));
+    assert_eq!(setup.handlers.iter().map(|spec| spec.runner.kind()).collect::<Vec<_>>(), ["http", "command"]);
+}
+
+#[test]
+fn every_fault_is_shown_at_once_with_its_place() {
+    let text = r#"
+stor: sqlite:x.db
+workers: many
+journal: {retain_events: 5}
+handlers:
+  index: {run: {http: "ftp://x"}, retrry: {max: 1}}
+  notify:
+    run: {command: ["./notify.sh"], timeout: soon}
+    concurrency: 4
+  audit: {run: pull}
+event_handlers:
+  record: [indx]
+schedules:
+  notify: {cron: "0 3 * * *", emit: {type: x}}
+sources: {}
+"#;
+    let want = r#"
+pointsman.yml:2:1: unknown setting "stor" of the configuration; did you mean `store`?
+    2 | stor: sqlite:x.db
+      | ^
+pointsman.yml:3:10: "many" is not a whole number
+    3 | workers: many
+      |          ^
+pointsman.yml:4:26: 5 is too small; the least is 10000
+    4 | journal: {retain_events: 5}
+      |                          ^
+pointsman.yml:6:23: a target is an http:// or https:// URL with a host
+    6 |   index: {run: {http: "ftp://x"}, retrry: {max: 1}}
+      |                       ^
+pointsman.yml:6:35: unknown setting "retrry" of a handler; did you mean `retry`?
+    6 |   index: {run: {http: "ftp://x"}, retrry: {max: 1}}
+      |                                   ^
+pointsman.yml:8:46: "soon" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`
+    8 |     run: {command: ["./notify.sh"], timeout: soon}
+      |                                              ^
+pointsman.yml:9:5: `concurrency` is not supported yet
+    9 |     concurrency: 4
+      |     ^
+pointsman.yml:10:16: `run: pull` is not supported yet
+   10 |   audit: {run: pull}
+      |                ^
+pointsman.yml:12:12: there is no handler "indx"; did you mean `index`?
+   12 |   record: [indx]
+      |            ^
+pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers and schedules share one namespace
+   14 |   notify: {cron: "0 3 * * *", emit: {type: x}}
+      |   ^
+pointsman.yml:14:18: "0 3 * * *": cron expressions are not supported yet; write one like `every 90s`
+   14 |   notify: {cron: "0 3 * * *", emit: {type: x}}
+      |                  ^
+pointsman.yml:15:1: `sources` is not supported yet
+   15 | sources: {}
+      | ^
+12 faults"#;
+    assert_eq!(shown(text), want.trim_start());
+}
+
+#[test]
+fn what_makes_yaml_dangerous_is_refused() {
+    for (text, want) in [
+        ("workers: 1\nworkers: 2\n", "pointsman.yml:2:1: \"workers\" is already set in line 1"),
+        ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not taken here"),
+        ("workers: !!int 3\n", "pointsman.yml:1:10: tags (`!name`) are not taken here"),
+        ("workers: 1\n---\nworkers: 2\n", "pointsman.yml:2:1: a second document begins here"),
+        ("? [a]\n: b\n", "pointsman.yml:1:3: a key must be text"),
+        ("[1, 2]\n", "pointsman.yml:1:1: a configuration must be a map, not a list"),
+        ("workers: [1\n", "this is not YAML"),
+        (
+            "store: sqlite::memory:\n",
+            "; a value that ends in a colon, or has a blank behind one, needs quotes",
+        ),
+    ] {
+        assert!(shown(text).contains(want), "{text:?}: {}", shown(text));
+    }
+    let deep = format!("network: {}{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert!(shown(&deep).contains("nested deeper than 64"));
+    let large = format!("# {}\n", "x".repeat(1 << 20));
+    assert_eq!(shown(&large), "pointsman.yml: is larger than 1048576 bytes\n1 fault");
+}
+
+#[test]
+fn a_text_that_is_not_utf8_says_where() {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", b"workers: 1\nstore: \xff\n");
+    let faults = desk.plain(desk.sources().load().unwrap_err());
+    assert!(faults.starts_with("pointsman.yml:2:8: the text is not UTF-8 from here on\n"), "{faults}");
+}
+
+#[test]
+fn no_fault_repeats_a_secret() {
+    for text in [
+        "auth: {tokens: [{name: a, role: boss, sha256: hunter2}]}",
+        "auth:\n  tokens:\n    - name: a\n      role: viewer\n      env: hunter2!\n",
+        "handlers: {a: {run: {http: 'https://x.example/', secret: hunter2}}}",
+        "handlers: {a: {run: {http: 'https://x.example/', secert: hunter2}}}",
+        "handlers: {a: {run: {http: 'https://me:hunter2@x.example/'}}}",
+        "handlers: {a: {run: {http: 'https://x.example/', headers: {authorization: hunter2}}}}",
+        "handlers:\n  a:\n    run:\n      secrets:\n        - |\n          hunter2\n",
+        "store: postgres://me:hunter2@host/db",
+        "auth:\n  token: \"hunter2\n",
+        "handlers:\n  a:\n    secret: [hunter2\n",
+    ] {
+        let (_, faults) = load(text).unwrap_err();
+        assert!(!faults.to_string().contains("hunter2"), "{faults}");
+        assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
+    }
+    let good =
+        load("handlers: {a: {run: {command: [sh], env: {KEY: hunter2}}}}").map_err(|(_, f)| f).unwrap();
+    assert!(!format!("{good:?}").contains("hunter2"), "{good:?}");
+    assert!(!good.to_yaml().contains("hunter2"), "{}", good.to_yaml());
+}
+
+#[test]
+fn files_and_a_folder_add_up_and_name_both_places_of_a_clash() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.folder.path().join("conf.d")).unwrap();
+    let first = desk.put("first.yml", "handlers: {a: {run: {command: [sh]}}}\nevent_handlers: {x: [a, b]}\n");
+    desk.put("conf.d/2.yaml", "handlers: {b: {run: {command: [sh]}}}\n");
+    desk.put("conf.d/.hidden.yml", "nonsense");
+    desk.put("conf.d/notes.txt", "nonsense");
+    let dir = Some(desk.folder.path().join("conf.d"));
+    let sources = Sources { files: vec![first], dir, ..Sources::default() };
+    assert_eq!(sources.load().unwrap().handlers.len(), 2);
+    desk.put("conf.d/1.yml", "handlers: {a: {run: {command: [sh]}}}\n");
+    let faults = desk.plain(sources.load().unwrap_err());
+    assert!(
+        faults.starts_with("conf.d/1.yml:1:12: `handlers.a` is already set at first.yml:1:12\n"),
+        "{faults}"
+    );
+}
+
+#[test]
+fn a_file_or_folder_that_is_not_there_is_a_fault() {
+    let sources =
+        Sources { files: vec!["no/such.yml".into()], dir: Some("no/folder".into()), ..Sources::default() };
+    let faults = sources.load().unwrap_err().to_string();
+    assert!(faults.contains("no/such.yml: cannot be read: "), "{faults}");
+    assert!(faults.contains("no/folder: this folder cannot be read: "), "{faults}");
+}
+
+#[test]
+fn variables_go_over_files_and_flags_over_variables() {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", "workers: 1\nstore: sqlite:a.db\nserver: {listen: '127.0.0.1:1'}\n");
+    let env: Env =
+        [("POINTSMAN_WORKERS", "2"), ("POINTSMAN_SERVER__LISTEN", "127.0.0.1:2")].into_iter().collect();
+    let flag = Flag { name: "--listen".into(), setting: "server.listen".into(), value: "127.0.0.1:3".into() };
+    let config = Sources { env, flags: vec![flag], ..desk.sources() }.load().unwrap();
+    assert_eq!((config.workers, config.listen.port()), (2, 3));
+    assert_eq!(config.store.to_string(), "sqlite:a.db");
+    let yaml = desk.plain(config.to_yaml());
+    assert!(yaml.contains("workers: 2  # POINTSMAN_WORKERS\n"), "{yaml}");
+    assert!(yaml.contains("  listen: 127.0.0.1:3  # --listen\n"), "{yaml}");
+    assert!(yaml.contains("store: sqlite:a.db  # pointsman.yml:2\n"), "{yaml}");
+    assert!(yaml.contains("  drain: 10s  # default\n"), "{yaml}");
+}
+
+#[test]
+fn faults_of_variables_and_flags_name_them() {
+    let env: Env = [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_ROOMS", "[http")].into_iter().collect();
+    let flag = Flag { name: "--store".into(), setting: "store".into(), value: "x".into() };
+    let faults = Sources { env, flags: vec![flag], ..Desk::new().sources() }.load().unwrap_err().to_string();
+    assert!(faults.contains("POINTSMAN_WORKERS: \"none\" is not a whole number\n"), "{faults}");
+    assert!(faults.contains("POINTSMAN_ROOMS: this is not YAML: "), "{faults}");
+    assert!(faults.contains("--store: a store is given as a URL"), "{faults}");
+}
+
+#[test]
+fn private_targets_need_leave_once_the_server_is_open_to_others() {
+    let target = "handlers: {a: {run: {http: 'http://127.0.0.1:9/'}}}\nevent_handlers: {x: [a]}\n";
+    assert!(load(target).is_ok());
+    let tokens = format!("auth: {{tokens: [{{name: a, role: admin, sha256: '{}'}}]}}", "0".repeat(64));
+    let open = format!("server: {{listen: '0.0.0.0:7646'}}\n{tokens}\n{target}");
+    assert!(shown(&open).contains("127.0.0.1 may not be reached"), "{}", shown(&open));
+    assert!(load(&format!("network: {{allow: [127.0.0.1]}}\n{open}")).is_ok());
+    assert!(load(&format!("network: {{allow_loopback: true}}\n{open}")).is_ok());
+}
+
+#[test]
+fn a_server_that_others_can_reach_needs_a_token() {
+    let faults = shown("server: {listen: '0.0.0.0:7646'}\n");
+    let want = "pointsman.yml:1:18: others can reach 0.0.0.0:7646, but no token is configured; \
+                add one to `auth.tokens`\n";
+    assert!(faults.starts_with(want), "{faults}");
+    assert!(load("server: {listen: '0.0.0.0:7646'}\nrooms: [worker]\n").is_ok());
+}
+
+#[test]
+fn what_is_shown_reads_back_as_the_same_configuration() {
+    let (desk, config) = full();
+    let yaml = config.to_yaml();
+    assert!(yaml.contains("secret: env:SIGNING"), "references are shown: {yaml}");
+    assert!(yaml.contains("x-team: \"***\""), "what may be a secret is not: {yaml}");
+    let yaml = yaml.replace("x-team: \"***\"", "x-team: a").replace("LEVEL: \"***\"", "LEVEL: info");
+    desk.put("pointsman.yml", &yaml);
+    let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
+    let again = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    assert_eq!(
+        format!("{:?}", again.setup().unwrap().routes),
+        format!("{:?}", config.setup().unwrap().routes)
+    );
+    assert_eq!(again.schedules, config.schedules);
+    assert_eq!(again.fixed_since(&config), Vec::<&str>::new());
+    let defs = |config: &Config| config.handlers.iter().map(|h| h.def.clone()).collect::<Vec<_>>();
+    assert_eq!(defs(&again), defs(&config));
+}
+
+#[test]
+fn a_check_tells_in_words_what_a_configuration_means() {
+    let desk = Desk::new();
+    desk.put(
+        "pointsman.yml",
+        "handlers:\n  a: {run: {http: 'https://x.example/in?key=1'}}\n  b: {run: {command: [./b.sh]}}\n\
+         event_handlers:\n  x: [a]\n  x.y: [{handler: a, sync: true}]\n  z: []\n\
+         schedules:\n  beat: {cron: every 60s, emit: {type: q}}\n",
+    );
+    let report = check(&desk.sources(), Timestamp::from_millis(0));
+    assert_eq!(
+        desk.plain(&report),
+        "The configuration is good: 2 handlers, 2 routed event types, 1 schedule, 0 tokens.\n\
+         handler a: http https://x.example/in\n\
+         handler b: command b.sh\n\
+         event x: a\n\
+         event x.y: a (sync)\n\
+         schedule beat: every 1m, emits q; next at 1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z, 1970-01-01T00:03:00Z\n\
+         warning: pointsman.yml:3:3: nothing routes to the handler \"b\"\n\
+         warning: pointsman.yml:3:3: the program b.sh is not there\n\
+         warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
+         warning: pointsman.yml:9:3: the schedule \"beat\" emits q, which is routed to no handler"
+    );
+    assert!(report.is_good());
+    desk.put("pointsman.yml", "workers: x\n");
+    assert!(!check(&desk.sources(), Timestamp::MIN).is_good());
+}
+
+#[test]
+fn the_quick_start_at_the_root_is_good() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let env: Env = std::env::var("PATH").map(|path| ("PATH", path)).into_iter().collect();
+    let config =
+        Sources { working: root, env, ..Sources::default() }.load().unwrap_or_else(|f| panic!("{f}"));
+    assert!(config.handlers.len() >= 2 && !config.schedules.is_empty());
+    let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, Vec::<String>::new());
+}
+
+/// Words and signs that a configuration is made of, in any order.
+fn scraps() -> impl Strategy<Value = String> {
+    let scrap = prop_oneof![
+        Just("handlers"),
+        Just("run"),
+        Just("command"),
+        Just("http"),
+        Just("store"),
+        Just("auth"),
+        Just("tokens"),
+        Just("schedules"),
+        Just("emit"),
+        Just("value"),
+        Just("secret"),
+        Just("x"),
+        Just(": "),
+        Just("- "),
+        Just("\n"),
+        Just("\n  "),
+        Just("\n    "),
+        Just("{"),
+        Just("}"),
+        Just("["),
+        Just("]"),
+        Just(", "),
+        Just("&a "),
+        Just("*a"),
+        Just("!t "),
+        Just("? "),
+        Just("| \n"),
+        Just(">"),
+        Just("'"),
+        Just("\""),
+        Just("#"),
+        Just("---\n"),
+        Just("...\n"),
+        Just("%YAML"),
+        Just("\t"),
+        Just("\u{feff}"),
+        Just("é"),
+        Just("\0"),
+        Just("~"),
+        Just("1"),
+        Just("every 1s"),
+        Just("\\"),
+    ];
+    prop::collection::vec(scrap, 0..60).prop_map(|scraps| scraps.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let desk = Desk::new();
+        desk.put("pointsman.yml", bytes);
+        let _ = desk.sources().load().map_err(|faults| faults.to_string());
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in scraps()) {
+        let desk = Desk::new();
+        desk.put("pointsman.yml", &text);
+        match desk.sources().load() {
+            Ok(config) => drop(config.to_yaml()),
+            Err(faults) => prop_assert!(!faults.to_string().is_empty()),
+        }
+    }
+}

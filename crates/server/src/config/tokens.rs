@@ -1,0 +1,159 @@
+//! `auth`: the tokens that clients show, kept as hashes.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use pointsman_core::{HandlerName, Tenant};
+use sha2::{Digest, Sha256};
+
+use super::decode::{Fields, Keys, items, parsed, text};
+use super::fault::Findings;
+use super::place::Place;
+use super::secret::Vault;
+use super::yaml::Node;
+use crate::auth::Role;
+
+pub(super) const AUTH: Keys = Keys { of: "`auth`", known: &["tokens"], later: &[] };
+const TOKEN: Keys =
+    Keys { of: "a token", known: &["name", "role", "tenant", "env", "file", "sha256"], later: &[] };
+
+/// Shorter ones can be guessed.
+const SHORTEST: usize = 16;
+
+/// A token and what it is good for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenDef {
+    pub name: String,
+    pub role: Role,
+    /// The only tenant it may act for; all of them if not given.
+    pub tenant: Option<Tenant>,
+    pub sha256: [u8; 32],
+}
+
+impl fmt::Debug for TokenDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, role, tenant, sha256: _ } = self;
+        f.debug_struct("TokenDef").field("name", name).field("role", role).field("tenant", tenant).finish()
+    }
+}
+
+pub(super) fn read(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<Vec<TokenDef>> {
+    let fields = Fields::open(node, &AUTH, findings)?;
+    let Some(list) = fields.get("tokens") else { return Some(vec![]) };
+    let mut tokens = Vec::new();
+    let mut names: HashMap<String, Place> = HashMap::new();
+    let mut hashes: HashMap<[u8; 32], String> = HashMap::new();
+    for item in items(list, "`tokens`", findings)? {
+        let Some(token) = token(item, vault, findings) else { continue };
+        if let Some(first) = names.insert(token.name.clone(), item.place.clone()) {
+            findings.fault(&item.place, format!("a token {:?} is already defined at {first}", token.name));
+        }
+        if let Some(other) = hashes.insert(token.sha256, token.name.clone()) {
+            findings.fault(&item.place, format!("this is the same token as {other:?}"));
+        }
+        tokens.push(token);
+    }
+    Some(tokens)
+}
+
+fn token(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<TokenDef> {
+    let fields = Fields::open(node, &TOKEN, findings)?;
+    let name =
+        fields.need("name", "a token", findings).and_then(|n| parsed(n, findings, str::parse::<HandlerName>));
+    let role = fields.need("role", "a token", findings).and_then(|n| parsed(n, findings, str::parse::<Role>));
+    let tenant = match fields.get("tenant") {
+        Some(node) => parsed(node, findings, str::parse::<Tenant>).map(Some),
+        None => Some(None),
+    };
+    let sha256 = hash(&fields, vault, findings);
+    Some(TokenDef { name: name?.to_string(), role: role?, tenant: tenant?, sha256: sha256? })
+}
+
+/// From exactly one of `env`, `file` and `sha256`.
+fn hash(fields: &Fields, vault: &mut Vault, findings: &mut Findings) -> Option<[u8; 32]> {
+    let (token, at) = match (fields.get("env"), fields.get("file"), fields.get("sha256")) {
+        (Some(node), None, None) => {
+            let name = text(node, findings)?;
+            (vault.variable(name, node, findings)?, node)
+        }
+        (None, Some(node), None) => {
+            let path = text(node, findings)?;
+            (vault.file(path, node, findings)?, node)
+        }
+        (None, None, Some(node)) => return digits(node, findings),
+        _ => {
+            let message = "a token needs exactly one of `env`, `file` and `sha256`";
+            findings.fault(&fields.node.place, message);
+            return None;
+        }
+    };
+    if token.len() < SHORTEST {
+        let message = format!("the token has fewer than {SHORTEST} characters and can be guessed");
+        findings.warn(&at.place, message);
+    }
+    Some(Sha256::digest(token.as_bytes()).into())
+}
+
+fn digits(node: &Node, findings: &mut Findings) -> Option<[u8; 32]> {
+    let digits = text(node, findings)?;
+    let mut hash = [0; 32];
+    let whole = digits.len() == 64 && digits.is_ascii();
+    let read = whole.then(|| {
+        for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).ok()?;
+            let hex = pair.bytes().all(|b| b.is_ascii_hexdigit());
+            *byte = u8::from_str_radix(pair, 16).ok().filter(|_| hex)?;
+        }
+        Some(hash)
+    });
+    let read = read.flatten();
+    if read.is_none() {
+        // Somebody may have put the token itself here, so it is not repeated.
+        findings.fault(&node.place, "a SHA-256 has 64 hexadecimal digits; this has something else");
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::secret::Env;
+    use super::super::testing::{faults_of, read as read_text};
+    use super::*;
+
+    fn env() -> Env {
+        [("SHOP_TOKEN", "a token that is long enough")].into_iter().collect()
+    }
+
+    #[test]
+    fn a_token_is_hashed_as_soon_as_it_is_read() {
+        let env = env();
+        let hex: String =
+            Sha256::digest("a token that is long enough").iter().map(|byte| format!("{byte:02x}")).collect();
+        let by_name = "tokens: [{name: shop, role: producer, tenant: shop, env: SHOP_TOKEN}]";
+        let by_hash = format!("tokens: [{{name: shop, role: producer, tenant: shop, sha256: '{hex}'}}]");
+        let read_one = |text: &str| read_text(text, |n, f| read(n, &mut Vault::new(&env), f)).unwrap();
+        assert_eq!(read_one(by_name), read_one(&by_hash));
+        assert!(!format!("{:?}", read_one(by_name)).contains("sha256"));
+    }
+
+    #[test]
+    fn every_fault_of_every_token_is_told() {
+        let env = env();
+        let text = "tokens:\n\
+            - {name: a, role: root, env: SHOP_TOKEN}\n\
+            - {name: b, role: viewer}\n\
+            - {name: c, role: viewer, sha256: 'hunter2'}\n\
+            - {name: d, role: viewer, env: SHOP_TOKEN}\n\
+            - {name: d, role: admin, env: SHOP_TOKEN}\n";
+        assert_eq!(
+            faults_of(text, |n, f| read(n, &mut Vault::new(&env), f)),
+            [
+                "\"root\" is not a role; there are viewer, producer, worker, operator and admin",
+                "a token needs exactly one of `env`, `file` and `sha256`",
+                "a SHA-256 has 64 hexadecimal digits; this has something else",
+                "a token \"d\" is already defined at test.yml:5:3",
+                "this is the same token as \"d\"",
+            ]
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! CloudEvents 1.0 as events to emit: `type` is the type, `subject` the key, `data` the value; `tenant`,
+//! `priority` and `delay` are extensions; every other attribute goes into the context.
+//!
+//! Data that is not JSON is kept as a JSON string: text as it is, anything else in base64.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use pointsman_core::Timestamp;
+use pointsman_core::wire::{EventBody, Fault, pointer_step, string};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::percent;
+use crate::problem::Problem;
+
+/// Where the members of an event stand in a CloudEvent.
+pub(super) const MEMBERS: &[(&str, &str)] =
+    &[("/key", "/subject"), ("/value", "/data"), ("/context/", "/"), ("/context", "")];
+
+const REQUIRED: [&str; 4] = ["specversion", "id", "source", "type"];
+
+/// The attributes of a CloudEvent, as text, and its data.
+#[derive(Default)]
+struct Attributes {
+    texts: BTreeMap<String, String>,
+    data: Option<Box<RawValue>>,
+}
+
+impl Attributes {
+    fn add(&mut self, name: &str, text: String) -> Result<(), Fault> {
+        let at = pointer_step(name);
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
+            let detail =
+                format!("{name:?} is no attribute of a CloudEvent: those are lower-case letters and digits");
+            return Err(Fault::new(at, detail));
+        }
+        match self.texts.insert(name.into(), text) {
+            None => Ok(()),
+            Some(_) => Err(Fault::new(at, format!("the attribute `{name}` is given twice"))),
+        }
+    }
+
+    fn into_body(mut self) -> Result<EventBody, Fault> {
+        for name in REQUIRED {
+            if self.texts.get(name).is_none_or(String::is_empty) {
+                return Err(Fault::new(
+                    pointer_step(name),
+                    format!("a CloudEvent has the attribute `{name}`"),
+                ));
+            }
+        }
+        if self.texts["specversion"] != "1.0" {
+            return Err(Fault::new("/specversion", "only CloudEvents 1.0 are taken"));
+        }
+        if let Some(time) = self.texts.get("time") {
+            time.parse::<Timestamp>().map_err(|e| Fault::new("/time", e))?;
+        }
+        let priority = match self.texts.remove("priority") {
+            // Headers know no numbers.
+            Some(text) => {
+                Some(text.parse::<i64>().map_err(|_| Fault::new("/priority", "this is no whole number"))?)
+            }
+            None => None,
+        };
+        let mut text = |name: &str| self.texts.remove(name).map(|text| to_raw(&text)).transpose();
+        Ok(EventBody {
+            kind: text("type")?,
+            key: text("subject")?,
+            tenant: text("tenant")?,
+            delay: text("delay")?,
+            priority: priority.map(|number| to_raw(&number)).transpose()?,
+            value: self.data.take(),
+            context: Some(to_raw(&self.texts)?),
+            sub: None,
+            at: None,
+        })
+    }
+}
+
+fn to_raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, Fault> {
+    to_raw_value(value).map_err(|e| Fault::new("", e))
+}
+
+/// One CloudEvent in JSON, with its data in it.
+pub(super) fn structured(raw: &RawValue) -> Result<EventBody, Fault> {
+    let members: Members = serde_json::from_str(raw.get()).map_err(|e| Fault::new("", e))?;
+    let mut attributes = Attributes::default();
+    let mut base64 = None;
+    for (name, raw) in members.0 {
+        match name.as_str() {
+            "data" if attributes.data.is_some() => return Err(Fault::new("/data", "`data` is given twice")),
+            "data" => attributes.data = Some(raw),
+            "data_base64" => base64 = Some(string("/data_base64", &raw)?),
+            _ if raw.get() == "null" => {}
+            _ => attributes.add(&name, attribute(&name, &raw)?)?,
+        }
+    }
+    if let Some(text) = base64 {
+        if attributes.data.is_some() {
+            return Err(Fault::new("/data_base64", "`data` and `data_base64` exclude each other"));
+        }
+        let bytes = STANDARD.decode(&text).map_err(|e| Fault::new("/data_base64", e))?;
+        let media = attributes.texts.get("datacontenttype").map_or("", String::as_str);
+        let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        attributes.data = Some(data(&essence, &bytes).map_err(|detail| Fault::new("/data_base64", detail))?);
+    }
+    attributes.into_body()
+}
+
+/// An attribute's value as text: a string, a boolean or a whole number.
+fn attribute(name: &str, raw: &RawValue) -> Result<String, Fault> {
+    let text = raw.get();
+    if text.starts_with('"') {
+        return string(&pointer_step(name), raw);
+    }
+    let scalar = matches!(text, "true" | "false") || text.parse::<i64>().is_ok();
+    let wrong = || Fault::new(pointer_step(name), "an attribute is a string, a boolean or a whole number");
+    scalar.then(|| text.to_owned()).ok_or_else(wrong)
+}
+
+/// Whether a request is a CloudEvent in binary mode: its attributes are headers.
+pub(super) fn is_binary(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("ce-"))
+}
+
+/// A CloudEvent in binary mode; its body is the data.
+pub(super) fn binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
+    let at_header = |fault: Fault| {
+        let header = header_of(&fault.pointer).unwrap_or_default();
+        Problem::malformed(fault.detail).parameter(header)
+    };
+    let mut attributes = Attributes::default();
+    for (name, value) in headers {
+        let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
+        let text = value.to_str().ok().and_then(percent::decode).ok_or_else(|| {
+            Problem::malformed("the header is not percent-encoded UTF-8").parameter(name.as_str())
+        })?;
+        attributes.add(attribute, text).map_err(at_header)?;
+    }
+    if let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
+        attributes.texts.entry("datacontenttype".into()).or_insert_with(|| value.into());
+    }
+    if !body.is_empty() {
+        attributes.data = Some(data(essence, body).map_err(Problem::malformed)?);
+    }
+    attributes.into_body().map_err(at_header)
+}
+
+/// The header that a pointer into a CloudEvent speaks of, if it speaks of an attribute.
+pub(super) fn header_of(pointer: &str) -> Option<String> {
+    let name = match pointer {
+        "/key" => "subject",
+        "/value" | "" | "/context" => return None,
+        other => other.strip_prefix("/context").unwrap_or(other).strip_prefix('/')?,
+    };
+    Some(format!("ce-{name}"))
+}
+
+/// Data of this type as JSON.
+fn data(essence: &str, bytes: &[u8]) -> Result<Box<RawValue>, String> {
+    let is_json = matches!(essence, "" | "application/json" | "text/json") || essence.ends_with("+json");
+    let problem = |e: serde_json::Error| format!("the data is not JSON: {e}");
+    if is_json {
+        let text = std::str::from_utf8(bytes).map_err(|_| "the data is not UTF-8")?;
+        return serde_json::from_str::<&RawValue>(text).map(ToOwned::to_owned).map_err(problem);
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if essence.starts_with("text/") => to_raw_value(text).map_err(problem),
+        _ => to_raw_value(&STANDARD.encode(bytes)).map_err(problem),
+    }
+}
+
+/// The members of an object, in order, none read yet.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a CloudEvent as a JSON object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        d.deserialize_map(Collect)
+    }
+}

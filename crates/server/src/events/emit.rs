@@ -1,0 +1,217 @@
+//! Emitting events.
+
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode, Uri};
+use pointsman_api::{Emitted, EmittedEvent};
+use pointsman_core::names::is_reserved;
+use pointsman_core::store::{Emission, Idempotency, Receipt};
+use pointsman_core::wire::{EventBody, Fault, MAX_VALUE, string};
+use pointsman_core::{HandlingKey, NewEvent, Tenant};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::cloudevents;
+use crate::app::{App, now};
+use crate::auth::{Caller, Producer};
+use crate::body::Received;
+use crate::media;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// The most events in one request.
+const MAX_EVENTS: usize = 10_000;
+/// The longest idempotency key.
+const MAX_IDEMPOTENCY_KEY: usize = 255;
+
+/// Emits one event, an array of 1 to 10,000 of them (all or nothing), or CloudEvents 1.0.
+#[utoipa::path(
+    post,
+    path = "/api/v1/events",
+    tag = "events",
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),
+    request_body(content(
+        (serde_json::Value = "application/json", example = json!({"type": "record.published", "key": "record:1",
+            "value": {"title": "Hello"}})),
+        (serde_json::Value = "application/cloudevents+json"),
+        (serde_json::Value = "application/cloudevents-batch+json"),
+    )),
+    responses(
+        (status = 201, description = "The events and their tasks are durable", body = Emitted),
+        (status = 200, description = "The same idempotency key and content came before; this was its answer",
+            body = Emitted),
+        (status = 409, description = "The idempotency key was used with other content",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "A reserved type",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn emit(
+    Producer(caller): Producer,
+    State(app): State<App>,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Received,
+) -> Result<(StatusCode, Json<Emitted>), Problem> {
+    Query::of(&uri, &[])?;
+    let tenant = caller.tenant.clone().unwrap_or_default();
+    let idempotency = idempotency(&headers, &body.bytes, &tenant)?;
+    let events = events(&headers, &body.bytes, &tenant)?;
+    check_tenants(&caller, &events)?;
+    let receipt = app.engine.emit(Emission { events, idempotency }).await?;
+    let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(answer(&receipt))))
+}
+
+fn answer(receipt: &Receipt) -> Emitted {
+    let event = |event: &pointsman_core::store::Sequenced| EmittedEvent {
+        event_id: event.id.get(),
+        prev: event.prev.map(|prev| prev.get()),
+        tasks: event.tasks.iter().map(ToString::to_string).collect(),
+    };
+    let events: Vec<_> = receipt.events.iter().map(event).collect();
+    Emitted { event_id: events.last().map_or(0, |last| last.event_id), events }
+}
+
+/// The events of a body, in whichever form they came.
+fn events(headers: &HeaderMap, bytes: &[u8], tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
+    let essence = media::essence(headers)?;
+    match essence.as_str() {
+        "application/cloudevents+json" => {
+            let event = cloudevents::structured(raw(media::text(bytes)?)?)?;
+            Ok(vec![new_event(event, tenant).map_err(|problem| problem.inside("", cloudevents::MEMBERS))?])
+        }
+        "application/cloudevents-batch+json" => each(media::text(bytes)?, |raw, at| {
+            let event = cloudevents::structured(raw).map_err(|fault| fault.under(at))?;
+            new_event(event, tenant).map_err(|refusal| refusal.inside(at, cloudevents::MEMBERS))
+        }),
+        other if other.starts_with("application/cloudevents") => Err(media::not_taken(other)),
+        _ if cloudevents::is_binary(headers) => {
+            let event = cloudevents::binary(headers, &essence, bytes)?;
+            Ok(vec![new_event(event, tenant).map_err(Refusal::in_headers)?])
+        }
+        "" | "application/json" => own_form(media::text(bytes)?, tenant),
+        other => Err(media::not_taken(other)),
+    }
+}
+
+/// One event, or an array of them, in the house's own form.
+fn own_form(text: &str, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
+    let read = |raw: &RawValue, at: &str| {
+        let body = EventBody::parse(raw.get()).map_err(|fault| fault.under(at))?;
+        new_event(body, tenant).map_err(|refusal| refusal.inside(at, &[]))
+    };
+    if text.trim_start().starts_with('[') { each(text, read) } else { Ok(vec![read(raw(text)?, "")?]) }
+}
+
+/// Reads an array element by element; each is told its JSON pointer.
+fn each(
+    text: &str,
+    read: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
+) -> Result<Vec<NewEvent>, Problem> {
+    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+    if list.is_empty() || list.len() > MAX_EVENTS {
+        let detail = format!("an array holds 1 to {MAX_EVENTS} events, this one holds {}", list.len());
+        return Err(Problem::malformed(detail).pointer(""));
+    }
+    list.into_iter().enumerate().map(|(index, raw)| read(raw, &format!("/{index}"))).collect()
+}
+
+fn raw(text: &str) -> Result<&RawValue, Problem> {
+    serde_json::from_str(text).map_err(not_json)
+}
+
+fn not_json(error: serde_json::Error) -> Problem {
+    Problem::malformed(format!("the body is not what was expected: {error}"))
+}
+
+/// Why an event is not taken: what is wrong with it, and how that counts.
+struct Refusal {
+    fault: Fault,
+    problem: fn(String) -> Problem,
+}
+
+impl Refusal {
+    /// As a fault in a body that holds the event at `prefix` and names its members by `names`.
+    fn inside(self, prefix: &str, names: &[(&str, &str)]) -> Problem {
+        let Fault { pointer, detail } = self.fault;
+        let pointer = names
+            .iter()
+            .find_map(|(ours, theirs)| {
+                let rest = pointer.strip_prefix(ours)?;
+                Some(format!("{theirs}{rest}"))
+            })
+            .unwrap_or(pointer);
+        (self.problem)(detail).pointer(format!("{prefix}{pointer}"))
+    }
+
+    /// As a fault in the headers of a CloudEvent in binary mode.
+    fn in_headers(self) -> Problem {
+        let Fault { pointer, detail } = self.fault;
+        let problem = (self.problem)(detail);
+        match cloudevents::header_of(&pointer) {
+            Some(header) => problem.parameter(header),
+            None => problem,
+        }
+    }
+}
+
+/// The event that a body asks for. Its size and its type have statuses of their own.
+fn new_event(body: EventBody, tenant: &Tenant) -> Result<NewEvent, Refusal> {
+    if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE) {
+        let fault = Fault::new("/value", format!("a value has at most {MAX_VALUE} bytes"));
+        return Err(Refusal { fault, problem: Problem::too_large });
+    }
+    let kind = body.kind.as_deref().and_then(|raw| string("/type", raw).ok());
+    if let Some(kind) = kind.and_then(|kind| HandlingKey::new(kind).ok()).filter(is_reserved) {
+        let fault = Fault::new("/type", format!("only the engine itself emits {kind}"));
+        return Err(Refusal { fault, problem: Problem::refused });
+    }
+    body.into_event(now(), tenant).map_err(|fault| Refusal { fault, problem: Problem::malformed })
+}
+
+fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
+    match events.iter().find(|event| !caller.sees(&event.tenant)) {
+        Some(event) => Err(caller.may_not_name(&event.tenant)),
+        None => Ok(()),
+    }
+}
+
+/// The idempotency key of a request, if it has one, with a digest of everything that makes its events.
+fn idempotency(headers: &HeaderMap, body: &[u8], tenant: &Tenant) -> Result<Option<Idempotency>, Problem> {
+    let bad = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(bad("the header is given twice".into()));
+    }
+    let key = value.as_bytes();
+    if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY || !key.iter().all(|b| (0x20..0x7f).contains(b)) {
+        return Err(bad(format!(
+            "an idempotency key has 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
+        )));
+    }
+    let key = String::from_utf8_lossy(key).into_owned();
+    Ok(Some(Idempotency { tenant: tenant.clone(), key, digest: digest(headers, body) }))
+}
+
+fn digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
+    let relevant = |name: &str| name == "content-type" || name.starts_with("ce-");
+    let mut lines: Vec<(&str, &[u8])> = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()))
+        .filter(|(name, _)| relevant(name))
+        .collect();
+    lines.sort_unstable();
+    let mut digest = Sha256::new();
+    for (name, value) in lines {
+        // Lengths first, so that no two different requests are the same bytes.
+        digest.update((name.len() as u64).to_be_bytes());
+        digest.update(name);
+        digest.update((value.len() as u64).to_be_bytes());
+        digest.update(value);
+    }
+    digest.update(body);
+    digest.finalize().into()
+}

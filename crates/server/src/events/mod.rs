@@ -1,0 +1,30 @@
+//! `/api/v1/events` and `/api/v1/objects`: emitting events, and reading the journal.
+//!
+//! ```text
+//!  emit         POST: in the house's own form or as CloudEvents, with idempotency keys
+//!  cloudevents  what a CloudEvent is to us
+//!  watch        what a reader wants to see: filter and cursor, from the query
+//!  seq          GET: an EventSeq, streamed
+//!  one          one event, one object
+//! ```
+
+mod cloudevents;
+mod emit;
+
+mod one;
+mod seq;
+mod watch;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+
+pub(crate) use watch::Watch;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(emit::emit, seq::read))
+        .routes(routes!(one::event))
+        .routes(routes!(one::object))
+}

@@ -1,0 +1,89 @@
+//! One event, one object.
+
+use axum::Json;
+use axum::extract::State;
+use http::Uri;
+use pointsman_api::{CauseBody, EventDetail, EventSnapshot, ObjectDetail, TaskBody};
+use pointsman_core::event::Cause;
+use pointsman_core::store::StoreError;
+use pointsman_core::{EventId, ObjectKey};
+
+use crate::app::App;
+use crate::auth::Viewer;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::segment::Segment;
+
+/// The most events of an object that are shown.
+const MOST_EVENTS: usize = 1000;
+
+/// One event, its tasks, and what caused it.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events/{eventId}",
+    tag = "events",
+    params(("eventId" = u64, Path, description = "an EventId")),
+    responses((status = 200, description = "The event", body = EventDetail)),
+)]
+pub(crate) async fn event(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(id): Segment<EventId>,
+    uri: Uri,
+) -> Result<Json<EventDetail>, Problem> {
+    Query::of(&uri, &[])?;
+    let view = app.store().event(id).await?.filter(|view| caller.sees(&view.event.tenant));
+    let view = view.ok_or_else(|| Problem::not_found(format!("there is no event {id}")))?;
+    let cause = match view.event.cause {
+        Some(cause) => Some(cause_body(&app, cause).await?),
+        None => None,
+    };
+    Ok(Json(EventDetail {
+        event_id: view.extent.head.get(),
+        event: EventSnapshot::from(&*view.event),
+        cause,
+        tasks: view.tasks.iter().map(TaskBody::from).collect(),
+    }))
+}
+
+/// Names the task that emitted an event, as long as it is remembered.
+async fn cause_body(app: &App, cause: Cause) -> Result<CauseBody, StoreError> {
+    let parent = match cause.event {
+        Some(id) => app.store().event(id).await?,
+        None => None,
+    };
+    let task = parent.and_then(|view| view.tasks.into_iter().find(|task| task.seq == cause.task));
+    let task = task.map(|task| task.id.to_string());
+    Ok(CauseBody { event_id: cause.event.map(EventId::get), task, depth: cause.depth })
+}
+
+/// An object's chain of events, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/objects/{key}",
+    tag = "events",
+    params(
+        ("key" = String, Path, description = "the object's key, percent-encoded"),
+        ("tenant" = Option<String>, Query, description = "whose object; `default` if not given"),
+    ),
+    responses((status = 200, description = "The object", body = ObjectDetail)),
+)]
+pub(crate) async fn object(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(key): Segment<ObjectKey>,
+    uri: Uri,
+) -> Result<Json<ObjectDetail>, Problem> {
+    let query = Query::of(&uri, &["tenant"])?;
+    let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
+    let object = app.store().object(&tenant, &key, MOST_EVENTS).await?;
+    let object =
+        object.ok_or_else(|| Problem::not_found(format!("nothing has happened to {:?}", key.as_str())))?;
+    Ok(Json(ObjectDetail {
+        event_id: object.extent.head.get(),
+        key: key.to_string(),
+        tenant: tenant.to_string(),
+        last: object.last.get(),
+        events: object.events.iter().map(|event| EventSnapshot::from(&**event)).collect(),
+    }))
+}

@@ -1,0 +1,224 @@
+//! A stretch of the journal as an EventSeq.
+//!
+//! The answer is decided by the first match: until then nothing is sent, and the request may wait. After it,
+//! everything up to the head at that time is streamed page by page. If something is forgotten while an answer
+//! streams, the connection breaks off: a complete answer never has a gap.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream;
+use http::{Uri, header};
+use pointsman_api::EventSeq;
+use pointsman_core::store::StoreError;
+use pointsman_core::time::parse_http_duration;
+use pointsman_core::{Event, EventId};
+use tokio::time::Instant;
+
+use super::Watch;
+use crate::app::App;
+use crate::auth::Viewer;
+use crate::problem::Problem;
+use crate::walk::{Step, Walk};
+
+/// How long a search that found nothing may go on beyond its deadline, so that a reader who does not wait
+/// still learns of an event that lies behind many others.
+const SEARCH_ON: Duration = Duration::from_millis(150);
+
+/// Reads the journal as an EventSeq, waiting for the first match until the timeout.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events",
+    tag = "events",
+    params(
+        ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
+        ("after" = Option<u64>, Query, description = "an EventId; required unless `limit` is negative"),
+        ("timeout" = Option<String>, Query, description = "how long to wait: `60`, `60s`, `1h2m3s` or ISO 8601"),
+        ("limit" = Option<i64>, Query, description = "at most so many; a negative one reads backwards from the newest"),
+        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its children, `/a` that"),
+        ("key" = Option<String>, Query, description = "an object"),
+        ("tenant" = Option<String>, Query, description = "a tenant"),
+    ),
+    responses((status = 200, description = "What there is", body = EventSeq)),
+)]
+pub(crate) async fn read(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let query = Watch::query(&uri, &["timeout", "limit"])?;
+    let watch = Watch::of(&query, &caller)?;
+    let timeout = query.read("timeout", parse_http_duration)?.unwrap_or_default();
+    let limit = query.read("limit", limit)?.unwrap_or(Limit::None);
+    let walk = match (limit, watch.after) {
+        (Limit::Backwards(_), after) => Walk::backwards(app.clone(), watch.filter, after),
+        (Limit::None | Limit::Forwards(_), Some(after)) => Walk::forwards(app.clone(), watch.filter, after),
+        (Limit::None | Limit::Forwards(_), None) => {
+            return Err(Problem::malformed("say which EventId to read after").parameter("after"));
+        }
+    };
+    // A deadline beyond what the clock can count never comes.
+    let deadline = Instant::now().checked_add(timeout);
+    Ok(match first(&app, walk, limit.wanted(), deadline).await? {
+        Found::Events { events, walk } => {
+            let answer = Answer { walk, wanted: limit.wanted(), events: Some(events), begun: false };
+            let text = stream::unfold(Some(answer), Answer::chunk);
+            ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
+        }
+        Found::Nothing { head, last } => {
+            let seq = EventSeq::Empty { event_id: head.get(), last_event_id: last.get() };
+            axum::Json(seq).into_response()
+        }
+        Found::Torn { head } => axum::Json(EventSeq::Torn { event_id: head.get() }).into_response(),
+    })
+}
+
+/// How many events, and from which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    None,
+    Forwards(usize),
+    Backwards(usize),
+}
+
+impl Limit {
+    fn wanted(self) -> usize {
+        match self {
+            Self::None => usize::MAX,
+            Self::Forwards(count) | Self::Backwards(count) => count,
+        }
+    }
+}
+
+/// A whole number other than zero. What is too large for any journal is as good as the largest.
+fn limit(text: &str) -> Result<Limit, &'static str> {
+    let (digits, backwards) = match text.strip_prefix('-') {
+        Some(digits) => (digits, true),
+        None => (text, false),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let count = digits.parse().unwrap_or(usize::MAX);
+    match (is_number && count > 0, backwards) {
+        (false, _) => Err("a limit is a whole number other than 0"),
+        (true, false) => Ok(Limit::Forwards(count)),
+        (true, true) => Ok(Limit::Backwards(count)),
+    }
+}
+
+/// What decides the answer.
+enum Found {
+    Events { events: Vec<Arc<Event>>, walk: Walk },
+    Nothing { head: EventId, last: EventId },
+    Torn { head: EventId },
+}
+
+/// Walks to the first match, waiting for it until the deadline.
+async fn first(
+    app: &App,
+    mut walk: Walk,
+    wanted: usize,
+    deadline: Option<Instant>,
+) -> Result<Found, StoreError> {
+    let give_up = deadline.map(|deadline| deadline + SEARCH_ON);
+    loop {
+        match walk.step(wanted).await? {
+            Step::Events(events) => return Ok(Found::Events { events, walk }),
+            Step::Torn { head } => return Ok(Found::Torn { head }),
+            Step::Nothing if give_up.is_none_or(|end| Instant::now() < end) => continue,
+            Step::Nothing => {}
+            Step::End if wait(app, &walk, deadline).await => {
+                walk.go_on();
+                continue;
+            }
+            Step::End => {}
+        }
+        return Ok(Found::Nothing { head: walk.head(), last: walk.reached() });
+    }
+}
+
+/// Waits until there is more to look at. `false`: the time is up, or the server stops.
+async fn wait(app: &App, walk: &Walk, deadline: Option<Instant>) -> bool {
+    let late = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = app.stopping.cancelled() => false,
+        () = walk.grown() => true,
+        () = late => false,
+    }
+}
+
+/// A NonEmpty on its way out.
+struct Answer {
+    walk: Walk,
+    wanted: usize,
+    /// Found, but not sent yet.
+    events: Option<Vec<Arc<Event>>>,
+    begun: bool,
+}
+
+type Chunk = Result<Bytes, io::Error>;
+
+impl Answer {
+    /// The next piece of the text; the last one has no successor.
+    async fn chunk(answer: Option<Self>) -> Option<(Chunk, Option<Self>)> {
+        let mut answer = answer?;
+        loop {
+            let events = match answer.events.take() {
+                Some(events) => events,
+                None => match answer.walk.step(answer.wanted).await {
+                    Ok(Step::Events(events)) => events,
+                    Ok(Step::Nothing) => continue,
+                    Ok(Step::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
+                    Ok(Step::Torn { .. }) => {
+                        return Some((Err(io::Error::other("the rest has been forgotten")), None));
+                    }
+                    Err(error) => return Some((Err(io::Error::other(error)), None)),
+                },
+            };
+            let text = answer.text(&events);
+            return Some((Ok(text.into()), Some(answer)));
+        }
+    }
+
+    fn text(&mut self, events: &[Arc<Event>]) -> String {
+        let mut text = String::new();
+        if !self.begun {
+            let head = self.walk.head();
+            text.push_str(&format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{head},\"eventSnapshots\":["));
+        }
+        for event in events {
+            if std::mem::replace(&mut self.begun, true) {
+                text.push(',');
+            }
+            text.push_str(&event.to_json());
+        }
+        self.wanted -= events.len().min(self.wanted);
+        self.walk.learn(events.len(), text.len());
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_any_whole_number_but_zero() {
+        assert_eq!(limit("3"), Ok(Limit::Forwards(3)));
+        assert_eq!(limit("-3"), Ok(Limit::Backwards(3)));
+        assert_eq!(limit("99999999999999999999999"), Ok(Limit::Forwards(usize::MAX)));
+        for bad in ["", "-", "0", "-0", "+1", "1.5", "1e3", " 1", "x", "--1"] {
+            assert!(limit(bad).is_err(), "{bad:?}");
+        }
+    }
+}

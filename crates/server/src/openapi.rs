@@ -1,0 +1,71 @@
+//! The description of the API, made from the handlers themselves.
+
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::App;
+use crate::{events, handlers, health, stream, tasks};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Pointsman", description = "A durable event bus and job scheduler."),
+    tags(
+        (name = "events", description = "Emitting events and reading the journal"),
+        (name = "tasks", description = "Tasks, their logs, and steering them"),
+        (name = "handlers", description = "Handlers, their queues and rules"),
+        (name = "health", description = "Health and metrics"),
+    ),
+    components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
+    security(("token" = []), ("admin_token" = [])),
+    modifiers(&Tokens),
+)]
+struct Description;
+
+struct Tokens;
+
+impl Modify for Tokens {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let header = ApiKeyValue::new("X-Admin-Token");
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        components.add_security_scheme("admin_token", SecurityScheme::ApiKey(ApiKey::Header(header)));
+    }
+}
+
+/// All calls of the API and their description.
+pub(crate) fn api() -> (axum::Router<App>, Document) {
+    let (router, mut document) = OpenApiRouter::with_openapi(Description::openapi())
+        .merge(events::routes())
+        .merge(stream::routes())
+        .merge(tasks::routes())
+        .merge(handlers::routes())
+        .merge(health::routes())
+        .split_for_parts();
+    add_problems(&mut document);
+    (router, document)
+}
+
+/// Every call can answer with a problem.
+fn add_problems(document: &mut Document) {
+    for item in document.paths.paths.values_mut() {
+        let calls = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for call in calls.into_iter().flatten() {
+            let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
+            let response = ResponseBuilder::new()
+                .description("Why the request was not granted")
+                .content(pointsman_api::problem::MEDIA_TYPE, Content::new(Some(problem)))
+                .build();
+            call.responses.responses.insert("default".into(), response.into());
+        }
+    }
+}
+
+/// The description as OpenAPI 3.1 in JSON.
+pub fn document() -> String {
+    let mut text = api().1.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}

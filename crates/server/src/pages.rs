@@ -1,0 +1,94 @@
+//! The few pages for people. They are made here, without scripts and without anything from elsewhere.
+
+use axum::Router;
+use axum::response::{Html, IntoResponse};
+use axum::routing::get;
+use http::header;
+use serde_json::Value;
+
+use crate::app::App;
+
+/// Nothing but this server's own style sheet is loaded, and nothing is run.
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const STYLE: &str = "\
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+code { font-family: ui-monospace, monospace; }
+h2 { margin-top: 2rem; border-bottom: 1px solid #999; }
+dt { font-family: ui-monospace, monospace; margin-top: 1rem; }
+dt b { text-transform: uppercase; }
+@media (prefers-color-scheme: dark) { body { background: #16181d; color: #ddd; } a { color: #8ab4f8; } }
+";
+
+/// The pages, and the description of the API that one of them is made from.
+pub(crate) fn routes(document: String) -> Router<App> {
+    let docs = docs(&serde_json::from_str(&document).unwrap_or_default());
+    Router::new()
+        .route("/", get(|| async { page(home()) }))
+        .route("/docs", get(move || async move { page(docs) }))
+        .route("/style.css", get(|| async { ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE) }))
+        .route(
+            "/openapi.json",
+            get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
+        )
+}
+
+fn page(body: String) -> impl IntoResponse {
+    let head = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Pointsman</title>\
+                <meta name=\"viewport\" content=\"width=device-width\">\
+                <link rel=\"stylesheet\" href=\"/style.css\"></head><body>";
+    let headers = [(header::CONTENT_SECURITY_POLICY, POLICY), (header::REFERRER_POLICY, "no-referrer")];
+    (headers, Html(format!("{head}{body}</body></html>\n")))
+}
+
+fn home() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "<h1>Pointsman</h1><p>The server runs (version {version}).</p>\
+         <p><a href=\"/docs\">The API</a>, <a href=\"/openapi.json\">its description</a>, \
+         <a href=\"/healthz\">its health</a>.</p>"
+    )
+}
+
+/// The calls of the API, by their tag.
+fn docs(document: &Value) -> String {
+    let mut html =
+        "<h1>The API</h1><p>Described in full by <a href=\"/openapi.json\">openapi.json</a>.</p>".to_owned();
+    for tag in document["tags"].as_array().into_iter().flatten() {
+        let name = tag["name"].as_str().unwrap_or_default();
+        html.push_str(&format!("<h2>{}</h2><dl>", escape(tag["description"].as_str().unwrap_or(name))));
+        for (path, item) in document["paths"].as_object().into_iter().flatten() {
+            for (method, call) in item.as_object().into_iter().flatten() {
+                if call["tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == name)) {
+                    html.push_str(&entry(path, method, call));
+                }
+            }
+        }
+        html.push_str("</dl>");
+    }
+    html
+}
+
+fn entry(path: &str, method: &str, call: &Value) -> String {
+    let mut html = format!("<dt><b>{}</b> {}</dt>", escape(method), escape(path));
+    html.push_str(&format!("<dd>{}", escape(call["summary"].as_str().unwrap_or_default())));
+    let parameters: Vec<String> = call["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|parameter| {
+            let text = |member: &str| escape(parameter[member].as_str().unwrap_or_default());
+            format!("<li><code>{}</code>: {}</li>", text("name"), text("description"))
+        })
+        .collect();
+    if !parameters.is_empty() {
+        html.push_str(&format!("<ul>{}</ul>", parameters.concat()));
+    }
+    html.push_str("</dd>");
+    html
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,46 @@
+//! How much is read from the store at a time.
+
+/// How many events the next page holds, so that a page takes about a constant amount of memory whatever the
+/// size of its events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageSize(usize);
+
+const FEWEST: usize = 16;
+const MOST: usize = 512;
+const TARGET_BYTES: usize = 1 << 20;
+
+impl Default for PageSize {
+    fn default() -> Self {
+        Self(64)
+    }
+}
+
+impl PageSize {
+    /// The size of the next page if at most `wanted` are wanted.
+    pub(crate) fn next(self, wanted: usize) -> usize {
+        self.0.min(wanted)
+    }
+
+    /// Learns from a page of `count` events in `bytes`.
+    pub(crate) fn learn(&mut self, count: usize, bytes: usize) {
+        if count > 0 {
+            let each = (bytes / count).max(1);
+            self.0 = (TARGET_BYTES / each).clamp(FEWEST, MOST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_events_make_small_pages() {
+        let mut size = PageSize::default();
+        size.learn(10, 10 << 20);
+        assert_eq!(size.next(usize::MAX), FEWEST);
+        size.learn(10, 3_000);
+        assert_eq!(size.next(usize::MAX), MOST);
+        assert_eq!(size.next(3), 3);
+    }
+}

@@ -1,0 +1,222 @@
+//! The one policy on errors: which status each kind of fault has, and what its problem document says.
+//!
+//! | status | when |
+//! |---|---|
+//! | 400 | the request is malformed: it would be wrong on any server, at any time |
+//! | 401, 403 | no token or a bad one; a token that may not do this |
+//! | 404, 405 | not there; there, but not with this method |
+//! | 408 | the body came too slowly |
+//! | 409 | it contradicts what is already there |
+//! | 413, 414, 415 | body or address too large; a media type that is not taken |
+//! | 422 | well-formed, but refused |
+//! | 500 | a fault of the server or of its store |
+//! | 503 | overloaded or unavailable; `Retry-After` says when to come again |
+
+use std::fmt;
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use pointsman_core::store::{Refused, StoreError};
+use pointsman_core::task::Rejected;
+use pointsman_core::wire::Fault;
+use pointsman_engine::EmitError;
+
+/// How long a client is asked to stay away from a server that cannot serve it now.
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// The kinds of problems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Malformed,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    TooSlow,
+    Conflict,
+    TooLarge,
+    AddressTooLong,
+    MediaType,
+    Refused,
+    Broken,
+    Unavailable,
+}
+
+impl Kind {
+    /// The status, the last part of the type's URI, and the title.
+    fn policy(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The request is malformed"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token may not do this"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not there"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not with this method")
+            }
+            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow", "The request came too slowly"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "It contradicts what is there"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
+            Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long", "The address is too long"),
+            Self::MediaType => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "This media type is not taken")
+            }
+            Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused", "Well-formed, but refused"),
+            Self::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "Something is broken here"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not now"),
+        }
+    }
+
+    /// The header that goes with the status.
+    fn header(self) -> Option<(HeaderName, HeaderValue)> {
+        match self {
+            Self::Unauthorized => {
+                Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pointsman\"")))
+            }
+            Self::Unavailable => Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            _ => None,
+        }
+    }
+}
+
+/// Why a request is not granted.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    parameter: Option<String>,
+    pointer: Option<String>,
+}
+
+impl Problem {
+    fn new(kind: Kind, detail: impl fmt::Display) -> Self {
+        Self { kind, detail: detail.to_string(), parameter: None, pointer: None }
+    }
+
+    pub(crate) fn malformed(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Malformed, detail)
+    }
+
+    pub(crate) fn unauthorized(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Unauthorized, detail)
+    }
+
+    pub(crate) fn forbidden(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Forbidden, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::NotFound, detail)
+    }
+
+    pub(crate) fn method_not_allowed(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::MethodNotAllowed, detail)
+    }
+
+    pub(crate) fn too_slow(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::TooSlow, detail)
+    }
+
+    pub(crate) fn conflict(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Conflict, detail)
+    }
+
+    pub(crate) fn too_large(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::TooLarge, detail)
+    }
+
+    pub(crate) fn address_too_long(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::AddressTooLong, detail)
+    }
+
+    pub(crate) fn media_type(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::MediaType, detail)
+    }
+
+    pub(crate) fn refused(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Refused, detail)
+    }
+
+    pub(crate) fn broken(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Broken, detail)
+    }
+
+    pub(crate) fn unavailable(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::Unavailable, detail)
+    }
+
+    /// Names the parameter or header at fault.
+    pub(crate) fn parameter(mut self, name: impl Into<String>) -> Self {
+        self.parameter = Some(name.into());
+        self
+    }
+
+    /// Points into the body at what is at fault.
+    pub(crate) fn pointer(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, slug, title) = self.kind.policy();
+        let body = pointsman_api::Problem {
+            kind: format!("urn:pointsman:problem:{slug}"),
+            title: title.into(),
+            status: status.as_u16(),
+            detail: self.detail,
+            parameter: self.parameter,
+            pointer: self.pointer,
+        };
+        let text = serde_json::to_string(&body).unwrap_or_default();
+        let media = [(header::CONTENT_TYPE, pointsman_api::problem::MEDIA_TYPE)];
+        let mut response = (status, media, text).into_response();
+        response.headers_mut().extend(self.kind.header());
+        response
+    }
+}
+
+/// A fault in a JSON body.
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self::malformed(fault.detail).pointer(fault.pointer)
+    }
+}
+
+/// What a store could not do is never the caller's fault. The details are for the log: they may name files.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => {
+                tracing::warn!(%error, "a request met a store that is not available");
+                Self::unavailable("the store is not available; nothing was changed")
+            }
+            StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
+            StoreError::Damaged(_) => {
+                tracing::error!(%error, "a request met a damaged store");
+                Self::broken("the store is damaged; the server's log says how")
+            }
+        }
+    }
+}
+
+impl From<EmitError> for Problem {
+    fn from(error: EmitError) -> Self {
+        match error {
+            EmitError::Refused(refused @ Refused::IdempotencyConflict(_)) => {
+                Self::conflict(refused).parameter("Idempotency-Key")
+            }
+            EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
+            EmitError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Rejected> for Problem {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::NoSuchTask => Self::not_found(rejected),
+            Rejected::WrongState(_) | Rejected::StaleFence | Rejected::Forgotten => Self::conflict(rejected),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! A segment of the path, in its own type.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use http::request::Parts;
+use pointsman_core::TaskId;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// The last parameter of the path. What cannot be read as a `T` is malformed.
+pub(crate) struct Segment<T>(pub(crate) T);
+
+impl<T> FromRequestParts<App> for Segment<T>
+where
+    T: FromStr,
+    T::Err: Display,
+{
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, app).await.map_err(Problem::malformed)?;
+        let (name, text) = params.iter().last().ok_or_else(|| Problem::malformed("the path lacks a name"))?;
+        text.parse().map(Self).map_err(|e| Problem::malformed(e).parameter(name))
+    }
+}
+
+/// The id of a task in a path. Whether there is such a task is for the store to say.
+pub(crate) struct TaskName(pub(crate) TaskId);
+
+impl FromStr for TaskName {
+    type Err = std::convert::Infallible;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(TaskId::from_text(text)))
+    }
+}

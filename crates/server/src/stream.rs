@@ -1,0 +1,212 @@
+//! `/api/v1/stream`: the journal as server-sent events, and beside it what becomes of tasks.
+//!
+//! Events carry their id and are never missed: a reader that comes back with `Last-Event-ID` goes on where it
+//! was, or is told by `Torn` that it cannot. Task changes carry none: they are told as they happen on this
+//! node, after the event they belong to, and a reader that is too slow for them misses some.
+
+use axum::extract::State;
+use axum::response::Response;
+use futures::stream;
+use http::{HeaderMap, Uri};
+use pointsman_api::TaskChangeBody;
+use pointsman_core::EventId;
+use pointsman_core::journal::Filter;
+use pointsman_core::task::EndReason;
+use pointsman_engine::TaskChange;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::{Instant, sleep_until};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Viewer;
+use crate::events::Watch;
+use crate::problem::Problem;
+use crate::sse::{self, KEEP_ALIVE};
+use crate::walk::{Step, Walk};
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(stream))
+}
+
+/// Follows the journal as server-sent events.
+#[utoipa::path(
+    get,
+    path = "/api/v1/stream",
+    tag = "events",
+    params(
+        ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
+        ("after" = Option<u64>, Query, description = "an EventId; without it the stream begins at the newest"),
+        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its children, `/a` that"),
+        ("key" = Option<String>, Query, description = "an object"),
+        ("tenant" = Option<String>, Query, description = "a tenant"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "goes on after this event, whatever `after` says"),
+    ),
+    responses((status = 200, description = "Frames: `id` the EventId, `event` the type, `data` the event; \
+        `event: task` without an id for a task's change; `event: Torn` before the end if there is a gap",
+        body = String, content_type = "text/event-stream")),
+)]
+pub(crate) async fn stream(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let watch = Watch::of(&Watch::query(&uri, &[])?, &caller)?;
+    // Listening begins before anything is read, so that no change falls between the two.
+    let changes = (!watch.certain_types).then(|| app.engine.changes());
+    let after = match last_event_id(&headers)?.or(watch.after) {
+        Some(after) => after,
+        None => app.engine.observer().extent().await?.head,
+    };
+    let follower = Follower {
+        walk: Walk::forwards(app.clone(), watch.filter.clone(), after),
+        app,
+        filter: watch.filter,
+        changes,
+        change: None,
+        sent: after,
+        alive: Instant::now() + KEEP_ALIVE,
+        over: false,
+    };
+    Ok(sse::response(stream::unfold(follower, |mut follower| async move {
+        let frames = follower.next().await?;
+        Some((frames, follower))
+    })))
+}
+
+/// The cursor of a reader that comes back.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
+    let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
+    let bad = |detail: String| Problem::malformed(detail).parameter("Last-Event-ID");
+    let text = value.to_str().map_err(|_| bad("this is not an EventId".into()))?;
+    text.parse().map(Some).map_err(|e: pointsman_core::event_id::BadEventId| bad(e.to_string()))
+}
+
+struct Follower {
+    app: App,
+    walk: Walk,
+    filter: Filter,
+    changes: Option<broadcast::Receiver<TaskChange>>,
+    /// Heard of, but not told yet: what was journaled before it goes first.
+    change: Option<TaskChange>,
+    /// The last id that the reader has.
+    sent: EventId,
+    /// When the reader must hear something.
+    alive: Instant,
+    over: bool,
+}
+
+/// What a follower waits for.
+enum Woken {
+    Grown,
+    Changed(TaskChange),
+    Quiet,
+    Stopping,
+}
+
+impl Follower {
+    /// The next frames; nothing when the stream is over.
+    async fn next(&mut self) -> Option<String> {
+        while !self.over {
+            let frames = match self.walk.step(usize::MAX).await {
+                Ok(Step::Events(events)) => {
+                    let frame = |e: &std::sync::Arc<pointsman_core::Event>| {
+                        sse::frame(Some(e.id.get()), &e.kind, &e.to_json())
+                    };
+                    let text: String = events.iter().map(frame).collect();
+                    self.walk.learn(events.len(), text.len());
+                    self.sent = events.last().map_or(self.sent, |last| last.id);
+                    Some(text)
+                }
+                Ok(Step::Nothing) => None,
+                Ok(Step::End) => self.at_the_head().await,
+                Ok(Step::Torn { head }) => {
+                    self.over = true;
+                    let data = format!("{{\"TYPE\":\"Torn\",\"eventId\":{head}}}");
+                    Some(sse::frame(None, "Torn", &data))
+                }
+                Err(_) => return None,
+            };
+            if let Some(frames) = frames {
+                self.alive = Instant::now() + KEEP_ALIVE;
+                return Some(frames);
+            }
+        }
+        None
+    }
+
+    /// Everything journaled has been told: tells of a task, or waits.
+    async fn at_the_head(&mut self) -> Option<String> {
+        if let Some(change) = self.change.take() {
+            return self.wanted(&change).then(|| task_frame(&change));
+        }
+        match self.woken().await {
+            Woken::Grown => self.walk.go_on(),
+            Woken::Changed(change) => {
+                self.change = Some(change);
+                self.walk.go_on();
+            }
+            Woken::Quiet => {
+                let reached = self.walk.reached();
+                let moved = reached > self.sent;
+                self.sent = self.sent.max(reached);
+                return Some(sse::keep_alive(moved.then(|| reached.get())));
+            }
+            Woken::Stopping => self.over = true,
+        }
+        None
+    }
+
+    async fn woken(&mut self) -> Woken {
+        let Self { app, walk, changes, alive, .. } = self;
+        tokio::select! {
+            biased;
+            () = app.stopping.cancelled() => Woken::Stopping,
+            () = walk.grown() => Woken::Grown,
+            change = next_change(changes) => Woken::Changed(change),
+            () = sleep_until(*alive) => Woken::Quiet,
+        }
+    }
+
+    fn wanted(&self, change: &TaskChange) -> bool {
+        let Filter { key, tenant, path, .. } = &self.filter;
+        key.as_ref().is_none_or(|key| change.key.as_ref() == Some(key))
+            && tenant.as_ref().is_none_or(|tenant| change.tenant == *tenant)
+            && path.matches(change.key.as_ref().map_or("", |key| key.as_str()))
+    }
+}
+
+async fn next_change(changes: &mut Option<broadcast::Receiver<TaskChange>>) -> TaskChange {
+    if let Some(receiver) = changes {
+        loop {
+            match receiver.recv().await {
+                Ok(change) => return change,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => break,
+            }
+        }
+        *changes = None;
+    }
+    std::future::pending().await
+}
+
+fn task_frame(change: &TaskChange) -> String {
+    let canceled = change.error.as_deref() == Some("canceled");
+    let reason = canceled.then_some(EndReason::Canceled);
+    let body = TaskChangeBody {
+        id: change.id.to_string(),
+        handler: change.handler.to_string(),
+        tenant: change.tenant.to_string(),
+        key: change.key.as_ref().map(ToString::to_string),
+        kind: change.kind.to_string(),
+        event_id: change.event.get(),
+        status: change.status.public(reason).into(),
+        state: change.status.as_str().into(),
+        attempt: change.attempt,
+        error: change.error.clone(),
+        delay_until: change.due.map(|due| due.to_string()).unwrap_or_default(),
+        time: change.at.to_string(),
+    };
+    sse::frame(None, "task", &serde_json::to_string(&body).unwrap_or_default())
+}

@@ -1,0 +1,94 @@
+//! One task, and what a person can do to it.
+
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, Uri};
+use pointsman_api::{AttemptBody, TaskBody, TaskDetail};
+use pointsman_core::TaskId;
+
+use crate::action;
+use crate::app::{App, now};
+use crate::auth::{Caller, Operator, Viewer};
+use crate::body::Received;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::segment::{Segment, TaskName};
+
+/// One task with its attempts, result and errors.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tasks/{id}",
+    tag = "tasks",
+    params(("id" = String, Path, description = "a task's id")),
+    responses((status = 200, description = "The task", body = TaskDetail)),
+)]
+pub(crate) async fn task(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    uri: Uri,
+) -> Result<Json<TaskDetail>, Problem> {
+    Query::of(&uri, &[])?;
+    find(&app, &caller, &id).await.map(Json)
+}
+
+/// Runs a task in `error` again.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tasks/{id}/retry",
+    tag = "tasks",
+    params(("id" = String, Path, description = "a task's id")),
+    responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
+)]
+pub(crate) async fn retry(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Received,
+) -> Result<Json<TaskDetail>, Problem> {
+    Query::of(&uri, &[])?;
+    action::nothing(&headers, &body.bytes)?;
+    find(&app, &caller, &id).await?;
+    app.store().retry(&id, now()).await??;
+    app.engine.nudge();
+    find(&app, &caller, &id).await.map(Json)
+}
+
+/// Ends a task. If it runs, its attempt is cut short.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tasks/{id}/cancel",
+    tag = "tasks",
+    params(("id" = String, Path, description = "a task's id")),
+    responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
+)]
+pub(crate) async fn cancel(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Received,
+) -> Result<Json<TaskDetail>, Problem> {
+    Query::of(&uri, &[])?;
+    action::nothing(&headers, &body.bytes)?;
+    find(&app, &caller, &id).await?;
+    app.store().cancel(&id, now()).await??;
+    app.engine.nudge();
+    find(&app, &caller, &id).await.map(Json)
+}
+
+/// The task, if the caller may see it.
+pub(super) async fn find(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
+    let found = app.store().task(id).await?.filter(|(task, _)| caller.sees(&task.tenant));
+    let (task, extent) =
+        found.ok_or_else(|| Problem::not_found(format!("there is no task {:?}", id.as_str())))?;
+    Ok(TaskDetail {
+        snapshot: extent.head.get(),
+        task: TaskBody::from(&task),
+        attempts: task.attempts.iter().map(AttemptBody::from).collect(),
+        result: task.result,
+    })
+}

@@ -1,0 +1,264 @@
+//! Who gets which task, and when.
+
+use std::sync::Arc;
+
+use pointsman_core::Status;
+use pointsman_core::store::Claim;
+
+use crate::Harness;
+use crate::world::*;
+
+pub async fn a_claim_gives_only_the_handlers_it_names(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+    world.emit_many(3, event("record")).await;
+    let claimed = world.claim_for(&["notify"], 10).await;
+    assert_eq!(claimed.len(), 3);
+    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
+    assert!(world.claim_for(&["notify"], 10).await.is_empty());
+    assert!(world.claim_for(&["unheard-of"], 10).await.is_empty());
+    assert!(world.claim_for(&[], 10).await.is_empty());
+    assert_eq!(world.claim_for(&["index"], 10).await.len(), 3);
+}
+
+pub async fn a_claim_gives_no_more_than_it_asks_for(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(7, event("record")).await;
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        let claims = world.claims(2).await;
+        sizes.push((claims.tasks.len(), claims.more));
+    }
+    assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
+    assert!(world.claim(0).await.is_empty());
+}
+
+/// Those behind a claimed head are not ready, so there is no more.
+pub async fn more_counts_ready_tasks_only(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(5, event("record").key("a")).await;
+    world.emit(event("record").due(world.later(60))).await;
+    let claims = world.claims(1).await;
+    assert_eq!((claims.tasks.len(), claims.more), (1, false));
+}
+
+pub async fn more_counts_what_is_scheduled_too(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(3, event("record")).await;
+    assert_eq!(world.schedule(3).await, 3);
+    let claims = world.claims(1).await;
+    assert_eq!((claims.tasks.len(), claims.more), (1, true));
+    let claims = world.claims(2).await;
+    assert_eq!((claims.tasks.len(), claims.more), (2, false));
+}
+
+pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit(event("record").key("a").value("{\"n\":1}")).await;
+    world.tick(5);
+    let claimed = world.claim_one().await;
+    assert_eq!((claimed.attempt, claimed.retries, claimed.late), (1, 0, false));
+    assert_eq!(claimed.event.value.as_str(), "{\"n\":1}");
+    let task = world.task(&claimed.id).await;
+    assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
+    let pointsman_core::task::State::Locked(lease) = task.life.state else {
+        panic!("locked, not {:?}", task.life.state);
+    };
+    assert_eq!((lease.node, lease.fence, lease.since), (world.node, claimed.fence, world.now));
+    assert_eq!(task.started_at, Some(world.now));
+    assert!(world.claim(10).await.is_empty(), "nobody else gets it");
+}
+
+pub async fn priority_decides_then_age(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let mut events = Vec::new();
+    for priority in [100, 5, 100, 9000, 5] {
+        events.push(world.emit(event("record").priority(priority)).await.id);
+    }
+    let order = events_of(&world.run_all().await);
+    assert_eq!(order, [3, 0, 2, 1, 4].map(|n| events[n]));
+    let mut events = Vec::new();
+    for priority in [100, 5, 100, 9000, 5] {
+        events.push(world.emit(event("record").priority(priority)).await.id);
+    }
+    let mut order = Vec::new();
+    for _ in 0..2 {
+        let claimed = world.claim(2).await;
+        order.extend(events_of(&claimed));
+    }
+    order.sort();
+    let mut want = [3, 0, 2, 1].map(|n| events[n]);
+    want.sort();
+    assert_eq!(order, want, "the same when several are claimed at once");
+}
+
+pub async fn nothing_is_claimed_before_it_is_due(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let late = world.emit(event("record").due(world.later(120))).await;
+    let soon = world.emit(event("record").due(world.later(60))).await;
+    let now = world.emit(event("record").due(world.now)).await;
+    let past = world.emit(event("record").due(BEGINNING.minus(secs(60)))).await;
+    let claims = world.claims(10).await;
+    let mut claimed = events_of(&claims.tasks);
+    claimed.sort();
+    assert_eq!(claimed, [now.id, past.id]);
+    assert_eq!(claims.next_due, Some(world.later(60)));
+    world.tick(59);
+    assert!(world.claim(10).await.is_empty());
+    world.tick(1);
+    let claims = world.claims(10).await;
+    assert_eq!(events_of(&claims.tasks), [soon.id]);
+    assert_eq!(claims.next_due, Some(world.later(60)));
+    world.tick(60);
+    let claims = world.claims(10).await;
+    assert_eq!((events_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
+}
+
+pub async fn a_retry_and_a_snooze_are_told_as_next_due(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(2, event("record")).await;
+    let claimed = world.claim(2).await;
+    world.snooze(&claimed[0], 300).await;
+    assert_eq!(world.claims(10).await.next_due, Some(world.later(300)));
+    world.fail(&claimed[1]).await;
+    assert_eq!(world.claims(10).await.next_due, Some(world.later(BACKOFF)));
+}
+
+/// A claim may take them up in pieces, as long as it says that there is more.
+pub async fn a_crowd_that_falls_due_at_once_runs_whole(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(2500, event("record").due(world.later(60))).await;
+    world.tick(60);
+    let mut claimed = 0;
+    loop {
+        let claims = world.claims(10_000).await;
+        claimed += claims.tasks.len();
+        let due = claims.next_due.is_some_and(|due| due <= world.now);
+        if !claims.more && !due {
+            break;
+        }
+        assert!(!claims.tasks.is_empty(), "there is more, but it does not come");
+    }
+    assert_eq!(claimed, 2500);
+}
+
+pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let delayed = world.emit(event("record").due(world.later(60))).await;
+    let mut world = world.reopen().await;
+    let claims = world.claims(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(60))));
+    world.tick(60);
+    assert_eq!(events_of(&world.claim(10).await), [delayed.id]);
+}
+
+pub async fn scheduling_looks_no_further_ahead_than_told(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(10, event("record")).await;
+    assert_eq!(world.schedule(2).await, 2);
+    assert_eq!(world.schedule(2).await, 2, "in all, not each time");
+    assert_eq!(world.schedule(4).await, 4);
+    assert_eq!(world.queue("index").await.scheduled, 4);
+    world.claim(3).await;
+    assert_eq!(world.schedule(4).await, 4);
+    assert_eq!(world.schedule(100).await, 7);
+}
+
+pub async fn nothing_is_scheduled_before_it_is_due(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let delayed = world.emit(event("record").due(world.later(60))).await;
+    assert_eq!(world.schedule(10).await, 0);
+    world.tick(60);
+    assert_eq!(world.schedule(10).await, 1);
+    assert_eq!(world.status(&delayed.tasks[0]).await, Status::Scheduled);
+}
+
+pub async fn what_is_scheduled_is_claimed_first(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let scheduled = world.emit_many(2, event("record")).await;
+    assert_eq!(world.schedule(2).await, 2);
+    let urgent = world.emit(event("record").priority(9000)).await;
+    let mut first = events_of(&world.claim(2).await);
+    first.sort();
+    assert_eq!(first, ids_of(&scheduled));
+    assert_eq!(events_of(&world.claim(2).await), [urgent.id]);
+}
+
+pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(3, event("record")).await;
+    world.schedule(2).await;
+    let world = world.reopen().await;
+    assert_eq!(world.schedule(0).await, 2);
+    assert_eq!(world.claim(10).await.len(), events.len());
+}
+
+pub async fn fences_always_grow(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(4, event("record")).await;
+    let mut fences = Vec::new();
+    for _ in 0..3 {
+        let claimed = world.claim(2).await;
+        let mut new: Vec<_> = claimed.iter().map(|task| task.fence).collect();
+        new.sort();
+        fences.extend(new);
+        for task in &claimed {
+            world.give_back(task).await;
+        }
+    }
+    let world = world.reopen().await;
+    let mut new: Vec<_> = world.claim(4).await.iter().map(|task| task.fence).collect();
+    new.sort();
+    fences.extend(new);
+    assert_ascending(&fences);
+}
+
+pub async fn an_append_can_claim_what_it_brings(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let old = world.emit(event("record")).await;
+    let emissions = vec![emission([event("record"), event("record")])];
+    let (answers, claims) = must(world.store.append(emissions, Some(world.asking(2)), world.now).await);
+    let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
+    assert_eq!(events_of(&claims.tasks), [old.id, new[0].id], "the older one first");
+    assert!(claims.more);
+    assert_eq!(world.status(&claims.tasks[1].id).await, Status::Locked);
+    assert_eq!(events_of(&world.claim(10).await), [new[1].id]);
+}
+
+pub async fn a_finish_can_claim_what_it_frees(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(2, event("record").key("a")).await;
+    let head = world.claim_one().await;
+    let endings = vec![ending(&head, succeeded())];
+    let (answers, claims) = must(world.store.finish(endings, Some(world.asking(5)), world.now).await);
+    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
+    assert_eq!(events_of(&claims.tasks), [events[1].id]);
+    assert!(claims.tasks[0].fence > head.fence);
+}
+
+/// Without a claim, a verb that could claim does not.
+pub async fn nothing_is_claimed_unasked(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let (_, claims) = must(world.store.append(vec![emission([event("record")])], None, world.now).await);
+    assert!(claims.tasks.is_empty());
+    assert_eq!(world.queue("index").await.running, 0);
+}
+
+pub async fn racing_nodes_never_get_the_same_task(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(100, event("record")).await;
+    let handlers = Arc::new(world.plan.names());
+    let mut racers = Vec::new();
+    for n in 0..10 {
+        let node = must(world.store.join(&format!("node-{n}"), world.now).await);
+        let claim = Claim { node, handlers: Arc::clone(&handlers), max: 13 };
+        let (store, now) = (Arc::clone(&world.store), world.now);
+        racers.push(tokio::spawn(async move { must(store.claim(claim, now).await).tasks }));
+    }
+    let mut seen = Vec::new();
+    for racer in racers {
+        seen.extend(racer.await.expect("the racer ended well").iter().map(|task| task.seq));
+    }
+    assert_eq!(seen.len(), 100);
+    seen.sort();
+    assert_ascending(&seen);
+}

@@ -1,0 +1,112 @@
+//! Fairness is between queues: a flood in one delays nobody else.
+
+use pointsman_core::store::Claimed;
+
+use crate::Harness;
+use crate::world::*;
+
+/// How often each of the two names was served.
+fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
+    let mine = tasks.iter().filter(|task| task.handler == handler(name)).count();
+    (mine, tasks.len() - mine)
+}
+
+fn plan() -> Plan {
+    Plan::default().on("flood", &["busy"]).on("drop", &["quiet"])
+}
+
+pub async fn a_flood_delays_a_single_task_by_one_round(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(1000, event("flood")).await;
+    // The busy queue has been served for a while when the other one wakes.
+    for _ in 0..10 {
+        world.claim(10).await;
+    }
+    world.emit(event("drop")).await;
+    let next = [world.claim_one().await, world.claim_one().await];
+    assert_eq!(shares(&next, "quiet").0, 1, "two queues make a round of two");
+}
+
+pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(1000, event("flood").priority(9000)).await;
+    world.emit(event("drop").priority(1)).await;
+    assert_eq!(shares(&world.claim(10).await, "quiet"), (1, 9), "however low its priority");
+}
+
+pub async fn tenants_of_one_handler_are_queues_of_their_own(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(500, event("record").tenant("loud")).await;
+    for n in 0..5 {
+        world.emit(event("record").tenant(&format!("tenant-{n}"))).await;
+    }
+    let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event.tenant.to_string()).collect();
+    for n in 0..5 {
+        assert!(served.contains(&format!("tenant-{n}")), "{served:?}");
+    }
+}
+
+/// Having been idle earns no credit: a queue that wakes is ahead by what one claim may give, whatever the other
+/// one got while it slept.
+pub async fn idleness_is_not_saved_up(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit(event("drop")).await;
+    world.run_all().await;
+    world.emit_many(400, event("flood")).await;
+    for _ in 0..50 {
+        world.claim(4).await;
+    }
+    world.emit_many(100, event("drop")).await;
+    let mut served = Vec::new();
+    for _ in 0..40 {
+        served.push(world.claim_one().await);
+    }
+    let (quiet, busy) = shares(&served, "quiet");
+    assert!(quiet.abs_diff(busy) <= 5, "{quiet} to {busy} of 40");
+}
+
+pub async fn two_busy_queues_share_evenly(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(300, event("flood")).await;
+    world.emit_many(100, event("drop")).await;
+    let mut served = Vec::new();
+    for size in [1, 7, 3, 16, 1, 1, 5, 16] {
+        served.extend(world.claim(size).await);
+    }
+    let (quiet, busy) = shares(&served, "quiet");
+    assert!(quiet.abs_diff(busy) <= 8, "{quiet} to {busy}: one odd task a claim at most");
+}
+
+pub async fn looking_ahead_is_fair_too(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(100, event("flood")).await;
+    world.emit(event("drop")).await;
+    assert_eq!(world.schedule(4).await, 4);
+    assert_eq!(world.queue("quiet").await.scheduled, 1);
+    assert_eq!(world.queue("busy").await.scheduled, 3);
+}
+
+/// A held or lane-bound backlog takes nobody's turn.
+pub async fn a_queue_that_cannot_run_takes_no_turn(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(50, event("flood")).await;
+    world.pause("busy").await;
+    world.emit_many(5, event("drop")).await;
+    assert_eq!(shares(&world.claim(5).await, "quiet"), (5, 0));
+}
+
+pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(200, event("flood")).await;
+    for _ in 0..50 {
+        world.claim(2).await;
+    }
+    let world = world.reopen().await;
+    world.emit_many(50, event("drop")).await;
+    let mut served = Vec::new();
+    for _ in 0..20 {
+        served.push(world.claim_one().await);
+    }
+    let (quiet, busy) = shares(&served, "quiet");
+    assert!(quiet.abs_diff(busy) <= 4, "{quiet} to {busy} of 20");
+}

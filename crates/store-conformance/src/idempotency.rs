@@ -1,0 +1,100 @@
+//! A producer that repeats itself gets the answer it got before.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Receipt, Refused};
+
+use crate::Harness;
+use crate::world::*;
+
+fn conflict(key: &str) -> Result<Receipt, Refused> {
+    Err(Refused::IdempotencyConflict(key.into()))
+}
+
+pub async fn the_same_key_gets_the_same_answer(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let send = || keyed("default", "k", 1, [event("record").key("a"), event("record").key("a")]);
+    let first = world.append(vec![send()]).await.remove(0).expect("accepted");
+    assert!(!first.repeated);
+    world.run_all().await;
+    world.tick(60);
+    world.emit(event("record").key("a")).await;
+    let head = world.extent().await.head;
+    let again = world.append(vec![send()]).await.remove(0).expect("known");
+    assert_eq!(again, Receipt { repeated: true, ..first });
+    assert_eq!(world.extent().await.head, head, "nothing new was journaled");
+    assert_eq!(world.read_all().await.len(), 3);
+}
+
+pub async fn the_same_key_with_other_content_is_refused(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let first = world.append(vec![keyed("default", "k", 1, [event("record")])]).await.remove(0);
+    assert!(first.is_ok());
+    let answer = world.append(vec![keyed("default", "k", 2, [event("record"), event("record")])]).await;
+    assert_eq!(answer, [conflict("k")]);
+    assert_eq!(world.read_all().await.len(), 1, "nothing of it was stored");
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+/// The refused one leaves the others of its append alone.
+pub async fn keys_hold_within_one_append(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let answers = world
+        .append(vec![
+            keyed("default", "k", 1, [event("record").key("a")]),
+            keyed("default", "k", 1, [event("record").key("a")]),
+            keyed("default", "k", 2, [event("record").key("a")]),
+            emission([event("record").key("a")]),
+        ])
+        .await;
+    let first = answers[0].clone().expect("accepted");
+    assert_eq!(answers[1], Ok(Receipt { repeated: true, ..first.clone() }));
+    assert_eq!(answers[2], conflict("k"));
+    let last = answers[3].clone().expect("accepted");
+    assert_eq!(last.events[0].prev, Some(first.events[0].id));
+    assert_eq!(world.read_all().await.len(), 2);
+}
+
+pub async fn keys_belong_to_a_tenant(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    for tenant in ["default", "shop"] {
+        let answer =
+            world.append(vec![keyed(tenant, "k", 1, [event("record").tenant(tenant)])]).await.remove(0);
+        assert!(!answer.expect("accepted").repeated, "{tenant}");
+    }
+    let answer =
+        world.append(vec![keyed("depot", "k", 2, [event("record").tenant("depot")])]).await.remove(0);
+    assert!(answer.is_ok(), "another tenant's content is no conflict");
+}
+
+pub async fn keys_survive_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let send = || keyed("default", "k", 1, [event("record").key("a")]);
+    let first = world.append(vec![send()]).await.remove(0).expect("accepted");
+    let world = world.reopen().await;
+    let again = world.append(vec![send()]).await.remove(0);
+    assert_eq!(again, Ok(Receipt { repeated: true, ..first }));
+    assert_eq!(world.append(vec![keyed("default", "k", 9, [event("record")])]).await, [conflict("k")]);
+    assert_eq!(world.read_all().await.len(), 1);
+}
+
+pub async fn racing_duplicates_make_one_event(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let racers: Vec<_> = (0..100)
+        .map(|_| {
+            let (store, now) = (Arc::clone(&world.store), world.now);
+            tokio::spawn(async move {
+                let emissions = vec![keyed("default", "k", 1, [event("record").key("a")])];
+                must(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
+            })
+        })
+        .collect();
+    let mut receipts = Vec::new();
+    for racer in racers {
+        receipts.push(racer.await.expect("the racer ended well"));
+    }
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
+    assert_eq!(world.read_all().await.len(), 1);
+    assert_eq!(world.claim(10).await.len(), 1);
+}

@@ -1,0 +1,255 @@
+//! A lane runs one task at a time, in journal order.
+
+use pointsman_core::store::Sequenced;
+use pointsman_core::{EventId, Status};
+
+use crate::Harness;
+use crate::world::*;
+
+/// So many events of the object `a`.
+async fn three(world: &World<'_>) -> Vec<Sequenced> {
+    world.emit_many(3, event("record").key("a")).await
+}
+
+pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    for event in &events {
+        let claimed = world.claim(10).await;
+        assert_eq!(events_of(&claimed), [event.id]);
+        assert!(world.claim(10).await.is_empty(), "the lane is taken");
+        world.succeed(&claimed[0]).await;
+    }
+    assert!(world.claim(10).await.is_empty());
+}
+
+pub async fn lanes_run_side_by_side(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["index", "audit"])).await;
+    for (key, tenant) in [("a", "default"), ("b", "default"), ("a", "shop")] {
+        world.emit_many(2, event("record").key(key).tenant(tenant)).await;
+    }
+    let claimed = world.claim(100).await;
+    assert_eq!(claimed.len(), 6, "three objects, two handlers");
+    let mut heads = events_of(&claimed);
+    heads.sort();
+    heads.dedup();
+    assert_eq!(heads.len(), 3, "each the first of its object");
+}
+
+/// One handler's slow task does not hold up another handler of the same object.
+pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["slow", "quick"])).await;
+    let events = three(&world).await;
+    let slow = world.claim_one_for("slow").await;
+    for event in &events {
+        let quick = world.claim_one_for("quick").await;
+        assert_eq!(quick.event.id, event.id);
+        world.succeed(&quick).await;
+    }
+    assert!(world.claim(10).await.is_empty());
+    world.succeed(&slow).await;
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+}
+
+pub async fn tasks_without_order_run_freely(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple().free("index")).await;
+    three(&world).await;
+    assert_eq!(world.claim(10).await.len(), 3);
+}
+
+pub async fn tasks_without_a_key_run_freely(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(3, event("record")).await;
+    assert_eq!(world.claim(10).await.len(), 3);
+}
+
+pub async fn a_retrying_head_holds_its_lane(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    let head = world.claim_one().await;
+    let finished = world.fail(&head).await;
+    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(BACKOFF))));
+    assert!(world.claim(10).await.is_empty());
+    world.tick(BACKOFF);
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+}
+
+pub async fn a_snoozing_head_holds_its_lane(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    let head = world.claim_one().await;
+    world.snooze(&head, 300).await;
+    world.tick(299);
+    assert!(world.claim(10).await.is_empty());
+    world.tick(1);
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+}
+
+pub async fn a_delayed_head_holds_its_lane(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
+    let prompt = world.emit(event("record").key("a")).await;
+    assert!(world.claim(10).await.is_empty());
+    world.tick(60);
+    assert_eq!(events_of(&world.run_all().await), [delayed.id, prompt.id]);
+}
+
+/// It comes to the head of its lane early, and waits there.
+pub async fn a_task_is_delayed_in_the_middle_of_its_lane_too(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let first = world.emit(event("record").key("a")).await;
+    let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
+    let last = world.emit(event("record").key("a")).await;
+    assert_eq!(events_of(&world.run_all().await), [first.id]);
+    world.tick(60);
+    assert_eq!(events_of(&world.run_all().await), [delayed.id, last.id]);
+}
+
+pub async fn a_released_head_keeps_its_place(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    let head = world.claim_one().await;
+    world.give_back(&head).await;
+    let ran = world.run_all().await;
+    assert_eq!(events_of(&ran), ids_of(&events));
+    assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
+}
+
+pub async fn priority_ranks_heads_never_tasks_within_a_lane(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let low = world.emit(event("record").key("a").priority(1)).await;
+    let high = world.emit(event("record").key("a").priority(9000)).await;
+    let middle = world.emit(event("record").key("b").priority(50)).await;
+    let ran = events_of(&world.run_all().await);
+    let place = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
+    assert!(place(low.id) < place(high.id), "the lane's order stands");
+    assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
+}
+
+pub async fn a_parked_head_lets_its_lane_go_on(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    let finished = world.fail_for_good(&world.claim_one().await).await;
+    assert_eq!((finished.status, finished.due), (Status::Error, None));
+    let ran = world.run_all().await;
+    assert_eq!(events_of(&ran), ids_of(&events[1..]));
+    assert_eq!(ran[0].event.prev, Some(events[0].id), "the delivery tells of the hole");
+}
+
+pub async fn a_halted_head_holds_its_lane_until_it_is_retried(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().halting("index")).await;
+    let events = three(&world).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    world.tick(100_000);
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.queue("index").await.halted, 1);
+    let world = world.reopen().await;
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.retry(&events[0].tasks[0]).await, Ok(()));
+    let ran = world.run_all().await;
+    assert_eq!(events_of(&ran), ids_of(&events));
+    assert!(!ran[0].late, "it never left its place");
+}
+
+pub async fn a_halted_head_holds_its_lane_until_it_is_dropped(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple().halting("index")).await;
+    let events = three(&world).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let elsewhere = world.emit(event("record").key("b")).await;
+    assert_eq!(events_of(&world.run_all().await), [elsewhere.id], "other lanes go on");
+    assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    assert_eq!(world.queue("index").await.halted, 0);
+}
+
+pub async fn a_cancelled_head_lets_its_lane_go_on(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    let head = world.claim_one().await;
+    assert_eq!(world.cancel(&head.id).await, Ok(()));
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+}
+
+/// Taking one out of the middle moves nobody forward.
+pub async fn cancelling_behind_the_head_moves_nobody_forward(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(4, event("record").key("a")).await;
+    let head = world.claim_one().await;
+    assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
+    assert!(world.claim(10).await.is_empty(), "the head still runs");
+    world.succeed(&head).await;
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events[2..]));
+}
+
+pub async fn a_scheduled_head_holds_its_lane(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = three(&world).await;
+    assert_eq!(world.schedule(10).await, 1, "only the head can be scheduled");
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+}
+
+pub async fn a_lane_survives_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let mut events = three(&world).await;
+    let world = world.reopen().await;
+    events.push(world.emit(event("record").key("a")).await);
+    let head = world.claim(10).await;
+    assert_eq!(events_of(&head), [events[0].id]);
+    world.succeed(&head[0]).await;
+    let mut world = world.reopen().await;
+    world.tick(1);
+    events.push(world.emit(event("record").key("a")).await);
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+}
+
+/// A handler that is sent a part of an object's events is told of the last one *it* was sent.
+pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
+    let plan = Plan::default().on("record", &["all"]).on("record.published", &["some"]);
+    let mut world = World::new(harness, plan).await;
+    let mut events = Vec::new();
+    for kind in ["record.published", "record.changed", "record.published"] {
+        events.push(world.emit(event(kind).key("a")).await.id);
+    }
+    let elsewhere = world.emit(event("record.published").key("a").tenant("shop")).await.id;
+    let mut sent = Vec::new();
+    for task in world.run_all().await {
+        sent.push((task.handler.to_string(), task.event.id, task.prev_sent));
+    }
+    sent.sort();
+    let told = |handler: &str, id: EventId, prev: Option<EventId>| (handler.to_string(), id, prev);
+    assert_eq!(
+        sent,
+        [
+            told("all", events[0], None),
+            told("all", events[1], Some(events[0])),
+            told("all", events[2], Some(events[1])),
+            told("all", elsewhere, None),
+            told("some", events[0], None),
+            told("some", events[2], Some(events[0])),
+            told("some", elsewhere, None),
+        ]
+    );
+    world.tick(1);
+    let last = world.emit(event("record.published").key("a")).await.id;
+    assert_eq!(world.claim_one_for("some").await.prev_sent, Some(events[2]), "also when the lane was empty");
+    assert_eq!(world.claim_one_for("all").await.event.id, last);
+}
+
+pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let first = world.emit(event("record").key("a")).await;
+    world.emit(event("note").key("a")).await;
+    world.emit(event("record").key("a")).await;
+    world.succeed(&world.claim_one().await).await;
+    let once = world.claim_one().await;
+    assert_eq!(once.prev_sent, Some(first.id));
+    world.fail(&once).await;
+    world.tick(BACKOFF);
+    let again = world.claim_one().await;
+    assert_eq!((&again.id, &again.event, again.prev_sent), (&once.id, &once.event, once.prev_sent));
+    world.give_back(&again).await;
+    let world = world.reopen().await;
+    let anew = world.claim_one().await;
+    assert_eq!((&anew.id, &anew.event, anew.prev_sent), (&once.id, &once.event, once.prev_sent));
+    assert_eq!((anew.attempt, anew.retries), (3, 1));
+}

@@ -1,0 +1,215 @@
+//! The state × command table of the core, cell by cell.
+//!
+//! For every state a task is brought into it by verbs, then every command that has a verb is tried. What the
+//! store makes of it must be what [`transition`] says: the same life, the same record of the attempt, in or
+//! out of the history; and for an illegal cell the same refusal and a task that has not changed at all.
+
+use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::task::lifecycle::{Effect, table, transition};
+use pointsman_core::task::{Command, Lease, Life, Rejected, State, Task};
+use pointsman_core::{Status, TaskId};
+
+use crate::Harness;
+use crate::world::*;
+
+/// A world with one task in the wanted state.
+struct Cell<'h> {
+    world: World<'h>,
+    id: TaskId,
+    /// The last claim of the task, if there was one.
+    claimed: Option<Claimed>,
+}
+
+impl<'h> Cell<'h> {
+    async fn in_state(harness: &'h dyn Harness, state: State) -> Self {
+        let halts = matches!(state, State::Error { halts: true, .. });
+        let plan = if halts { Plan::simple().halting("index") } else { Plan::simple() };
+        let mut world = World::new(harness, plan.clone()).await;
+        let id = world.emit(event("record").key("a")).await.tasks.remove(0);
+        let mut claimed = None;
+        match state {
+            State::New { .. } => {}
+            State::Scheduled => assert_eq!(world.schedule(1).await, 1),
+            State::Locked(_) => claimed = Some(world.claim_one().await),
+            State::Done => {
+                let task = world.claim_one().await;
+                world.succeed(&task).await;
+                claimed = Some(task);
+            }
+            State::Error { .. } => {
+                let task = world.claim_one().await;
+                world.fail_for_good(&task).await;
+                claimed = Some(task);
+            }
+            State::Missing => {
+                assert_eq!(world.lose("index").await, 1);
+                world.register(plan).await;
+            }
+        }
+        Self { world, id, claimed }
+    }
+
+    /// The table's command with this task's own fence and the world's time in it.
+    fn at_home(&self, command: Command) -> Command {
+        let fence = self.claimed.as_ref().map_or(table::FENCE, |task| task.fence);
+        let now = self.world.now;
+        match command {
+            Command::Succeed { .. } => Command::Succeed { fence },
+            Command::Fail { after, last, .. } => Command::Fail { fence, after, last },
+            Command::Snooze { .. } => Command::Snooze { fence, until: now.plus(secs(60)) },
+            Command::Release { .. } => Command::Release { fence },
+            Command::Expire { .. } => Command::Expire { fence },
+            Command::Lock(lease) => Command::Lock(Lease { node: self.world.node, since: now, ..lease }),
+            Command::Schedule
+            | Command::Unschedule
+            | Command::Lose
+            | Command::Adopt
+            | Command::Retry
+            | Command::Cancel => command,
+        }
+    }
+
+    /// Does it by verbs. Answers the command as it was carried out, and the refusal where the verb tells one.
+    async fn apply(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
+        let (mut done, mut refusal) = (command, None);
+        match command {
+            Command::Schedule => drop(self.world.schedule(100).await),
+            Command::Unschedule => self.world.pause("index").await,
+            Command::Lock(lease) => {
+                if let Some(task) = self.world.claim(10).await.first() {
+                    done = Command::Lock(Lease { fence: task.fence, ..lease });
+                }
+            }
+            Command::Succeed { fence } => refusal = self.end(before, fence, succeeded()).await,
+            Command::Fail { fence, last, .. } => {
+                let ended = if last { failed_for_good() } else { failed() };
+                refusal = self.end(before, fence, ended).await;
+            }
+            Command::Snooze { fence, until } => {
+                refusal = self.end(before, fence, Ended::Snoozed { until }).await;
+            }
+            Command::Release { fence } => refusal = self.end(before, fence, Ended::Released).await,
+            Command::Expire { .. } => {
+                self.world.tick(LEASE + 1);
+                self.world.rescue().await;
+            }
+            Command::Lose => drop(self.world.lose("index").await),
+            Command::Adopt => drop(self.world.adopt("index").await),
+            Command::Retry => refusal = self.world.retry(&self.id).await.err(),
+            Command::Cancel => refusal = self.world.cancel(&self.id).await.err(),
+        }
+        (done, refusal)
+    }
+
+    async fn end(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
+        let ending =
+            pointsman_core::store::Ending { task: task.seq, fence, ended, emits: vec![], logs: vec![] };
+        self.world.end(ending).await.err()
+    }
+}
+
+/// Whether the verb of this command tells why it was refused; the others just find nothing to do.
+fn tells(command: Command) -> bool {
+    match command {
+        Command::Succeed { .. }
+        | Command::Fail { .. }
+        | Command::Snooze { .. }
+        | Command::Release { .. }
+        | Command::Retry
+        | Command::Cancel => true,
+        Command::Schedule
+        | Command::Unschedule
+        | Command::Lock(_)
+        | Command::Expire { .. }
+        | Command::Lose
+        | Command::Adopt => false,
+    }
+}
+
+/// A rule takes a task back without being told the time: when it falls due then is the store's choice.
+fn without_due(life: Life) -> Life {
+    match life.state {
+        State::New { .. } => Life { state: State::New { due: BEGINNING }, ..life },
+        _ => life,
+    }
+}
+
+async fn check(harness: &dyn Harness, state: State, command: Command) {
+    let mut cell = Cell::in_state(harness, state).await;
+    let name = format!("{state:?} × {command:?}");
+    let def = cell.world.plan.def("index").clone();
+    let before = cell.world.task(&cell.id).await;
+    assert_eq!(before.life.state.status(), state.status(), "{name}: brought into its state");
+    let command = cell.at_home(command);
+    let (command, refusal) = cell.apply(command, &before).await;
+    let after = cell.world.task(&cell.id).await;
+    match transition(before.seq, before.life, command, &def, cell.world.now) {
+        Err(rejected) => {
+            assert_eq!(after, before, "{name}: an illegal cell changes nothing");
+            if tells(command) {
+                assert_eq!(refusal, Some(rejected), "{name}");
+            }
+        }
+        Ok((life, effects)) => {
+            assert_eq!(refusal, None, "{name}");
+            let taken_back = command == Command::Unschedule;
+            let (got, want) =
+                if taken_back { (without_due(after.life), without_due(life)) } else { (after.life, life) };
+            assert_eq!(got, want, "{name}");
+            check_effects(&cell, &before, &after, &effects, &name).await;
+        }
+    }
+}
+
+async fn check_effects(cell: &Cell<'_>, before: &Task, after: &Task, effects: &[Effect], name: &str) {
+    let recorded = effects.iter().find_map(|effect| match effect {
+        Effect::RecordAttempt(end) => Some(*end),
+        Effect::OpenGate | Effect::Archive | Effect::AdvanceLane | Effect::Restore => None,
+    });
+    let new: Vec<_> = after.attempts[before.attempts.len()..].iter().map(|attempt| attempt.end).collect();
+    assert_eq!(new, Vec::from_iter(recorded), "{name}: the record of the attempt");
+    let queue = cell.world.queue("index").await;
+    let live = queue.ready + queue.waiting + queue.scheduled + queue.running + queue.halted + queue.missing;
+    let ended = matches!(after.life.state, State::Done | State::Error { halts: false, .. });
+    assert_eq!(live, u64::from(!ended), "{name}: live or in the history");
+    assert_eq!(
+        after.finished_at.is_some(),
+        matches!(after.life.state.status(), Status::Done | Status::Error),
+        "{name}"
+    );
+}
+
+/// Every cell whose state has this status; one test a row keeps a failure readable.
+async fn row(harness: &dyn Harness, status: Status) {
+    for state in table::states(BEGINNING) {
+        if state.status() == status {
+            for command in table::commands(BEGINNING) {
+                check(harness, state, command).await;
+            }
+        }
+    }
+}
+
+pub async fn every_command_on_a_new_task(harness: &dyn Harness) {
+    row(harness, Status::New).await;
+}
+
+pub async fn every_command_on_a_scheduled_task(harness: &dyn Harness) {
+    row(harness, Status::Scheduled).await;
+}
+
+pub async fn every_command_on_a_locked_task(harness: &dyn Harness) {
+    row(harness, Status::Locked).await;
+}
+
+pub async fn every_command_on_a_done_task(harness: &dyn Harness) {
+    row(harness, Status::Done).await;
+}
+
+pub async fn every_command_on_a_task_in_error(harness: &dyn Harness) {
+    row(harness, Status::Error).await;
+}
+
+pub async fn every_command_on_a_missing_task(harness: &dyn Harness) {
+    row(harness, Status::Missing).await;
+}

@@ -1,0 +1,138 @@
+//! A handler that is no longer defined: its tasks are parked, never lost, and taken up again on request.
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::TaskFilter;
+use pointsman_core::{EventId, Status};
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    Plan::default().on("record", &["index", "notify"])
+}
+
+pub async fn every_waiting_task_of_a_lost_handler_is_parked(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit_many(3, event("record").key("a")).await;
+    world.emit(event("record").due(world.later(3600))).await;
+    world.emit_many(2, event("record").key("b").tenant("shop")).await;
+    world.schedule(3).await;
+    assert_eq!(world.lose("index").await, 6, "heads, lanes behind them, delayed and scheduled ones");
+    let filter = TaskFilter { handler: Some(handler("index")), ..TaskFilter::default() };
+    for task in world.tasks(&filter).await {
+        assert_eq!(task.life.state.status(), Status::Missing);
+    }
+    let filter = TaskFilter { statuses: vec![Status::Missing], ..TaskFilter::default() };
+    assert_eq!(world.tasks(&filter).await.len(), 6, "and nobody else's");
+    let queue = world.queue("index").await;
+    assert_eq!((queue.missing, queue.ready, queue.waiting, queue.scheduled), (4, 0, 0, 0));
+    assert!(world.claim_for(&["index"], 10).await.is_empty());
+    assert_eq!(world.rescue().await.missing, 0, "once");
+}
+
+pub async fn held_and_gated_tasks_are_parked_too(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default().on("record", &["check!", "index"])).await;
+    world.emit_many(2, event("record").key("a")).await;
+    world.pause("index").await;
+    assert_eq!(world.lose("index").await, 2);
+    assert_eq!(world.run_all().await.len(), 2, "the others go on");
+}
+
+/// A handler that is defined but that no node can run leaves its tasks `new`.
+pub async fn a_handler_without_a_node_loses_nothing(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let sequenced = world.emit(event("record")).await;
+    world.tick(LEASE + 1);
+    assert_eq!(world.rescue().await.missing, 0);
+    assert_eq!(world.status(&sequenced.tasks[0]).await, Status::New);
+}
+
+pub async fn what_runs_ends_as_it_began(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit(event("record").key("a")).await;
+    let running = world.claim_one_for("index").await;
+    assert_eq!(world.lose("index").await, 0);
+    assert_eq!(world.status(&running.id).await, Status::Locked);
+    assert_eq!(world.succeed(&running).await.status, Status::Done);
+}
+
+pub async fn what_fails_after_the_loss_is_parked_by_the_next_sweep(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit_many(2, event("record").key("a")).await;
+    let running = world.claim_one_for("index").await;
+    assert_eq!(world.lose("index").await, 1, "the one behind it");
+    world.give_back(&running).await;
+    assert_eq!(world.rescue().await.missing, 1);
+    assert_eq!(world.status(&running.id).await, Status::Missing);
+}
+
+pub async fn missing_tasks_are_taken_up_only_on_request(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let old = world.emit_many(3, event("record").key("a")).await;
+    world.lose("index").await;
+    world.run_all().await;
+    world.register(plan()).await;
+    assert_eq!(world.rescue().await.missing, 0);
+    assert!(world.claim(10).await.is_empty(), "coming back is not enough");
+    assert_eq!(world.queue("index").await.missing, 3);
+    assert_eq!(world.adopt("index").await, 3);
+    assert_eq!(world.adopt("index").await, 0);
+    let ran = world.run_all().await;
+    assert_eq!(events_of(&ran), ids_of(&old), "in order");
+    assert!(ran.iter().all(|task| task.late), "and late");
+    assert_eq!(world.queue("index").await.missing, 0);
+}
+
+/// Newer events of the object may have run meanwhile: that is what late tells.
+pub async fn the_lane_goes_on_without_the_missing(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let old = world.emit_many(2, event("record").key("a")).await;
+    world.lose("index").await;
+    world.register(Plan::simple()).await;
+    let new = world.emit_many(2, event("record").key("a")).await;
+    let head = world.claim(10).await;
+    assert_eq!(events_of(&head), [new[0].id]);
+    assert_eq!(world.adopt("index").await, 2);
+    world.succeed(&head[0]).await;
+    let ran = world.run_all().await;
+    let late: Vec<EventId> = ran.iter().filter(|task| task.late).map(|task| task.event.id).collect();
+    let prompt: Vec<EventId> = ran.iter().filter(|task| !task.late).map(|task| task.event.id).collect();
+    assert_eq!((late, prompt), (ids_of(&old), ids_of(&new[1..])));
+}
+
+pub async fn adoption_is_by_handler(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit(event("record")).await;
+    world.lose("index").await;
+    world.lose("notify").await;
+    world.register(plan()).await;
+    assert_eq!(world.adopt("notify").await, 1);
+    assert_eq!(world.adopt("unheard-of").await, 0);
+    assert_eq!(world.queue("index").await.missing, 1);
+    assert_eq!(world.run_all().await.len(), 1);
+}
+
+pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record").key("a").value("\"kept\"")).await;
+    world.lose("index").await;
+    world.tick(1_000_000);
+    let nothing = Retention { count: 0, age: secs(1) };
+    world.prune(nothing, nothing).await;
+    let mut world = world.reopen().await;
+    assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Missing);
+    world.register(Plan::simple()).await;
+    assert_eq!(world.adopt("index").await, 1);
+    assert_eq!(world.claim_one().await.event.value.as_str(), "\"kept\"");
+}
+
+pub async fn a_missing_task_can_be_dropped(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record").key("a")).await;
+    world.lose("index").await;
+    assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
+    world.register(Plan::simple()).await;
+    assert_eq!(world.adopt("index").await, 0);
+    assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(world.queue("index").await.missing, 0);
+}

@@ -1,0 +1,150 @@
+//! Nodes come and go; what a dead one held goes on.
+
+use pointsman_core::Status;
+use pointsman_core::store::Ended;
+use pointsman_core::task::{AttemptEnd, EndReason, Rejected};
+
+use crate::Harness;
+use crate::world::*;
+
+/// Another node takes the place of the world's.
+async fn succeed_the_dead(world: &mut World<'_>) {
+    world.node = must(world.store.join("heir", world.now).await);
+}
+
+pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let mut nodes = vec![world.node];
+    for _ in 0..3 {
+        nodes.push(must(world.store.join("first", world.now).await));
+    }
+    let world = world.reopen().await;
+    nodes.push(world.node);
+    nodes.sort();
+    assert_ascending(&nodes);
+}
+
+pub async fn a_silent_node_loses_its_tasks(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(3, event("record").key("a")).await;
+    let zombie = world.claim_one().await;
+    world.tick(LEASE - 1);
+    assert_eq!(world.rescue().await.tasks, [], "not before its lease is over");
+    world.tick(2);
+    succeed_the_dead(&mut world).await;
+    assert_eq!(world.rescue().await.tasks, [(zombie.id.clone(), Status::New)]);
+    assert_eq!(world.rescue().await.tasks, [], "once");
+    assert_eq!(world.end(ending(&zombie, succeeded())).await, Err(Rejected::WrongState(Status::New)));
+    let again = world.claim_one().await;
+    assert_eq!((&again.id, again.attempt, again.retries), (&zombie.id, 2, 0), "a crash is no retry");
+    assert!(again.fence > zombie.fence);
+    assert_eq!(world.end(ending(&zombie, succeeded())).await, Err(Rejected::StaleFence));
+    world.succeed(&again).await;
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    let ends: Vec<_> = world.task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+}
+
+pub async fn a_node_that_is_heard_keeps_its_tasks(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit(event("record")).await;
+    let task = world.claim_one().await;
+    for _ in 0..10 {
+        world.tick(LEASE - 5);
+        assert!(world.heartbeat().await);
+        assert_eq!(world.rescue().await.tasks, []);
+    }
+    assert_eq!(world.succeed(&task).await.status, Status::Done);
+}
+
+pub async fn only_the_dead_nodes_tasks_are_freed(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(4, event("record")).await;
+    let dead = world.claim(2).await;
+    succeed_the_dead(&mut world).await;
+    let alive = world.claim(2).await;
+    world.tick(LEASE + 1);
+    assert!(world.heartbeat().await);
+    let mut freed: Vec<_> = world.rescue().await.tasks.into_iter().map(|(id, _)| id).collect();
+    freed.sort();
+    let mut want: Vec<_> = dead.iter().map(|task| task.id.clone()).collect();
+    want.sort();
+    assert_eq!(freed, want);
+    for task in &alive {
+        assert_eq!(world.succeed(task).await.status, Status::Done);
+    }
+}
+
+pub async fn a_node_that_was_given_up_is_told_so(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let dead = world.node;
+    assert!(world.heartbeat().await);
+    world.tick(LEASE + 1);
+    succeed_the_dead(&mut world).await;
+    world.rescue().await;
+    assert!(!must(world.store.heartbeat(dead, world.now).await));
+    assert!(world.heartbeat().await);
+    assert!(
+        !must(world.store.heartbeat(world.node + 1000, world.now).await),
+        "nor does one live that never was"
+    );
+}
+
+pub async fn a_task_that_kills_its_nodes_ends_in_error(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(2, event("record").key("a")).await;
+    let id = &events[0].tasks[0];
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        assert_eq!(world.claim_one().await.id, *id);
+        world.tick(LEASE + 1);
+        succeed_the_dead(&mut world).await;
+        statuses.extend(world.rescue().await.tasks.into_iter().map(|(_, status)| status));
+    }
+    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
+    let task = world.task(id).await;
+    assert_eq!(task.life.state.reason(), Some(EndReason::Crashed));
+    assert_eq!((task.life.crashes, task.life.retries, task.attempts.len()), (3, 0, 3));
+    assert_eq!(events_of(&world.run_all().await), [events[1].id], "and its lane goes on");
+}
+
+pub async fn a_node_that_leaves_leaves_nothing_stuck(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(2, event("record")).await;
+    let tasks = world.claim(2).await;
+    world.end_as(&tasks[0], Ended::Released).await;
+    let left = world.node;
+    must(world.store.leave(left, world.now).await);
+    assert!(!must(world.store.heartbeat(left, world.now).await));
+    succeed_the_dead(&mut world).await;
+    world.tick(LEASE + 1);
+    world.heartbeat().await;
+    world.rescue().await;
+    let mut claimed = events_of(&world.claim(10).await);
+    claimed.sort();
+    assert_eq!(claimed, events_of(&tasks), "what it gave back, and what it forgot to give back");
+}
+
+/// Nothing is scheduled for a node: when one dies, the look-ahead stands for the others.
+pub async fn scheduled_tasks_outlive_a_node(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(2, event("record")).await;
+    world.schedule(2).await;
+    world.tick(LEASE + 1);
+    succeed_the_dead(&mut world).await;
+    assert_eq!(world.rescue().await.tasks, []);
+    assert_eq!(world.claim(10).await.len(), 2);
+}
+
+pub async fn a_crash_in_a_halting_lane_halts_it(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().halting("index")).await;
+    world.emit_many(2, event("record").key("a")).await;
+    for _ in 0..3 {
+        world.claim_one().await;
+        world.tick(LEASE + 1);
+        succeed_the_dead(&mut world).await;
+        world.rescue().await;
+    }
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.queue("index").await.halted, 1);
+}

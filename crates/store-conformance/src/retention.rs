@@ -1,0 +1,209 @@
+//! What is forgotten, and what never is.
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{Ending, TaskFilter, TaskPage};
+use pointsman_core::task::Rejected;
+use pointsman_core::{EventId, Status};
+
+use crate::Harness;
+use crate::world::*;
+
+const DAY: u64 = 86_400;
+
+/// Keeps what is younger than a day.
+const ONE_DAY: Retention = Retention { count: 1_000_000_000, age: std::time::Duration::from_secs(DAY) };
+
+/// Keeps nothing that is older than a second.
+const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+
+pub async fn the_journal_keeps_at_most_a_tenth_more_than_told(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default()).await;
+    let count = Retention::LEAST_EVENTS;
+    let mut ids = Vec::new();
+    for _ in 0..13 {
+        ids.extend(ids_of(&world.emit_many(1000, event("note").key("a")).await));
+    }
+    let pruned = world.prune(Retention { count, ..EVERYTHING }, EVERYTHING).await;
+    let kept: Vec<EventId> = world.read_all().await.iter().map(|event| event.id).collect();
+    assert!(kept.len() as u64 >= count && kept.len() as u64 * 10 <= count * 11, "{} kept", kept.len());
+    assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest, without a hole");
+    assert_eq!(pruned.events, (ids.len() - kept.len()) as u64);
+    let extent = world.extent().await;
+    assert_eq!(extent.forgotten, ids[ids.len() - kept.len() - 1]);
+    assert_eq!(extent.head, ids[ids.len() - 1]);
+    assert!(extent.is_torn(EventId::ZERO));
+    assert!(!extent.is_torn(extent.forgotten));
+}
+
+pub async fn the_journal_forgets_by_age(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    let old = world.emit_many(100, event("note")).await;
+    world.tick(DAY - 60);
+    assert_eq!(world.prune(ONE_DAY, EVERYTHING).await.events, 0);
+    for _ in 0..30 {
+        world.rescue().await;
+    }
+    let young = world.emit_many(10, event("note")).await;
+    world.tick(120);
+    assert_eq!(world.prune(ONE_DAY, EVERYTHING).await.events, 100);
+    let kept: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
+    assert_eq!(kept, ids_of(&young));
+    let extent = world.extent().await;
+    assert_eq!(extent.forgotten, old[99].id);
+    assert!(extent.is_torn(old[98].id) && !extent.is_torn(old[99].id));
+    assert!(must(world.store.event(old[0].id).await).is_none());
+}
+
+pub async fn pruning_what_is_young_changes_nothing(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit_many(20, event("record")).await;
+    world.run_all().await;
+    let before = world.extent().await;
+    let pruned = world.prune(ONE_DAY, ONE_DAY).await;
+    assert_eq!((pruned.events, pruned.tasks), (0, 0));
+    assert_eq!(world.extent().await, before);
+}
+
+/// Observers no longer see it; its handler still gets it whole.
+pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let value = "{\"text\":\"still here\"}";
+    let delayed = event("record").key("a").value(value).due(world.later(10 * DAY));
+    let delayed = world.emit(delayed).await;
+    world.emit(event("record").key("b").value(value)).await;
+    let running = world.claim_one().await;
+    world.tick(9 * DAY);
+    world.heartbeat().await;
+    world.prune(ONE_DAY, ONE_DAY).await;
+    assert_eq!(world.extent().await.forgotten, running.event.id);
+    assert!(world.read_all().await.is_empty());
+    let mut world = world.reopen().await;
+    assert_eq!(world.end(ending(&running, failed())).await.map(|finished| finished.status), Ok(Status::New));
+    world.tick(DAY);
+    world.prune(ONE_DAY, ONE_DAY).await;
+    let claimed = world.claim(10).await;
+    assert_eq!(claimed.len(), 2);
+    for task in &claimed {
+        assert_eq!(task.event.value.as_str(), value);
+        world.succeed(task).await;
+    }
+    assert_eq!(world.status(&delayed.tasks[0]).await, Status::Done);
+    world.tick(2 * DAY);
+    world.prune(ONE_DAY, ONE_DAY).await;
+    assert!(world.tasks(&TaskFilter::default()).await.is_empty(), "and then it goes too");
+}
+
+pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    let last = world.emit_many(3, event("note").key("a")).await[2].id;
+    world.tick(2 * DAY);
+    world.prune(NOTHING, NOTHING).await;
+    let world = world.reopen().await;
+    let view = must(world.store.object(&tenant("default"), &key("a"), 10).await).expect("it is remembered");
+    assert_eq!((view.last, view.events.len()), (last, 0));
+    assert_eq!(world.emit(event("note").key("a")).await.prev, Some(last));
+}
+
+pub async fn the_head_outlives_all_events(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    let last = world.emit_many(3, event("note")).await[2].id;
+    world.tick(2 * DAY);
+    world.prune(NOTHING, NOTHING).await;
+    world.now = BEGINNING;
+    let world = world.reopen().await;
+    let extent = world.extent().await;
+    assert_eq!((extent.forgotten, extent.head), (last, last));
+    assert!(!extent.is_torn(last), "who had read everything has missed nothing");
+    assert!(world.emit(event("note")).await.id > last);
+}
+
+/// The two retentions are independent: a task outlives its event and reads as before.
+pub async fn history_outlives_the_journal(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record.published").key("a").priority(5)).await;
+    world.run_all().await;
+    let before = world.task(&sequenced.tasks[0]).await;
+    world.tick(2 * DAY);
+    world.prune(NOTHING, EVERYTHING).await;
+    assert_eq!(world.task(&sequenced.tasks[0]).await, before);
+    let filter = TaskFilter { key: Some(key("a")), ..TaskFilter::default() };
+    let found: Vec<_> = world.tasks(&filter).await.into_iter().map(|task| task.id).collect();
+    assert_eq!(found, [before.id], "and is found as before");
+}
+
+pub async fn history_is_pruned_by_count(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let mut ended = Vec::new();
+    for _ in 0..300 {
+        world.tick(1);
+        ended.extend(world.emit(event("record")).await.tasks);
+    }
+    world.run_all().await;
+    let pruned = world.prune(EVERYTHING, Retention { count: 100, ..EVERYTHING }).await;
+    let TaskPage { tasks, .. } = must(world.store.tasks(TaskFilter::default(), None, 1000).await);
+    assert!((100..=110).contains(&tasks.len()), "{} kept", tasks.len());
+    assert_eq!(pruned.tasks, 300 - tasks.len() as u64);
+    let kept: Vec<_> = tasks.iter().rev().map(|task| task.id.clone()).collect();
+    assert_eq!(kept, ended[300 - kept.len()..], "the youngest");
+    assert_eq!(world.read_all().await.len(), 300, "the journal is another matter");
+}
+
+pub async fn history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let old = world.emit(event("record")).await.tasks.remove(0);
+    let task = world.claim_one().await;
+    let logs = vec![line(world.now, "said once")];
+    world.end(Ending { logs, ..ending(&task, succeeded()) }).await.expect("ours");
+    world.tick(2 * DAY);
+    let young = world.emit(event("record")).await.tasks.remove(0);
+    world.run_all().await;
+    assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 1);
+    assert!(must(world.store.task(&old).await).is_none());
+    assert!(must(world.store.logs(&old, 0, 10).await).is_none());
+    assert_eq!(world.status(&young).await, Status::Done);
+}
+
+pub async fn what_has_not_ended_is_never_pruned(harness: &dyn Harness) {
+    let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
+    let mut world = World::new(harness, plan).await;
+    let halted = world.emit(event("note").key("a").value("1")).await;
+    let behind = world.emit(event("note").key("a").value("2")).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let running = world.emit(event("record")).await;
+    world.claim_one().await;
+    let waiting = world.emit(event("record")).await;
+    world.tick(100 * DAY);
+    world.prune(NOTHING, NOTHING).await;
+    let want = [Status::Error, Status::New, Status::Locked, Status::New];
+    for (event, status) in [&halted, &behind, &running, &waiting].into_iter().zip(want) {
+        assert_eq!(world.status(&event.tasks[0]).await, status);
+    }
+    world.retry(&halted.tasks[0]).await.expect("it is halted");
+    let ran = world.run_all().await;
+    let notes: Vec<_> = ran.iter().filter(|task| task.handler == handler("halts")).collect();
+    assert_eq!(notes.iter().map(|task| task.event.value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+}
+
+/// A parked task is history, but while it is there it can still be retried, with its event.
+pub async fn a_parked_task_can_be_retried_while_it_is_remembered(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let parked = world.emit(event("record").key("a").value("\"kept\"")).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    world.tick(100);
+    world.prune(EVERYTHING, EVERYTHING).await;
+    world.retry(&parked.tasks[0]).await.expect("it is parked");
+    world.prune(NOTHING, NOTHING).await;
+    assert_eq!(world.claim_one().await.event.value.as_str(), "\"kept\"");
+}
+
+pub async fn a_parked_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let parked = world.emit(event("record").key("a")).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let before = world.task(&parked.tasks[0]).await;
+    world.tick(100);
+    world.prune(NOTHING, EVERYTHING).await;
+    assert_eq!(world.retry(&parked.tasks[0]).await, Err(Rejected::Forgotten));
+    assert_eq!(world.task(&parked.tasks[0]).await, before);
+    assert!(world.claim(10).await.is_empty());
+}

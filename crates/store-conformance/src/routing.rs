@@ -1,0 +1,115 @@
+//! Which tasks an event gets, and their names.
+
+use pointsman_core::Status;
+use pointsman_core::store::{Sequenced, TaskFilter};
+
+use crate::Harness;
+use crate::world::*;
+
+/// The handlers of an event's tasks, in the order the receipt names them.
+async fn handlers_of(world: &World<'_>, event: &Sequenced) -> Vec<String> {
+    let mut names = Vec::new();
+    for id in &event.tasks {
+        let task = world.task(id).await;
+        assert_eq!(task.event, Some(event.id));
+        names.push(task.handler.to_string());
+    }
+    names
+}
+
+fn plan() -> Plan {
+    Plan::default().on("record", &["audit", "count"]).on("record.published", &["index", "notify"])
+}
+
+pub async fn parents_come_first_and_lists_keep_their_order(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for (kind, want) in [
+        ("record", vec!["audit", "count"]),
+        ("record.published", vec!["audit", "count", "index", "notify"]),
+        ("record.published.again", vec!["audit", "count", "index", "notify"]),
+        ("record.dropped", vec!["audit", "count"]),
+        ("records.published", vec![]),
+    ] {
+        let sequenced = world.emit(event(kind)).await;
+        assert_eq!(handlers_of(&world, &sequenced).await, want, "{kind}");
+    }
+}
+
+pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
+    let plan = Plan::default().on("a", &["one"]).on("a.b", &["two!", "three", "four!"]);
+    let world = World::new(harness, plan).await;
+    let sequenced = world.emit(event("a.b")).await;
+    assert_eq!(handlers_of(&world, &sequenced).await, ["two", "four", "one", "three"]);
+}
+
+pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
+    let plan = Plan::default().on("a", &["x", "y"]).on("a.b", &["x", "z", "x"]);
+    let world = World::new(harness, plan).await;
+    let sequenced = world.emit(event("a.b")).await;
+    assert_eq!(handlers_of(&world, &sequenced).await, ["x", "y", "z"]);
+}
+
+pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let sequenced = world.emit(event("record.published").key("a").tenant("shop").priority(7)).await;
+    let mut seen = Vec::new();
+    for id in &sequenced.tasks {
+        let task = world.task(id).await;
+        let uuid = id.uuid().expect("the name ends in a uuid");
+        assert_eq!(id.as_str(), format!("{}_record.published_{uuid}", task.handler));
+        assert_eq!(uuid.get_version_num(), 8);
+        assert_eq!(task.id, *id);
+        assert_eq!((task.kind.as_str(), task.priority.get()), ("record.published", 7));
+        assert_eq!((task.key, task.tenant), (Some(key("a")), tenant("shop")));
+        assert_eq!(task.created_at, world.now);
+        assert_eq!((task.started_at, task.finished_at, task.attempts.len()), (None, None, 0));
+        seen.push(task.seq);
+    }
+    assert_ascending(&seen);
+}
+
+pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let before = world.emit(event("record.published").key("a")).await;
+    world.register(plan().on("record.published", &["late-comer"])).await;
+    let after = world.emit(event("record.published").key("a")).await;
+    assert_eq!(handlers_of(&world, &before).await, ["audit", "count", "index", "notify"]);
+    assert_eq!(handlers_of(&world, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
+    let ran = world.run_all().await;
+    assert_eq!(ran.len(), 9);
+    assert_eq!(ran.iter().filter(|task| task.event.id == before.id).count(), 4);
+}
+
+/// A handler that lost its route but is still defined finishes what it was given.
+pub async fn a_removed_route_takes_no_task_away(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().on("note", &["notify"])).await;
+    let old = world.emit(event("record").key("a")).await;
+    world.register(Plan::default().on("note", &["index", "notify"])).await;
+    assert!(world.emit(event("record").key("a")).await.tasks.is_empty());
+    assert_eq!(world.rescue().await.missing, 0);
+    assert_eq!(events_of(&world.run_all().await), [old.id]);
+    assert_eq!(world.status(&old.tasks[0]).await, Status::Done);
+}
+
+pub async fn what_is_registered_can_be_read_back(harness: &dyn Harness) {
+    let plan = plan().free("audit").halting("count").on("record", &["index!"]);
+    let world = World::new(harness, plan.clone()).await;
+    let world = world.reopen().await;
+    let mut found = must(world.store.registration().await);
+    found.handlers.sort_by(|a, b| a.name.cmp(&b.name));
+    assert_eq!(found, plan.registration());
+}
+
+pub async fn routes_survive_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let world = world.reopen().await;
+    let sequenced = world.emit(event("record.published")).await;
+    assert_eq!(handlers_of(&world, &sequenced).await, ["audit", "count", "index", "notify"]);
+}
+
+pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    assert!(world.emit(event("note").key("a")).await.tasks.is_empty());
+    assert!(world.tasks(&TaskFilter::default()).await.is_empty());
+    assert_eq!(world.read_all().await.len(), 1);
+}

@@ -1,0 +1,148 @@
+//! Pause and block hold a handler's tasks back; nothing is lost, and the order stands.
+
+use pointsman_core::store::TaskFilter;
+use pointsman_core::{RuleKind, Status};
+
+use crate::Harness;
+use crate::world::*;
+
+pub async fn a_held_handler_starts_nothing(harness: &dyn Harness) {
+    for kind in RuleKind::ALL {
+        let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+        world.emit_many(2, event("record")).await;
+        must(world.store.hold(world.rule(kind, "index", None)).await);
+        world.emit(event("record")).await;
+        let claims = world.claims(10).await;
+        assert_eq!(claims.tasks.len(), 3);
+        assert!(claims.tasks.iter().all(|task| task.handler == handler("notify")), "{kind:?}");
+        assert!(!claims.more, "what is held is not ready");
+        assert_eq!(world.schedule(10).await, 0);
+        assert!(world.queue("index").await.held);
+        let (_, claims) = must(
+            world.store.append(vec![emission([event("record")])], Some(world.asking(10)), world.now).await,
+        );
+        assert_eq!(claims.tasks.len(), 1, "nor in the transaction that journals");
+    }
+}
+
+pub async fn what_was_scheduled_is_new_again(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+    world.emit_many(3, event("record")).await;
+    assert_eq!(world.schedule(6).await, 6);
+    world.pause("index").await;
+    let found = world.tasks(&TaskFilter::default()).await;
+    for task in found {
+        let held = task.handler == handler("index");
+        assert_eq!(task.life.state.status(), if held { Status::New } else { Status::Scheduled });
+    }
+    assert_eq!(world.queue("index").await.scheduled, 0);
+    assert_eq!(world.schedule(0).await, 3);
+    assert_eq!(world.claim(10).await.len(), 3);
+}
+
+pub async fn what_runs_may_end(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(3, event("record").key("a")).await;
+    let head = world.claim_one().await;
+    world.pause("index").await;
+    assert_eq!(world.fail(&head).await.status, Status::New);
+    world.tick(BACKOFF);
+    assert!(world.claim(10).await.is_empty());
+    assert!(world.resume("index").await);
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+}
+
+pub async fn on_release_everything_runs_in_order(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let mut events = world.emit_many(2, event("record").key("a")).await;
+    world.schedule(5).await;
+    world.pause("index").await;
+    world.tick(60);
+    events.extend(world.emit_many(3, event("record").key("a")).await);
+    assert!(world.claim(10).await.is_empty());
+    assert!(world.resume("index").await);
+    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+}
+
+pub async fn pause_and_block_stand_independently(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit(event("record")).await;
+    let index = handler("index");
+    for kind in RuleKind::ALL {
+        must(world.store.hold(world.rule(kind, "index", None)).await);
+    }
+    assert_eq!(must(world.store.rules().await).len(), 2);
+    assert!(must(world.store.release(RuleKind::Pause, &index, None).await));
+    assert!(!must(world.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
+    assert!(world.claim(10).await.is_empty(), "the block still stands");
+    assert!(must(world.store.release(RuleKind::Block, &index, None).await));
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+pub async fn a_rule_for_a_tenant_holds_that_tenant(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    for name in ["shop", "depot"] {
+        world.emit(event("record").tenant(name)).await;
+    }
+    must(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
+    let claimed = world.claim(10).await;
+    assert_eq!(claimed.iter().map(|task| task.event.tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
+    // A rule for all stands beside it, and lifting that one leaves it standing.
+    world.pause("index").await;
+    assert!(world.resume("index").await);
+    assert!(world.claim(10).await.is_empty());
+    let (index, shop) = (handler("index"), tenant("shop"));
+    assert!(!must(world.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
+    assert!(must(world.store.release(RuleKind::Pause, &index, Some(&shop)).await));
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+pub async fn a_rule_may_stand_before_the_first_task(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.pause("index").await;
+    for name in ["default", "shop"] {
+        world.emit(event("record").tenant(name)).await;
+    }
+    assert!(world.claim(10).await.is_empty());
+    assert!(must(world.store.queues().await).iter().all(|queue| queue.held));
+    assert!(world.resume("index").await);
+    assert_eq!(world.claim(10).await.len(), 2);
+}
+
+pub async fn rules_survive_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    world.emit(event("record")).await;
+    let rule = world.rule(RuleKind::Block, "index", Some("default"));
+    must(world.store.hold(rule.clone()).await);
+    let world = world.reopen().await;
+    assert_eq!(must(world.store.rules().await), [rule]);
+    world.emit(event("record")).await;
+    assert!(world.claim(10).await.is_empty());
+    assert!(must(world.store.release(RuleKind::Block, &handler("index"), Some(&tenant("default"))).await));
+    assert_eq!(world.claim(10).await.len(), 2);
+}
+
+pub async fn a_rule_set_again_replaces_itself(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.pause("index").await;
+    world.tick(10);
+    let mut again = world.rule(RuleKind::Pause, "index", None);
+    again.reason = "still at it".into();
+    must(world.store.hold(again.clone()).await);
+    assert_eq!(must(world.store.rules().await), [again]);
+    assert!(world.resume("index").await);
+    assert!(must(world.store.rules().await).is_empty());
+}
+
+pub async fn a_lane_that_moves_while_held_stays_held(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(3, event("record").key("a")).await;
+    let head = world.claim_one().await;
+    world.pause("index").await;
+    world.succeed(&head).await;
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
+    assert!(world.claim(10).await.is_empty());
+    world.resume("index").await;
+    assert_eq!(events_of(&world.run_all().await), [events[2].id]);
+}

@@ -1,0 +1,91 @@
+//! A store tells its listeners of commits, and ends in good order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Listener, Signal, StoreError};
+use tokio::sync::mpsc;
+
+use crate::Harness;
+use crate::world::*;
+
+/// Far longer than a signal takes; reached only by a store that does not tell.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Ear(mpsc::UnboundedSender<Signal>);
+
+impl Listener for Ear {
+    fn heard(&self, signal: Signal) {
+        // Whoever no longer listens misses nothing.
+        let _ = self.0.send(signal);
+    }
+}
+
+fn listen(world: &World<'_>) -> mpsc::UnboundedReceiver<Signal> {
+    let (said, heard) = mpsc::unbounded_channel();
+    world.store.listen(Arc::new(Ear(said)));
+    heard
+}
+
+async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: impl Fn(Signal) -> bool) {
+    let wait = async { while !heard.recv().await.is_some_and(&wanted) {} };
+    tokio::time::timeout(PATIENCE, wait).await.expect("the signal comes");
+}
+
+/// Signals may be lost where a store is cut off from its listeners; here nothing is cut off.
+pub async fn growth_and_work_are_told(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let mut heard = listen(&world);
+    let sequenced = world.emit(event("record").key("a")).await;
+    hears(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
+    world.emit(event("record").key("b")).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// What a lane's end, a lifted rule and a person's retry make ready is told as well.
+pub async fn work_that_becomes_ready_is_told(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let events = world.emit_many(2, event("record").key("a")).await;
+    let head = world.claim_one().await;
+    let mut heard = listen(&world);
+    world.succeed(&head).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    world.pause("index").await;
+    let mut heard = listen(&world);
+    world.resume("index").await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let mut heard = listen(&world);
+    world.retry(&events[1].tasks[0]).await.expect("it is parked");
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// Told after the commit: who looks then finds it.
+pub async fn what_is_told_can_be_read(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let mut heard = listen(&world);
+    for _ in 0..20 {
+        world.emit(event("record")).await;
+    }
+    let last = world.extent().await.head;
+    let mut told = None;
+    while told != Some(last) {
+        let signal = tokio::time::timeout(PATIENCE, heard.recv()).await.expect("the signal comes");
+        if let Some(Signal::Journal(id)) = signal {
+            assert!(world.extent().await.head >= id);
+            told = Some(id);
+        }
+    }
+}
+
+pub async fn a_closed_store_refuses_and_keeps_what_it_took(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record").key("a")).await;
+    world.store.close();
+    let answer = world.store.append(vec![emission([event("record")])], None, world.now).await;
+    assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
+    let answer = world.store.claim(world.asking(1), world.now).await;
+    assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
+    let world = world.reopen().await;
+    assert_eq!(events_of(&world.run_all().await), [sequenced.id]);
+}

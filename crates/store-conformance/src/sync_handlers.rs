@@ -1,0 +1,162 @@
+//! An event's synchronous tasks run in list order, before its queued ones.
+
+use pointsman_core::store::{Claimed, Ended, Sequenced};
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    Plan::default().on("record", &["check!", "enrich!", "index", "notify"])
+}
+
+fn names(tasks: &[Claimed]) -> Vec<String> {
+    let mut names: Vec<_> = tasks.iter().map(|task| task.handler.to_string()).collect();
+    names.sort();
+    names
+}
+
+async fn one(harness: &dyn Harness) -> (World<'_>, Sequenced) {
+    let world = World::new(harness, plan()).await;
+    let sequenced = world.emit(event("record")).await;
+    (world, sequenced)
+}
+
+pub async fn synchronous_tasks_run_in_list_order_then_the_queued_ones(harness: &dyn Harness) {
+    let (world, _) = one(harness).await;
+    for name in ["check", "enrich"] {
+        let claimed = world.claim(10).await;
+        assert_eq!(names(&claimed), [name]);
+        assert!(world.claim(10).await.is_empty(), "one at a time");
+        world.succeed(&claimed[0]).await;
+    }
+    assert_eq!(names(&world.claim(10).await), ["index", "notify"], "side by side");
+}
+
+/// Whatever the first attempt came to, the others get their turn; the failed one is retried like any other.
+pub async fn each_end_of_a_first_attempt_lets_the_next_ones_run(harness: &dyn Harness) {
+    for ended in [
+        succeeded(),
+        failed(),
+        failed_for_good(),
+        Ended::Snoozed { until: BEGINNING.plus(secs(300)) },
+        Ended::Failed { error: "busy".into(), after: Some(BEGINNING.plus(secs(300))), last: false },
+    ] {
+        let (world, sequenced) = one(harness).await;
+        for name in ["check", "enrich"] {
+            let claimed = world.claim(10).await;
+            assert_eq!(names(&claimed), [name], "{ended:?}");
+            world.end_as(&claimed[0], ended.clone()).await;
+        }
+        assert_eq!(names(&world.claim(10).await), ["index", "notify"], "{ended:?}");
+        let first = world.task(&sequenced.tasks[0]).await;
+        assert_eq!(first.attempts.len(), 1, "{ended:?}");
+    }
+}
+
+pub async fn a_released_attempt_has_not_ended(harness: &dyn Harness) {
+    let (world, _) = one(harness).await;
+    let first = world.claim_one().await;
+    world.give_back(&first).await;
+    let again = world.claim(10).await;
+    assert_eq!(names(&again), ["check"], "the same again, and nothing else");
+    world.succeed(&again[0]).await;
+    assert_eq!(names(&world.claim(10).await), ["enrich"]);
+}
+
+pub async fn a_failed_one_is_retried_beside_the_others(harness: &dyn Harness) {
+    let (mut world, _) = one(harness).await;
+    world.fail(&world.claim_one().await).await;
+    world.tick(BACKOFF);
+    let claimed = world.claim(10).await;
+    assert_eq!(names(&claimed), ["check", "enrich"]);
+    assert_eq!(
+        claimed.iter().find(|task| task.handler == handler("check")).map(|task| task.attempt),
+        Some(2)
+    );
+}
+
+pub async fn a_cancelled_one_lets_the_next_ones_run(harness: &dyn Harness) {
+    let (world, sequenced) = one(harness).await;
+    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
+    world.cancel(&sequenced.tasks[0]).await.expect("it is ready");
+    assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
+}
+
+/// The second in line taken out of the middle lets nobody past the first.
+pub async fn cancelling_the_second_lets_nobody_past_the_first(harness: &dyn Harness) {
+    let (world, sequenced) = one(harness).await;
+    let first = world.claim_one().await;
+    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
+    assert!(world.claim(10).await.is_empty());
+    world.succeed(&first).await;
+    assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
+}
+
+pub async fn a_lost_one_lets_the_next_ones_run(harness: &dyn Harness) {
+    let (mut world, _) = one(harness).await;
+    assert_eq!(world.lose("check").await, 1);
+    assert_eq!(names(&world.claim(10).await), ["enrich"]);
+}
+
+pub async fn a_crashed_one_lets_the_next_ones_run(harness: &dyn Harness) {
+    let (mut world, _) = one(harness).await;
+    world.claim_one().await;
+    world.tick(LEASE + 1);
+    world.rescue().await;
+    world.node = must(world.store.join("another", world.now).await);
+    assert_eq!(names(&world.claim(10).await), ["check", "enrich"]);
+}
+
+/// Late is outside the order of the lane; the event's own order stands.
+pub async fn a_late_task_waits_at_the_gate_too(harness: &dyn Harness) {
+    let (mut world, sequenced) = one(harness).await;
+    world.lose("index").await;
+    world.register(plan()).await;
+    assert_eq!(world.adopt("index").await, 1);
+    world.cancel(&sequenced.tasks[3]).await.expect("it waits");
+    world.retry(&sequenced.tasks[3]).await.expect("it was cancelled");
+    for name in ["check", "enrich"] {
+        let claimed = world.claim(10).await;
+        assert_eq!(names(&claimed), [name]);
+        world.succeed(&claimed[0]).await;
+    }
+    let late = world.claim(10).await;
+    assert_eq!(names(&late), ["index", "notify"]);
+    assert!(late.iter().all(|task| task.late));
+}
+
+/// Two events of one object: the gate is the event's, the lane the handler's.
+pub async fn gates_and_lanes_both_hold(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["check!", "index"])).await;
+    let events = world.emit_many(2, event("record").key("a")).await;
+    let first = world.claim(10).await;
+    assert_eq!((names(&first), events_of(&first)), (vec!["check".into()], vec![events[0].id]));
+    world.succeed(&first[0]).await;
+    let next = world.claim(10).await;
+    assert_eq!(names(&next), ["check", "index"]);
+    let check = next.iter().find(|task| task.handler == handler("check")).expect("claimed");
+    assert_eq!(check.event.id, events[1].id);
+    world.succeed(check).await;
+    assert!(world.claim(10).await.is_empty(), "the second event's index waits for the first's");
+    world.succeed(next.iter().find(|task| task.handler == handler("index")).expect("claimed")).await;
+    assert_eq!(events_of(&world.run_all().await), [events[1].id]);
+}
+
+pub async fn other_events_do_not_wait_at_the_gate(harness: &dyn Harness) {
+    let plan = plan().on("note", &["index"]);
+    let world = World::new(harness, plan).await;
+    world.emit(event("record").key("a")).await;
+    let note = world.emit(event("note").key("b")).await;
+    assert_eq!(events_of(&world.claim_for(&["index"], 10).await), [note.id]);
+}
+
+pub async fn a_gate_survives_a_restart(harness: &dyn Harness) {
+    let (world, _) = one(harness).await;
+    world.succeed(&world.claim_one().await).await;
+    let world = world.reopen().await;
+    let claimed = world.claim(10).await;
+    assert_eq!(names(&claimed), ["enrich"]);
+    world.succeed(&claimed[0]).await;
+    let world = world.reopen().await;
+    assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
+}

@@ -1,0 +1,161 @@
+//! Finding tasks, and steering single ones.
+
+use pointsman_core::store::{Sequenced, TaskFilter};
+use pointsman_core::task::{EndReason, Rejected};
+use pointsman_core::{Status, TaskId};
+
+use crate::Harness;
+use crate::world::*;
+
+fn ids(tasks: &[pointsman_core::task::Task]) -> Vec<TaskId> {
+    tasks.iter().map(|task| task.id.clone()).collect()
+}
+
+/// The tasks of these events, newest first.
+fn newest_first(events: &[Sequenced]) -> Vec<TaskId> {
+    let mut tasks: Vec<_> = events.iter().flat_map(|event| event.tasks.clone()).collect();
+    tasks.reverse();
+    tasks
+}
+
+fn any() -> TaskFilter {
+    TaskFilter::default()
+}
+
+pub async fn a_task_is_found_by_its_name(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record").key("a")).await;
+    let (task, extent) = must(world.store.task(&sequenced.tasks[0]).await).expect("it is there");
+    assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
+    assert_eq!(extent, world.extent().await);
+    let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
+    for name in [
+        String::from("nonsense"),
+        String::from("index_record_00000000-0000-8000-8000-000000000000"),
+        format!("other_record_{uuid}"),
+        format!("index_note_{uuid}"),
+        String::new(),
+    ] {
+        let id = TaskId::from_text(&name);
+        assert!(must(world.store.task(&id).await).is_none(), "{name:?} is the name of no task");
+        assert_eq!(world.retry(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+        assert_eq!(world.cancel(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+    }
+}
+
+pub async fn tasks_are_listed_newest_first_page_by_page(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+    let events = world.emit_many(20, event("record")).await;
+    for task in world.claim(7).await {
+        world.succeed(&task).await;
+    }
+    let (mut before, mut found) = (None, Vec::new());
+    loop {
+        let page = must(world.store.tasks(any(), before, 6).await);
+        assert!(page.tasks.len() <= 6);
+        assert_eq!(page.extent, world.extent().await);
+        found.extend(ids(&page.tasks));
+        match page.next {
+            None => break,
+            next => {
+                assert!(before.is_none() || next < before, "paging goes down");
+                before = next;
+            }
+        }
+    }
+    assert_eq!(found, newest_first(&events), "live and ended ones in one list, each once");
+}
+
+pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
+    let plan = Plan::default().on("record", &["index"]).on("note", &["notify"]).halting("notify");
+    let mut world = World::new(harness, plan).await;
+    let first = world.emit(event("record").key("a")).await;
+    world.tick(100);
+    let second = world.emit(event("note").key("b").tenant("shop")).await;
+    world.tick(100);
+    let third = world.emit(event("record").key("b")).await;
+    let done = world.claim_for(&["index"], 1).await;
+    world.succeed(&done[0]).await;
+    world.fail_for_good(&world.claim_one_for("notify").await).await;
+
+    let with = |change: &dyn Fn(&mut TaskFilter)| {
+        let mut filter = any();
+        change(&mut filter);
+        filter
+    };
+    let at = |seconds| Some(BEGINNING.plus(secs(seconds)));
+    let cases: [(TaskFilter, &[&Sequenced]); 14] = [
+        (any(), &[&third, &second, &first]),
+        (with(&|f| f.handler = Some(handler("index"))), &[&third, &first]),
+        (with(&|f| f.handler = Some(handler("nobody"))), &[]),
+        (with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
+        (with(&|f| f.key = Some(key("b"))), &[&third, &second]),
+        (with(&|f| f.statuses = vec![Status::New]), &[&third]),
+        (with(&|f| f.statuses = vec![Status::Done]), &[&first]),
+        (with(&|f| f.statuses = vec![Status::Error]), &[&second]),
+        (with(&|f| f.statuses = vec![Status::Done, Status::New]), &[&third, &first]),
+        (with(&|f| f.statuses = vec![Status::Missing]), &[]),
+        (with(&|f| f.start = at(100)), &[&third, &second]),
+        (with(&|f| f.end = at(100)), &[&first]),
+        (with(&|f| (f.start, f.end) = (at(50), at(150))), &[&second]),
+        (with(&|f| (f.key, f.tenant) = (Some(key("b")), Some(tenant("default")))), &[&third]),
+    ];
+    for (filter, want) in cases {
+        let want: Vec<_> = want.iter().map(|event| event.tasks[0].clone()).collect();
+        assert_eq!(ids(&world.tasks(&filter).await), want, "{filter:?}");
+    }
+}
+
+/// The list and the single view tell the same.
+pub async fn a_listed_task_is_whole(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(3, event("record").key("a").priority(3)).await;
+    world.fail(&world.claim_one().await).await;
+    world.tick(BACKOFF);
+    world.succeed(&world.claim_one().await).await;
+    world.claim_one().await;
+    for task in world.tasks(&any()).await {
+        assert_eq!(task, world.task(&task.id).await);
+    }
+}
+
+pub async fn a_cancelled_task_says_so(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record")).await;
+    world.tick(5);
+    assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
+    let task = world.task(&sequenced.tasks[0]).await;
+    assert_eq!(task.life.state.reason(), Some(EndReason::Canceled));
+    assert_eq!((task.finished_at, task.attempts.len()), (Some(world.now), 0));
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.retry(&task.id).await, Ok(()), "a person may change their mind");
+    assert_eq!(world.run_all().await.len(), 1);
+}
+
+pub async fn a_retried_task_begins_with_fresh_budgets(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let sequenced = world.emit(event("record")).await;
+    for _ in 0..3 {
+        world.fail(&world.claim_one().await).await;
+        world.tick(BACKOFF);
+    }
+    assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(world.retry(&sequenced.tasks[0]).await, Ok(()));
+    let task = world.task(&sequenced.tasks[0]).await;
+    assert_eq!((task.life.attempt, task.life.retries, task.attempts.len()), (3, 0, 3));
+    assert_eq!(task.finished_at, None, "it has not ended any more");
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(world.fail(&world.claim_one().await).await.status);
+        world.tick(BACKOFF);
+    }
+    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
+    assert_eq!(world.task(&sequenced.tasks[0]).await.attempts.len(), 6);
+}
+
+pub async fn names_of_two_stores_differ(harness: &dyn Harness) {
+    let (one, other) = (World::new(harness, Plan::simple()).await, World::new(harness, Plan::simple()).await);
+    let (mine, theirs) = (one.emit(event("record")).await, other.emit(event("record")).await);
+    assert_ne!(mine.tasks, theirs.tasks);
+    assert!(must(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
+}

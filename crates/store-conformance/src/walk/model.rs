@@ -1,0 +1,208 @@
+//! What the store should hold, kept in plain maps.
+//!
+//! The model knows no queues, indexes or gates. It holds every task's life, as [`transition`] gives it, and
+//! derives the rest by looking at all of them: who heads a lane, whose gate is open, what could run now. Slow,
+//! and easy to believe.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use pointsman_core::store::Sequenced;
+use pointsman_core::task::lifecycle::{Effect, transition};
+use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State};
+use pointsman_core::{
+    Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Priority, RuleKind, Status, TaskId, TaskSeq,
+    Tenant, Timestamp,
+};
+
+use crate::world::Plan;
+
+/// A task as the model sees it.
+#[derive(Debug)]
+pub(super) struct Shadow {
+    pub(super) id: TaskId,
+    pub(super) handler: HandlerName,
+    pub(super) tenant: Tenant,
+    /// The object whose lane it runs in.
+    lane: Option<ObjectKey>,
+    pub(super) event: EventId,
+    pub(super) priority: Priority,
+    sync: bool,
+    /// An attempt has ended, or never will be: the event's next tasks need not wait for it any more.
+    opened: bool,
+    pub(super) life: Life,
+    pub(super) attempts: Vec<AttemptEnd>,
+    /// What its first delivery told as the previous event; every other one must tell the same.
+    pub(super) prev_sent: Option<Option<EventId>>,
+}
+
+pub(super) struct Model {
+    /// Every handler there ever is, defined at the moment or not.
+    pub(super) plan: Plan,
+    pub(super) tasks: BTreeMap<TaskSeq, Shadow>,
+    /// Those that are not in the history.
+    pub(super) live: BTreeSet<TaskSeq>,
+    of_event: HashMap<EventId, Vec<TaskSeq>>,
+    pub(super) events: BTreeMap<EventId, Event>,
+    last: HashMap<(Tenant, ObjectKey), EventId>,
+    pub(super) rules: BTreeSet<(RuleKind, HandlerName, Option<Tenant>)>,
+}
+
+/// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
+pub(super) type Counts = [u64; 6];
+
+impl Model {
+    pub(super) fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            tasks: BTreeMap::new(),
+            live: BTreeSet::new(),
+            of_event: HashMap::new(),
+            events: BTreeMap::new(),
+            last: HashMap::new(),
+            rules: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn head(&self) -> EventId {
+        self.events.keys().next_back().copied().unwrap_or(EventId::ZERO)
+    }
+
+    /// Takes in what the store made of an emitted event. `seqs` are the numbers of its tasks.
+    pub(super) fn journal(
+        &mut self,
+        current: &Plan,
+        new: &NewEvent,
+        got: &Sequenced,
+        seqs: &[TaskSeq],
+        now: Timestamp,
+    ) {
+        assert!(got.id > self.head(), "ids ascend");
+        let object = new.key.clone().map(|key| (new.tenant.clone(), key));
+        let prev = object.as_ref().and_then(|object| self.last.get(object).copied());
+        assert_eq!(got.prev, prev, "prev is the object's last event");
+        if let Some(object) = object {
+            self.last.insert(object, got.id);
+        }
+        let bindings = current.routes().resolve(&new.kind);
+        assert_eq!(bindings.len(), got.tasks.len(), "one task a handler");
+        for ((binding, id), seq) in bindings.into_iter().zip(&got.tasks).zip(seqs) {
+            assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
+            let prefix = format!("{}_{}_", binding.handler, new.kind);
+            assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
+            let ordered = self.plan.def(binding.handler.as_str()).order == Order::Key;
+            let shadow = Shadow {
+                id: id.clone(),
+                handler: binding.handler,
+                tenant: new.tenant.clone(),
+                lane: new.key.clone().filter(|_| ordered),
+                event: got.id,
+                priority: new.priority,
+                sync: binding.sync,
+                opened: false,
+                life: Life::beginning(new.due.unwrap_or(now)),
+                attempts: Vec::new(),
+                prev_sent: None,
+            };
+            self.tasks.insert(*seq, shadow);
+            self.live.insert(*seq);
+        }
+        self.of_event.insert(got.id, seqs.to_vec());
+        self.events.insert(got.id, stored(new, got));
+    }
+
+    /// Does to a task what the core says.
+    pub(super) fn apply(&mut self, seq: TaskSeq, command: Command, now: Timestamp) -> Result<(), Rejected> {
+        let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
+        let def = self.plan.def(task.handler.as_str());
+        let (life, effects) = transition(seq, task.life, command, def, now)?;
+        task.life = life;
+        for effect in effects {
+            match effect {
+                Effect::RecordAttempt(end) => task.attempts.push(end),
+                Effect::OpenGate => task.opened = true,
+                Effect::Archive => drop(self.live.remove(&seq)),
+                Effect::Restore => drop(self.live.insert(seq)),
+                // Who heads a lane is derived.
+                Effect::AdvanceLane => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn life_mut(&mut self, seq: TaskSeq) -> &mut Life {
+        &mut self.task_mut(seq).life
+    }
+
+    pub(super) fn task_mut(&mut self, seq: TaskSeq) -> &mut Shadow {
+        self.tasks.get_mut(&seq).expect("a task of the model")
+    }
+
+    /// Live tasks in one of these states.
+    pub(super) fn live_in(&self, status: Status) -> Vec<TaskSeq> {
+        let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
+        self.live.iter().filter(is).copied().collect()
+    }
+
+    pub(super) fn is_held(&self, task: &Shadow) -> bool {
+        self.rules.iter().any(|(_, handler, tenant)| {
+            *handler == task.handler && tenant.as_ref().is_none_or(|tenant| *tenant == task.tenant)
+        })
+    }
+
+    /// Those that wait for nothing but their time: at the head of their lane, their gate open.
+    pub(super) fn heads(&self) -> HashSet<TaskSeq> {
+        let mut taken = HashSet::new();
+        let mut heads = HashSet::new();
+        for seq in &self.live {
+            let task = &self.tasks[seq];
+            let in_lane = !task.life.late && task.life.state != State::Missing;
+            let first = match &task.lane {
+                Some(key) if in_lane => taken.insert((&task.handler, &task.tenant, key)),
+                _ => true,
+            };
+            if first && matches!(task.life.state, State::New { .. }) && self.gate_is_open(*seq, task) {
+                heads.insert(*seq);
+            }
+        }
+        heads
+    }
+
+    /// All synchronous tasks before this one have had their first attempt.
+    fn gate_is_open(&self, seq: TaskSeq, task: &Shadow) -> bool {
+        let before =
+            self.of_event[&task.event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
+        before.filter(|other| other.sync).all(|other| other.opened)
+    }
+
+    /// Those whose time has come, held or not.
+    pub(super) fn ready(&self, now: Timestamp) -> HashSet<TaskSeq> {
+        let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, State::New { due } if due <= now);
+        self.heads().into_iter().filter(due).collect()
+    }
+
+    /// The counters of every queue that has live tasks.
+    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<(HandlerName, Tenant), Counts> {
+        let ready = self.ready(now);
+        let mut counts: BTreeMap<_, Counts> = BTreeMap::new();
+        for seq in &self.live {
+            let task = &self.tasks[seq];
+            let column = match task.life.state {
+                State::New { .. } if ready.contains(seq) => 0,
+                State::New { .. } => 1,
+                State::Scheduled => 2,
+                State::Locked(_) => 3,
+                State::Error { .. } => 4,
+                State::Missing => 5,
+                State::Done => unreachable!("a done task is history"),
+            };
+            counts.entry((task.handler.clone(), task.tenant.clone())).or_default()[column] += 1;
+        }
+        counts
+    }
+}
+
+/// The event as the journal should have it.
+fn stored(new: &NewEvent, got: &Sequenced) -> Event {
+    let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
+    Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }
+}

@@ -1,0 +1,37 @@
+//! A small random number generator: the same seed, the same walk, on every machine.
+
+/// SplitMix64.
+pub(super) struct Rng(u64);
+
+impl Rng {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to below `n`.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    /// A number from 1 to `n`.
+    pub(super) fn upto(&mut self, n: usize) -> usize {
+        1 + self.below(n)
+    }
+
+    /// True so many times out of a hundred.
+    pub(super) fn percent(&mut self, chance: usize) -> bool {
+        self.below(100) < chance
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        items.get(self.below(items.len()))
+    }
+}

@@ -1,0 +1,92 @@
+//! Handlers and routes, in a few words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pointsman_core::route::Binding;
+use pointsman_core::store::Registration;
+use pointsman_core::task::retry::{Backoff, RetryPolicy};
+use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order, Routes};
+
+use super::{handler, kind, secs};
+
+/// How long a failed task waits in a plan, in seconds: always the same, so that a story can tell when.
+pub const BACKOFF: u64 = 10;
+
+/// What is registered. A handler exists as soon as a route or a wish names it.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    handlers: BTreeMap<String, HandlerDef>,
+    routes: Vec<(String, Vec<String>)>,
+}
+
+impl Plan {
+    /// A route: the handlers of a handling key, in order. `name!` is synchronous.
+    pub fn on(mut self, key: &str, names: &[&str]) -> Self {
+        for name in names {
+            self.def_mut(name.trim_end_matches('!'));
+        }
+        self.routes.push((key.into(), names.iter().map(|name| name.to_string()).collect()));
+        self
+    }
+
+    /// One handler for everything of the type `record`.
+    pub fn simple() -> Self {
+        Self::default().on("record", &["index"])
+    }
+
+    /// A handler whose tasks keep no order.
+    pub fn free(mut self, name: &str) -> Self {
+        self.def_mut(name).order = Order::None;
+        self
+    }
+
+    /// A handler whose lane waits behind a task that failed for good.
+    pub fn halting(mut self, name: &str) -> Self {
+        self.def_mut(name).on_error = LaneFailure::Halt;
+        self
+    }
+
+    /// The same without this handler and its routes.
+    pub fn without(mut self, name: &str) -> Self {
+        self.handlers.remove(name);
+        for (_, names) in &mut self.routes {
+            names.retain(|bound| bound.trim_end_matches('!') != name);
+        }
+        self
+    }
+
+    pub fn def(&self, name: &str) -> &HandlerDef {
+        &self.handlers[name]
+    }
+
+    pub fn defines(&self, name: &str) -> bool {
+        self.handlers.contains_key(name)
+    }
+
+    pub fn names(&self) -> BTreeSet<HandlerName> {
+        self.handlers.values().map(|def| def.name.clone()).collect()
+    }
+
+    pub fn routes(&self) -> Routes {
+        let mut routes = Routes::new();
+        for (key, names) in &self.routes {
+            for name in names {
+                let sync = name.ends_with('!');
+                let binding = Binding { handler: handler(name.trim_end_matches('!')), sync };
+                routes.bind(kind(key), binding);
+            }
+        }
+        routes
+    }
+
+    pub fn registration(&self) -> Registration {
+        Registration { handlers: self.handlers.values().cloned().collect(), routes: self.routes() }
+    }
+
+    fn def_mut(&mut self, name: &str) -> &mut HandlerDef {
+        self.handlers.entry(name.into()).or_insert_with(|| HandlerDef {
+            retry: RetryPolicy { backoff: Backoff::Fixed, delay: secs(BACKOFF), ..RetryPolicy::default() },
+            ..HandlerDef::new(handler(name))
+        })
+    }
+}

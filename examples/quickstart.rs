@@ -1,0 +1,36 @@
+//! An event, a handler, and a durable bus between them.
+//!
+//! Run it with `cargo run -p pointsman --example quickstart`.
+
+use pointsman::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event(type = "record.published", key = "record:{id}")]
+struct RecordPublished {
+    id: u64,
+    title: String,
+}
+
+async fn index(event: RecordPublished, task: TaskInfo) -> Result<(), HandlerError> {
+    println!("indexing record {} ({:?}), attempt {}", event.id, event.title, task.attempt);
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let bus = Bus::builder("sqlite::memory:")
+        .handler("index", index)
+        .on::<RecordPublished>("index")
+        .start()
+        .await?;
+
+    let emitted = bus.emit(RecordPublished { id: 1, title: "Hello".into() }).await?;
+    println!("emitted event {}", emitted.id);
+
+    for task in bus.ended(&emitted).await? {
+        println!("task {} is {}", task.id, task.life.state.status().as_str());
+    }
+    bus.stop().await;
+    Ok(())
+}

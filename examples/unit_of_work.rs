@@ -1,0 +1,79 @@
+//! Rows of the program's own and the events that tell of them, committed in one transaction.
+//!
+//! Run it with `cargo run -p pointsman --example unit_of_work`.
+
+use pointsman::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event(type = "account.debited", key = "account:{account}")]
+struct AccountDebited {
+    account: i64,
+    amount: i64,
+}
+
+/// Takes money from an account, unless it has too little.
+struct Debit {
+    account: i64,
+    amount: i64,
+}
+
+impl Operation for Debit {
+    fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
+        let changed = tx.execute(
+            "UPDATE accounts SET balance = balance - ?2 WHERE id = ?1 AND balance >= ?2",
+            &[self.account.into(), self.amount.into()],
+        )?;
+        if changed == 0 {
+            return Err(format!("account {} has less than {}", self.account, self.amount).into());
+        }
+        tx.emit(AccountDebited { account: self.account, amount: self.amount })?;
+        Ok(())
+    }
+
+    fn on_post_commit(&mut self) {
+        println!("committed: {} from account {}", self.amount, self.account);
+    }
+
+    fn on_rollback(&mut self) {
+        println!("rolled back: {} from account {}", self.amount, self.account);
+    }
+}
+
+async fn statement(event: AccountDebited) {
+    println!("statement: account {} was debited {}", event.account, event.amount);
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let bus = Bus::builder("sqlite::memory:")
+        .handler("statement", statement)
+        .on::<AccountDebited>("statement")
+        .start()
+        .await?;
+
+    let mut setup = bus.unit_of_work();
+    setup.execute("CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL)", []);
+    setup.execute("INSERT INTO accounts VALUES (?1, ?2)", [7.into(), 100.into()]);
+    setup.commit().await?;
+
+    let mut affordable = bus.unit_of_work();
+    affordable.register(Debit { account: 7, amount: 60 })?;
+    for emitted in affordable.commit().await? {
+        bus.ended(&emitted).await?;
+    }
+
+    // The first debit would do; the second would not; so neither happens, and no event tells of one.
+    let mut greedy = bus.unit_of_work();
+    greedy.register(Debit { account: 7, amount: 30 })?;
+    greedy.register(Debit { account: 7, amount: 30 })?;
+    match greedy.commit().await {
+        Ok(_) => println!("this account is a miracle"),
+        Err(refused) => println!(
+            "{refused}: {}",
+            std::error::Error::source(&refused).map_or_else(String::new, |e| e.to_string())
+        ),
+    }
+    bus.stop().await;
+    Ok(())
+}

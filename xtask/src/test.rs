@@ -1,0 +1,59 @@
+//! `cargo xtask test`: from the cheapest check to the dearest, stopping at the first that fails.
+//!
+//! Clippy and the tests cannot share compiled code: clippy only needs the dependencies' interfaces, the tests
+//! need them built. Clippy goes first because it finds most mistakes in a fraction of the time.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::step::{Steps, has};
+use crate::tidy;
+
+pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
+    let mut steps = Steps::new(root);
+    steps.own(
+        "tidy",
+        tidy::all,
+        "Each line above names the file and the rule; `cargo xtask tidy` repeats it.",
+    )?;
+    if component(&mut steps, root, "format", "fmt", "rustfmt") {
+        steps.cargo("format", &["fmt", "--all", "--check"], "`cargo fmt --all` puts it right.")?;
+    }
+    if component(&mut steps, root, "lints", "clippy", "clippy") {
+        let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        steps.cargo("lints", &words, "The messages above say what to change.")?;
+    }
+    tests(&mut steps, root)?;
+    steps.summary();
+    eprintln!("\nAll is well.");
+    Ok(())
+}
+
+/// Builds and runs every test: with nextest where it is installed, because it runs each test in a process of
+/// its own, and otherwise with what every toolchain has.
+fn tests(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    let build = "The compiler's messages stand above.";
+    let run = "The failing tests are listed above; run one alone with `cargo test -p CRATE NAME`.";
+    if has(root, "nextest") {
+        steps.cargo("build", &["nextest", "run", "--workspace", "--no-run"], build)?;
+        steps.cargo("tests", &["nextest", "run", "--workspace", "--no-fail-fast"], run)?;
+    } else {
+        steps.cargo("build", &["test", "--workspace", "--all-targets", "--no-run"], build)?;
+        steps.cargo("tests", &["test", "--workspace", "--all-targets", "--no-fail-fast"], run)?;
+    }
+    steps.cargo("doc tests", &["test", "--workspace", "--doc"], "An example in the documentation fails.")
+}
+
+/// Whether a part of the toolchain is there, after trying to add it. A machine that has no rustup and no such
+/// part can still run the tests, which is what it is for.
+fn component(steps: &mut Steps, root: &Path, step: &'static str, subcommand: &str, name: &str) -> bool {
+    if has(root, subcommand) {
+        return true;
+    }
+    let added = Command::new("rustup").args(["component", "add", name]).current_dir(root).status();
+    let there = matches!(added, Ok(status) if status.success()) && has(root, subcommand);
+    if !there {
+        steps.skip(step, format!("{name} is not installed and could not be added"));
+    }
+    there
+}
