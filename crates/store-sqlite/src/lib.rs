@@ -35,6 +35,7 @@ mod writer;
 use std::path::Path;
 
 use pointsman_core::Timestamp;
+use pointsman_core::store::StoreError;
 
 pub use error::OpenError;
 pub use unit::{SqlError, SqlRow, TransactError, Tx, Value};
@@ -80,6 +81,16 @@ impl SqliteStore {
     /// How many transactions have been committed since it was opened.
     pub fn commits(&self) -> u64 {
         self.writer.commits()
+    }
+
+    /// Sets how many pages the file may have, beyond which writing fails as on a full disk; `None` lifts it.
+    pub async fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
+        let pages = pages.unwrap_or(u32::MAX - 1);
+        let set = move |txn: &mut writer::Txn<'_>| {
+            let sql = format!("PRAGMA max_page_count = {pages}");
+            Ok(txn.conn.query_row(&sql, [], |_| Ok(()))?)
+        };
+        self.writer.run(set).await
     }
 
     fn writer(&self) -> &Writer {

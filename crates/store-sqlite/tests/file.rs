@@ -1,0 +1,179 @@
+//! The file itself: who may open it, which layouts it may have, and what survives.
+
+use std::sync::Arc;
+
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Emission, Journal, Read, Registration, Registry, Store, StoreError};
+use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
+use pointsman_store_sqlite::{OpenError, SqliteStore, TransactError};
+use rusqlite::Connection;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn emission(kind: &str) -> Emission {
+    Emission { events: vec![NewEvent::of(HandlingKey::new(kind).unwrap())], idempotency: None }
+}
+
+async fn types(store: &SqliteStore) -> Vec<String> {
+    let read =
+        Read { after: EventId::ZERO, until: None, filter: Filter::default(), limit: 1000, backwards: false };
+    store.read(read).await.unwrap().events.iter().map(|event| event.kind.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_second_opener_is_told_who_is_in_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let first = SqliteStore::open(&path, NOW).unwrap();
+    let refused = SqliteStore::open(&path, NOW).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+    assert!(refused.to_string().contains("in use by another process"), "{refused}");
+    first.close();
+    SqliteStore::open(&path, NOW).unwrap().close();
+}
+
+#[tokio::test]
+async fn a_newer_layout_is_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    SqliteStore::open(&path, NOW).unwrap().close();
+    let conn = Connection::open(&path).unwrap();
+    conn.execute("UPDATE pointsman_meta SET value = 99 WHERE name = 'layout'", []).unwrap();
+    drop(conn);
+    let refused = SqliteStore::open(&path, NOW).unwrap_err();
+    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
+    assert!(refused.to_string().contains("newer version of Pointsman"), "{refused}");
+    // Refusing must not have touched it.
+    let conn = Connection::open(&path).unwrap();
+    let layout: i64 =
+        conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0)).unwrap();
+    assert_eq!(layout, 99);
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notes.txt");
+    let text = "These are my notes, not a database. ".repeat(200);
+    std::fs::write(&path, &text).unwrap();
+    let refused = SqliteStore::open(&path, NOW).unwrap_err();
+    assert!(matches!(refused, OpenError::NotADatabase { .. }), "{refused}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    let refused = SqliteStore::open(dir.path().join("no/such/folder/a.db"), NOW).unwrap_err();
+    assert!(matches!(refused, OpenError::Io { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_programs_own_tables_live_beside_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.db");
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("CREATE TABLE article (id INTEGER PRIMARY KEY, title TEXT NOT NULL)").unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, NOW).unwrap();
+    let work = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        tx.execute("INSERT INTO article (title) VALUES (?1)", &["Hello".into()])?;
+        Ok(vec![NewEvent::of(HandlingKey::new("article.written")?)])
+    };
+    store.transact(work, NOW).await.unwrap();
+    assert_eq!(types(&store).await, ["article.written"]);
+    store.close();
+    let conn = Connection::open(&path).unwrap();
+    let title: String = conn.query_row("SELECT title FROM article", [], |r| r.get(0)).unwrap();
+    assert_eq!(title, "Hello");
+}
+
+#[tokio::test]
+async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
+    let store = SqliteStore::in_memory(NOW).unwrap();
+    let make = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
+        Ok(vec![])
+    };
+    store.transact(make, NOW).await.unwrap();
+    let failing = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        tx.execute("INSERT INTO t VALUES (1)", &[])?;
+        tx.execute("INSERT INTO t VALUES (1)", &[])?;
+        Ok(vec![NewEvent::of(HandlingKey::new("never")?)])
+    };
+    let panicking = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        tx.execute("INSERT INTO t VALUES (2)", &[])?;
+        panic!("on purpose")
+    };
+    // All of these share transactions with each other.
+    let (good, failed, panicked, also_good) = tokio::join!(
+        store.append(vec![emission("a")], None, NOW),
+        store.transact(failing, NOW),
+        store.transact(panicking, NOW),
+        store.append(vec![emission("b")], None, NOW),
+    );
+    assert!(matches!(failed, Err(TransactError::Work(_))), "{failed:?}");
+    assert!(panicked.unwrap_err().to_string().contains("on purpose"));
+    good.unwrap();
+    also_good.unwrap();
+    assert_eq!(types(&store).await, ["a", "b"]);
+    let count = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        assert_eq!(tx.query("SELECT count(*) FROM t", &[])?[0].get(0), Some(&0.into()));
+        Ok(vec![])
+    };
+    store.transact(count, NOW).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
+    let store = SqliteStore::in_memory(NOW).unwrap();
+    for sql in [
+        "/* x */ COMMIT",
+        "DROP TABLE pointsman_meta",
+        "DELETE FROM Pointsman_Journal",
+        "UPDATE \"pointsman_task\" SET phase = 3",
+        "PRAGMA synchronous = OFF",
+    ] {
+        let work = move |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+            tx.execute(sql, &[])?;
+            Ok(vec![])
+        };
+        let refused = store.transact(work, NOW).await;
+        assert!(matches!(refused, Err(TransactError::Work(_))), "{sql}: {refused:?}");
+    }
+    store.append(vec![emission("still.well")], None, NOW).await.unwrap();
+    assert_eq!(types(&store).await, ["still.well"]);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_refuses_and_recovers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let store = SqliteStore::open(&path, NOW).unwrap();
+    store.register(Registration::default(), NOW).await.unwrap();
+    store.append(vec![emission("before")], None, NOW).await.unwrap();
+    // SQLite's own limit on the number of pages behaves as a full disk does.
+    store.limit_pages(Some(64)).await.unwrap();
+    let mut refused = None;
+    for _ in 0..200 {
+        let mut big = emission("big");
+        big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
+        if let Err(error) = store.append(vec![big], None, NOW).await {
+            refused = Some(error);
+            break;
+        }
+    }
+    assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
+    let acknowledged = types(&store).await.len();
+    store.limit_pages(None).await.unwrap();
+    let (receipts, _) = store.append(vec![emission("after")], None, NOW).await.unwrap();
+    let id = receipts[0].as_ref().unwrap().events[0].id;
+    assert_eq!(types(&store).await.len(), acknowledged + 1);
+    assert!(id.timestamp() >= NOW, "the clock went on where it was: {id}");
+    store.close();
+    let again = SqliteStore::open(&path, NOW).unwrap();
+    assert_eq!(types(&again).await.last().map(String::as_str), Some("after"));
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let store = Arc::new(SqliteStore::in_memory(NOW).unwrap());
+    store.close();
+    assert_eq!(store.extent().await.unwrap_err(), StoreError::Closed);
+    assert_eq!(store.append(vec![emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
+}
