@@ -10,9 +10,9 @@ use crate::rig::{self, payload};
 /// Which of a task's rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// The event, its object and its task.
+    /// The event, its object and its task, which waits.
     Emitted,
-    /// All that one event with one handler leaves behind: also the claim, the end and the history.
+    /// All that one event with one handler leaves behind: its task is born locked, ends, and goes to the history.
     WholeLife,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn rate(conn: &Connection, events: usize, batch: usize, rows: Rows) -
         let until = events.min(done + batch.max(1));
         conn.execute_batch("BEGIN IMMEDIATE")?;
         for n in done..until {
-            emitted(conn, base, n)?;
+            emitted(conn, base, n, rows)?;
         }
         if rows == Rows::WholeLife {
             for n in done..until {
@@ -50,7 +50,7 @@ pub(crate) fn rate(conn: &Connection, events: usize, batch: usize, rows: Rows) -
     Ok(events as f64 / start.elapsed().as_secs_f64())
 }
 
-fn emitted(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> {
+fn emitted(conn: &Connection, base: i64, n: usize, rows: Rows) -> rusqlite::Result<()> {
     let (id, seq, key) = (base + n as i64, n as i64 + 1, format!("object:{}", n % 10_000));
     conn.prepare_cached(
         "INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks)
@@ -62,21 +62,21 @@ fn emitted(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> {
     )?
     .execute(params![key, id, [0u8; 12]])?;
     let lane = (n as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
+    let (phase, fence) = match rows {
+        Rows::Emitted => (3, None),
+        Rows::WholeLife => (5, Some(seq)),
+    };
     conn.prepare_cached(
         "INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries,
-                                     crashes, late, created)
-         VALUES (?1, 1, ?2, 3, ?3, 0, 0, 100, ?4, 0, 0, 0, 0, ?4)",
+                                     crashes, late, node, fence, started, created)
+         VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 100, ?5, 0, 0, 0, 0, ?6, ?6, ?6, ?5)",
     )?
-    .execute(params![seq, id, lane, base])?;
+    .execute(params![seq, id, phase, lane, base, fence])?;
     Ok(())
 }
 
 fn ended(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> {
     let (id, seq) = (base + n as i64, n as i64 + 1);
-    conn.prepare_cached(
-        "UPDATE pointsman_task SET phase = 5, attempt = 1, node = 1, fence = ?1, started = ?2 WHERE seq = ?1",
-    )?
-    .execute(params![seq, base])?;
     conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([seq])?;
     conn.prepare_cached(
         "INSERT INTO pointsman_history (seq, queue, event, type, key, status, sync, stage, priority, attempt, retries,

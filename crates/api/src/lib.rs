@@ -10,11 +10,10 @@ pub mod handler;
 pub mod problem;
 pub mod task;
 
-pub use event::{
-    CauseBody, Emitted, EmittedEvent, EventDetail, EventSeq, EventSnapshot, ObjectDetail,
-};
+pub use event::{CauseBody, Emitted, EmittedEvent, EventDetail, EventSeq, EventSnapshot, ObjectDetail};
 pub use handler::{
-    Adopted, Counts, HandlerBody, HandlerDetail, HandlerList, Health, HoldBody, QueueBody, RouteBody, RuleBody,
+    Adopted, Counts, HandlerBody, HandlerDetail, HandlerList, Health, HoldBody, QueueBody, RouteBody,
+    RuleBody,
 };
 pub use problem::Problem;
 pub use task::{AttemptBody, LogBody, LogList, TaskBody, TaskChangeBody, TaskDetail, TaskList};

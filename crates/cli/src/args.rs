@@ -1,6 +1,7 @@
 //! The command line as a whole: what all commands share, and which commands there are.
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, DEFAULT_URL};
@@ -73,7 +74,7 @@ pub(crate) enum Command {
 pub(crate) struct Global {
     /// Where the server is
     #[arg(long, global = true, env = "POINTSMAN_URL", hide_env_values = true, default_value = DEFAULT_URL, value_name = "URL")]
-    pub(crate) url: String,
+    url: String,
 
     /// Who you are. Better given in the environment, where other users of the machine cannot read it
     #[arg(long, global = true, env = "POINTSMAN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
@@ -81,7 +82,7 @@ pub(crate) struct Global {
 
     /// A file that holds the token, if --token is not given
     #[arg(long, global = true, env = "POINTSMAN_TOKEN_FILE", hide_env_values = true, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    token_file: Option<OsString>,
 
     /// Tables for people, JSON for programs
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
@@ -109,19 +110,22 @@ pub(crate) enum Color {
 impl Global {
     /// A client for the server that the options name.
     pub(crate) fn client(&self) -> Result<Client> {
-        Ok(Client::new(&self.url, self.token()?.as_deref())?)
+        let url = if self.url.is_empty() { DEFAULT_URL } else { &self.url };
+        Ok(Client::new(url, self.token()?.as_deref())?)
     }
 
     fn token(&self) -> Result<Option<String>> {
-        // An empty variable is how a shell script says that there is none.
         if let Some(token) = self.token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
             return Ok(Some(token.into()));
         }
-        let Some(file) = self.token_file.as_deref().filter(|file| !file.as_os_str().is_empty()) else {
-            return Ok(None);
-        };
+        let Some(file) = self.token_file.as_deref().and_then(named) else { return Ok(None) };
         let text = std::fs::read_to_string(file)
             .map_err(|e| Failure::usage(format!("cannot read the token file {}: {e}", file.display())))?;
         Ok(Some(text.trim().into()))
     }
+}
+
+/// A path that was given. An empty variable is how a script says that there is none.
+pub(crate) fn named(path: &OsStr) -> Option<&Path> {
+    (!path.is_empty()).then_some(Path::new(path))
 }

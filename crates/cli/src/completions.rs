@@ -15,6 +15,7 @@ Examples:
   pointsman completions zsh > ~/.zfunc/_pointsman
   pointsman completions fish > ~/.config/fish/completions/pointsman.fish")]
 pub(crate) struct Completions {
+    /// The shell to complete in
     shell: clap_complete::Shell,
 }
 

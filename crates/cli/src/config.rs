@@ -1,5 +1,6 @@
 //! `pointsman config`, and the options by which every command finds its configuration.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +9,7 @@ use clap::{Args, Subcommand};
 use pointsman_core::Timestamp;
 use pointsman_server::config::{self, Env, Faults, Flag, Sources, Summary};
 
-use crate::args::Global;
+use crate::args::{Global, named};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::Output;
 
@@ -18,11 +19,11 @@ use crate::output::Output;
 pub(crate) struct ConfigArgs {
     /// A configuration file; may be given several times [default: pointsman.yml, if there is one]
     #[arg(long, env = "POINTSMAN_CONFIG", hide_env_values = true, value_name = "FILE")]
-    config: Vec<PathBuf>,
+    config: Vec<OsString>,
 
     /// A folder whose `*.yml` and `*.yaml` files are read
     #[arg(long, env = "POINTSMAN_CONFIG_DIR", hide_env_values = true, value_name = "DIR")]
-    config_dir: Option<PathBuf>,
+    config_dir: Option<OsString>,
 
     /// Where to listen, over `server.listen`; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -54,8 +55,8 @@ impl ConfigArgs {
             Some(Flag { name: name.into(), setting: setting.into(), value })
         };
         Sources {
-            files: self.config.clone(),
-            dir: self.config_dir.clone(),
+            files: self.config.iter().filter_map(|file| named(file)).map(Into::into).collect(),
+            dir: self.config_dir.as_deref().and_then(named).map(Into::into),
             env: Env::of_process(),
             flags: flags.into_iter().filter_map(flag).collect(),
             working: PathBuf::new(),
@@ -117,15 +118,16 @@ fn check(sources: &Sources, output: Output) -> Result {
 }
 
 fn good(summary: &Summary) -> serde_json::Value {
-    let handlers = summary.handlers.iter().map(|[name, run, target]| {
-        serde_json::json!({"name": name, "run": run, "target": target})
-    });
-    let routes = summary.routes.iter().map(|(kind, handlers)| {
-        serde_json::json!({"type": kind, "handlers": handlers})
-    });
-    let schedules = summary.schedules.iter().map(|(name, does, next)| {
-        serde_json::json!({"name": name, "does": does, "next": next})
-    });
+    let handlers = summary
+        .handlers
+        .iter()
+        .map(|[name, run, target]| serde_json::json!({"name": name, "run": run, "target": target}));
+    let routes =
+        summary.routes.iter().map(|(kind, handlers)| serde_json::json!({"type": kind, "handlers": handlers}));
+    let schedules = summary
+        .schedules
+        .iter()
+        .map(|(name, does, next)| serde_json::json!({"name": name, "does": does, "next": next}));
     serde_json::json!({
         "good": true,
         "handlers": handlers.collect::<Vec<_>>(),
@@ -137,7 +139,8 @@ fn good(summary: &Summary) -> serde_json::Value {
 }
 
 fn bad(faults: &Faults) -> serde_json::Value {
-    let fault = |fault: &config::Fault| serde_json::json!({"place": fault.place(), "message": fault.message()});
+    let fault =
+        |fault: &config::Fault| serde_json::json!({"place": fault.place(), "message": fault.message()});
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 

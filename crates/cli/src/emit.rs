@@ -17,6 +17,9 @@ use crate::output::Output;
 ///
 /// When this returns, the event is on disk and its tasks are queued. It does not wait for handlers.
 #[derive(Debug, Args)]
+#[command(override_usage = "\
+pointsman emit [OPTIONS] <TYPE>
+       pointsman emit [OPTIONS] --file <FILE>")]
 #[command(after_long_help = "\
 Examples:
   pointsman emit record.published --key record:1 --value '{\"title\":\"Hello\"}'

@@ -27,7 +27,10 @@ enum Action {
     /// List all handlers
     List,
     /// Show one handler with its routes, queues and rules
-    Show { name: String },
+    Show {
+        /// The handler's name
+        name: String,
+    },
 }
 
 impl Handlers {

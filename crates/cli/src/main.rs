@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result {
     let global = &cli.global;
     match cli.command {
-        Command::Serve(command) => command.run(),
+        Command::Serve(command) => command.run(global),
         Command::Emit(command) => wait(command.run(global)),
         Command::Watch(command) => wait(command.run(global)),
         Command::Tasks(command) => wait(command.run(global)),

@@ -22,6 +22,7 @@ pub(crate) struct Objects {
 enum Action {
     /// Show an object's events, the newest first
     Show {
+        /// The object's key
         key: ObjectKey,
         /// Whose object it is
         #[arg(long)]

@@ -51,7 +51,8 @@ impl Output {
         table.set_header(head.iter().map(|title| title.to_uppercase()));
         table.add_rows(rows);
         for line in table.to_string().lines() {
-            self.line(line.trim_end())?;
+            // The table's own margin; everything else begins at the edge.
+            self.line(line.strip_prefix(' ').unwrap_or(line).trim_end())?;
         }
         Ok(())
     }
@@ -74,14 +75,28 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
+    /// For standard output.
     pub(crate) fn new(color: Color) -> Self {
+        Self::of(color, io::stdout().is_terminal())
+    }
+
+    /// For the log.
+    pub(crate) fn of_stderr(color: Color) -> Self {
+        Self::of(color, io::stderr().is_terminal())
+    }
+
+    fn of(color: Color, terminal: bool) -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let on = match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => !unwanted && io::stdout().is_terminal(),
+            Color::Auto => terminal && !unwanted,
         };
         Self { on }
+    }
+
+    pub(crate) fn is_on(self) -> bool {
+        self.on
     }
 
     fn with<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {

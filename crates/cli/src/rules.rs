@@ -61,6 +61,7 @@ pub(crate) struct Unblock {
 
 #[derive(Debug, Args)]
 struct Hold {
+    /// The handler's name
     handler: HandlerName,
     /// Only one tenant's tasks
     #[arg(long)]
@@ -72,6 +73,7 @@ struct Hold {
 
 #[derive(Debug, Args)]
 struct Release {
+    /// The handler's name
     handler: HandlerName,
     /// The rule for only one tenant's tasks
     #[arg(long)]

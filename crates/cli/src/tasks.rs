@@ -35,6 +35,7 @@ enum Action {
     },
     /// Print what a task's handler wrote
     Logs {
+        /// The task's id
         id: String,
         /// Go on until the task has ended
         #[arg(short, long)]
@@ -42,11 +43,13 @@ enum Action {
     },
     /// Run tasks again that ended in `error`
     Retry {
+        /// The tasks' ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
     /// End tasks; an attempt that runs is stopped
     Cancel {
+        /// The tasks' ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
@@ -58,8 +61,10 @@ struct List {
     /// SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED
     #[arg(long)]
     status: Option<String>,
+    /// Only those of one handler
     #[arg(long)]
     handler: Option<String>,
+    /// Only those of one tenant
     #[arg(long)]
     tenant: Option<String>,
     /// Only those of one object
@@ -74,7 +79,7 @@ struct List {
     /// At most so many
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier list ended
+    /// Go on where an earlier list ended, with what it said
     #[arg(long)]
     cursor: Option<String>,
 }

@@ -32,7 +32,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "EVENT_ID", conflicts_with = "since_start")]
     after: Option<EventId>,
 
-    /// Begin with the oldest event that is remembered
+    /// Begin with the oldest event; in a journal that has forgotten its start, 1000 back from now
     #[arg(long)]
     since_start: bool,
 
@@ -116,13 +116,22 @@ impl Watch {
     }
 }
 
-/// The id just below the oldest event that is remembered and wanted. Asking for everything after zero would
-/// tear as soon as anything was ever forgotten.
+/// How far back `--since-start` goes in a journal that has forgotten its start.
+const LOOK_BACK: i64 = 1000;
+
+/// The id just below the oldest event that is wanted and remembered. Once a journal has forgotten its start,
+/// it does not tell where it begins now; then a stretch back from the newest is taken.
 async fn before_the_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
-    let oldest = EventQuery { after: None, limit: Some(1), ..query.clone() };
-    Ok(match client.events(&oldest).await? {
+    let oldest = EventQuery { after: Some(0), limit: Some(1), ..query.clone() };
+    let newest = EventQuery { after: None, limit: Some(-LOOK_BACK), ..query.clone() };
+    let seq = match client.events(&oldest).await? {
+        EventSeq::Torn { .. } => client.events(&newest).await?,
+        seq => seq,
+    };
+    Ok(match seq {
         EventSeq::NonEmpty { event_id, event_snapshots } => {
-            event_snapshots.first().map_or(event_id, |first| first.event_id.saturating_sub(1))
+            let oldest = event_snapshots.iter().map(|event| event.event_id).min();
+            oldest.map_or(event_id, |oldest| oldest.saturating_sub(1))
         }
         EventSeq::Empty { last_event_id, .. } => last_event_id,
         EventSeq::Torn { event_id } => event_id,

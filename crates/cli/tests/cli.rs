@@ -9,5 +9,6 @@ fn the_command_line_reads_as_documented() {
         .env("POINTSMAN_TOKEN", "")
         .env("POINTSMAN_TOKEN_FILE", "")
         .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
         .case("tests/cmd/*.md");
 }

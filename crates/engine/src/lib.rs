@@ -8,6 +8,10 @@
 //!                             └── pruner
 //! ```
 //!
+//! `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
+//! helpers: `slots` are counted, each `attempt` is watched while it is `running`, and its lines go through the
+//! `logbook`. The observer's `tail` is the end of the journal in memory.
+//!
 //! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
 //! wake each other by signals; timers are only for what has a time.
 

@@ -69,7 +69,7 @@ impl Observer {
     }
 
     /// What matches after `after` and up to `until`, at most `limit` and possibly fewer: read on after
-    /// `page.scanned`. Does not wait. The page's extent tells whether `after` is torn.
+    /// `page.scanned`. Does not wait for events to come. The page's extent tells whether `after` is torn.
     pub async fn page(
         &self,
         filter: &Filter,
@@ -117,14 +117,25 @@ impl Observer {
             let mut patience = Patience::new();
             loop {
                 self.wanted.notified().await;
-                while let Err(error) = self.fill_while_wanted(&mut patience).await {
-                    tracing::warn!(%error, "followers of the journal wait for the store");
-                    sleep(patience.wait()).await;
+                loop {
+                    if let Err(error) = self.fill_while_wanted(&mut patience).await {
+                        tracing::warn!(%error, "followers of the journal wait for the store");
+                        sleep(patience.wait()).await;
+                    }
+                    if self.is_wanted() {
+                        continue;
+                    }
+                    self.set_tail(None);
+                    // Whoever came while the tail was still there has woken nobody.
+                    if !self.is_wanted() {
+                        break;
+                    }
                 }
-                self.set_tail(None);
             }
         };
         stop.run_until_cancelled(filling).await;
+        // Nobody fills it any more: what is read from now on comes from the store.
+        self.set_tail(None);
     }
 
     async fn fill_while_wanted(&self, patience: &mut Patience) -> Result<(), StoreError> {

@@ -159,6 +159,8 @@ impl Sequencer {
                 },
             };
             let Some(first) = first else { return };
+            // Producers that were answered a moment ago may have the next one ready.
+            tokio::task::yield_now().await;
             let batch = self.gather(first);
             self.commit(batch).await;
         }

@@ -93,6 +93,8 @@ impl Worker {
 
     /// Sends the ends that are waiting, and claims for the slots that are free.
     async fn turn(&mut self) {
+        // Attempts that are through but for a moment on this thread come along.
+        tokio::task::yield_now().await;
         while self.kept.len() < MOST_ENDS
             && let Ok(ended) = self.ended.try_recv()
         {

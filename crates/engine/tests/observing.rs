@@ -4,10 +4,12 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::*;
 use pointsman_core::EventId;
-use pointsman_core::journal::{Extent, Filter, Page};
+use pointsman_core::journal::{Extent, Filter, Page, Retention};
+use pointsman_core::store::Journal;
 use pointsman_engine::Engine;
 
 async fn page(engine: &Engine, after: EventId, limit: usize) -> Page {
@@ -110,5 +112,34 @@ async fn a_thousand_followers_share_their_reads() {
     let reads = metric(&engine, "pointsman_journal_reads_total") - before;
     // Each commit may cost the filler one read, and a few look-agains; not one for each follower.
     assert!(reads < FOLLOWERS as u64 / 5, "{reads} reads for {FOLLOWERS} followers");
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_cursor_in_memory_is_torn_when_the_journal_forgets_what_follows_it() {
+    const EVENTS: usize = 11_000;
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let first = emit(&engine, vec![event("a", "x")]).await.events[0].id;
+    let _ = page(&engine, first, 1).await;
+    for _ in 0..EVENTS / 1000 {
+        emit(&engine, (0..1000).map(|_| event("a", "x")).collect()).await;
+    }
+    let followed = page(&engine, first, EVENTS).await;
+    assert_eq!(followed.extent.forgotten, EventId::ZERO);
+
+    let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
+    while store.prune(keep, Retention::default(), now()).await.unwrap().more {}
+    let extent = engine.observer().extent().await.unwrap();
+    assert!(extent.is_torn(first));
+    soon("the tail to know", async {
+        while !page(&engine, first, 1).await.extent.is_torn(first) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let rest = page(&engine, extent.forgotten, EVENTS).await;
+    assert!(!rest.extent.is_torn(extent.forgotten));
+    assert!(rest.events.len() as u64 >= Retention::LEAST_EVENTS);
     engine.stop(PATIENCE).await;
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::*;
-use pointsman_core::store::Ended;
+use pointsman_core::store::{Ended, Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::AttemptEnd;
 use pointsman_core::{Json, Status};
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_engine::{Delivery, Outcome, Setup};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -168,23 +168,25 @@ async fn what_a_node_cannot_run_waits_for_one_that_can() {
             .route("a", "there")
             .route("a", "here")
     };
-    let mut without = both();
-    without.settings.rooms.worker = false;
-    let engine = without.start(&store).await;
-    let receipt = emit(&engine, vec![event("a", "x")]).await;
-    assert_eq!(receipt.events[0].tasks.len(), 2);
-    let worker = both().start(&store).await;
-    let mut watcher = Watcher::of(&worker);
-    if diary.read().len() < 2 {
-        watcher.ended(1).await;
+    let engine = House::default().handler("here", noting(&diary)).start(&store).await;
+    let Setup { handlers, routes, .. } = both().setup;
+    let handlers = handlers.into_iter().map(|spec| spec.def).collect();
+    store.register(Registration { handlers, routes }, now()).await.unwrap();
+
+    let mut watcher = Watcher::of(&engine);
+    for _ in 0..3 {
+        emit(&engine, vec![event("a", "x")]).await;
+        assert_eq!(watcher.ended(1).await[0].handler, name("here"));
     }
-    soon("both to have run", async {
-        while diary.read().len() < 2 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    worker.stop(PATIENCE).await;
+    let waiting = TaskFilter { handler: Some(name("there")), ..TaskFilter::default() };
+    let page = store.tasks(waiting, None, 10).await.unwrap();
+    assert_eq!(page.tasks.len(), 3);
+    assert!(page.tasks.iter().all(|task| task.life.attempt == 0));
+    assert_eq!(diary.read(), ["here"; 3]);
+
+    engine.reconfigure(both().setup).await.unwrap();
+    watcher.ended(3).await;
+    assert_eq!(diary.read()[3..], ["there"; 3]);
     engine.stop(PATIENCE).await;
 }
 

@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use http::header;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::app::App;
@@ -22,12 +22,9 @@ use crate::problem::Problem;
 
 /// The largest body that is taken.
 pub(crate) const MAX_BODY: usize = 16 << 20;
-/// What a sender has before its speed counts.
-const GRACE: Duration = Duration::from_secs(10);
-/// The slowest that a sender may be after that, in bytes a second.
-const SLOWEST: u32 = 16 << 10;
-/// The longest that any body may take.
-const LONGEST: Duration = Duration::from_secs(300);
+/// How fast a body must come.
+const PACE: Pace =
+    Pace { grace: Duration::from_secs(10), slowest: 16 << 10, longest: Duration::from_secs(300) };
 /// How much of an unwanted body is read, and for how long.
 const DRAIN_BYTES: usize = 64 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
@@ -42,42 +39,56 @@ pub(crate) struct Received {
 impl FromRequest<App> for Received {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let too_large = || Problem::too_large(format!("a body has at most {MAX_BODY} bytes"));
-        let mut body = request.into_body();
-        if body.size_hint().lower() > MAX_BODY as u64 {
-            return Err(too_large());
-        }
-        let mut bytes = BytesMut::new();
-        let mut share: Option<OwnedSemaphorePermit> = None;
-        let begun = Instant::now();
-        loop {
-            let frame = match timeout_at(deadline(begun, bytes.len()), body.frame()).await {
-                Err(_) => return Err(Problem::too_slow("the body came too slowly")),
-                Ok(None) => return Ok(Self { bytes: bytes.freeze(), _share: share }),
-                Ok(Some(Err(_))) => {
-                    return Err(Problem::malformed("the body broke off or is framed wrongly"));
-                }
-                Ok(Some(Ok(frame))) => frame,
-            };
-            let Ok(data) = frame.into_data() else { continue };
-            if bytes.len() + data.len() > MAX_BODY {
-                return Err(too_large());
-            }
-            let more = app.body_budget.clone().try_acquire_many_owned(data.len() as u32);
-            let more = more.map_err(|_| Problem::unavailable("too many large requests at once"))?;
-            match &mut share {
-                Some(share) => share.merge(more),
-                None => share = Some(more),
-            }
-            bytes.extend_from_slice(&data);
-        }
+        receive(request.into_body(), &app.body_budget, PACE).await
     }
 }
 
-/// When a sender that has sent this much so far is too slow.
-fn deadline(begun: Instant, received: usize) -> Instant {
-    let allowed = GRACE + Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / SLOWEST;
-    begun + allowed.min(LONGEST)
+/// Reads a body to its end, within all bounds.
+async fn receive(mut body: Body, budget: &Arc<Semaphore>, pace: Pace) -> Result<Received, Problem> {
+    let too_large = || Problem::too_large(format!("a body has at most {MAX_BODY} bytes"));
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = BytesMut::new();
+    let mut share: Option<OwnedSemaphorePermit> = None;
+    let begun = Instant::now();
+    loop {
+        let frame = match timeout_at(pace.deadline(begun, bytes.len()), body.frame()).await {
+            Err(_) => return Err(Problem::too_slow("the body came too slowly")),
+            Ok(None) => return Ok(Received { bytes: bytes.freeze(), _share: share }),
+            Ok(Some(Err(_))) => return Err(Problem::malformed("the body broke off or is framed wrongly")),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > MAX_BODY {
+            return Err(too_large());
+        }
+        let more = budget.clone().try_acquire_many_owned(data.len() as u32);
+        let more = more.map_err(|_| Problem::unavailable("too many large requests at once"))?;
+        match &mut share {
+            Some(share) => share.merge(more),
+            None => share = Some(more),
+        }
+        bytes.extend_from_slice(&data);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// What a sender has before its speed counts.
+    grace: Duration,
+    /// The slowest that it may be after that, in bytes a second.
+    slowest: u32,
+    /// The longest that any body may take.
+    longest: Duration,
+}
+
+impl Pace {
+    /// When a sender that has sent this much so far is too slow.
+    fn deadline(self, begun: Instant, received: usize) -> Instant {
+        let earned = Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / self.slowest;
+        begun + (self.grace + earned).min(self.longest)
+    }
 }
 
 /// A body that its handler reads, and that can be drained when the handler has answered.
@@ -149,13 +160,45 @@ pub(crate) fn waits_for_continue(request: &Request) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures::{StreamExt, stream};
+
     use super::*;
+
+    fn budget(bytes: usize) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(bytes))
+    }
+
+    async fn status(body: Body, budget: &Arc<Semaphore>, pace: Pace) -> u16 {
+        use axum::response::IntoResponse;
+        match receive(body, budget, pace).await {
+            Ok(_) => 200,
+            Err(problem) => problem.into_response().status().as_u16(),
+        }
+    }
 
     #[test]
     fn a_sender_earns_its_time() {
         let begun = Instant::now();
-        assert_eq!(deadline(begun, 0), begun + GRACE);
-        assert_eq!(deadline(begun, 160 << 10), begun + GRACE + Duration::from_secs(10));
-        assert_eq!(deadline(begun, MAX_BODY), begun + LONGEST);
+        assert_eq!(PACE.deadline(begun, 0), begun + PACE.grace);
+        assert_eq!(PACE.deadline(begun, 160 << 10), begun + PACE.grace + Duration::from_secs(10));
+        assert_eq!(PACE.deadline(begun, MAX_BODY), begun + PACE.longest);
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_stops_is_not_waited_for() {
+        let stalled =
+            stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{"))]).chain(stream::pending());
+        let pace = Pace { grace: Duration::from_millis(20), ..PACE };
+        assert_eq!(status(Body::from_stream(stalled), &budget(100), pace).await, 408);
+    }
+
+    #[tokio::test]
+    async fn bodies_share_a_budget_and_give_it_back() {
+        let budget = budget(10);
+        let held = receive(Body::from("12345678"), &budget, PACE).await.ok();
+        assert_eq!(status(Body::from("123"), &budget, PACE).await, 503);
+        drop(held);
+        assert_eq!(status(Body::from("123"), &budget, PACE).await, 200);
+        assert_eq!(budget.available_permits(), 10);
     }
 }

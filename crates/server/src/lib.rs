@@ -43,4 +43,4 @@ mod stream;
 mod tasks;
 mod walk;
 
-pub use server::{Server, StartError};
+pub use server::{Reloads, Server, StartError};

@@ -23,9 +23,8 @@ impl PageSize {
 
     /// Learns from a page of `count` events in `bytes`.
     pub(crate) fn learn(&mut self, count: usize, bytes: usize) {
-        if count > 0 {
-            let each = (bytes / count).max(1);
-            self.0 = (TARGET_BYTES / each).clamp(FEWEST, MOST);
+        if let Some(each) = bytes.checked_div(count) {
+            self.0 = (TARGET_BYTES / each.max(1)).clamp(FEWEST, MOST);
         }
     }
 }

@@ -9,6 +9,7 @@ use pointsman_core::store::{Store, StoreError};
 use pointsman_engine::{Engine, Settings, Setup};
 use pointsman_store_sqlite::{OpenError, SqliteStore};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,7 @@ use crate::{listen, router};
 /// How long requests may go on when the server stops. They are short: streams and long polls end at once.
 const DRAIN_REQUESTS: Duration = Duration::from_secs(5);
 
-/// Why a server did not start.
+/// Why a server did not start, or did not take up a changed configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(
@@ -42,10 +43,10 @@ pub enum StartError {
     Config(#[source] Faults),
     #[error("the handler {0} is defined both by the program and by the configuration")]
     HandlerTwice(String),
+    #[error("it has no tokens any more, so that nobody could reach the server")]
+    NoTokenLeft,
     #[error("cannot start the engine")]
     Engine(#[source] StoreError),
-    #[error("cannot watch the configuration")]
-    Watch(#[source] io::Error),
 }
 
 /// A running server.
@@ -56,7 +57,16 @@ pub struct Server {
     stopping: CancellationToken,
     listening: Option<JoinHandle<()>>,
     watch: Option<config::Watch>,
+    reloads: watch::Sender<Reloads>,
     drain: Duration,
+}
+
+/// How often a changed configuration was met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reloads {
+    pub applied: u64,
+    /// It had faults; everything stayed as it was.
+    pub refused: u64,
 }
 
 impl std::fmt::Debug for Server {
@@ -80,31 +90,32 @@ impl Server {
         };
         let setup = together(&program, config.setup().map_err(StartError::Config)?)?;
         let store = open(config.store.clone()).await?;
-        let first = match config.tokens.is_empty() && config.http {
-            true => Some(first_token(&config.store).map_err(StartError::Token)?),
-            false => None,
-        };
         let engine = Engine::start(store, settings(&config), setup).await.map_err(StartError::Engine)?;
+        // Made last: were anything to fail after it, nobody would ever be told the token.
+        let first = match first_token(&config) {
+            Ok(first) => first,
+            Err(error) => {
+                engine.stop(Duration::ZERO).await;
+                engine.store().close();
+                return Err(StartError::Token(error));
+            }
+        };
 
         let stopping = CancellationToken::new();
         let tokens = accepted(&config.tokens, first.as_ref());
         let app = Shared::new(engine.clone(), tokens, stopping.clone());
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let listening = listener.map(|listener| {
+            let drain = DRAIN_REQUESTS.min(config.drain);
             let router = router::router(app.clone());
-            tokio::spawn(listen::run(
-                listener,
-                router,
-                config.max_connections,
-                stopping.clone(),
-                DRAIN_REQUESTS.min(config.drain),
-            ))
+            tokio::spawn(listen::run(listener, router, config.max_connections, stopping.clone(), drain))
         });
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
-        let reload = Reload { app, program, first };
-        let watch = sources.map(|sources| watch(sources, &config, reload)).transpose();
-        let watch = watch.map_err(StartError::Watch)?;
-        Ok(Self { engine, address, first_token, stopping, listening, watch, drain: config.drain })
+        let reloads = watch::Sender::new(Reloads::default());
+        let reload = Reload { app, program, first, count: reloads.clone() };
+        let watch = sources.and_then(|sources| reload.whenever_changed(sources, &config));
+        let drain = config.drain;
+        Ok(Self { engine, address, first_token, stopping, listening, watch, reloads, drain })
     }
 
     /// Where it listens; nothing if this process does not answer HTTP.
@@ -115,6 +126,11 @@ impl Server {
     /// The token that was made because there was none. It is told this once.
     pub fn first_token(&self) -> Option<&str> {
         self.first_token.as_deref()
+    }
+
+    /// Tells of every reload.
+    pub fn reloads(&self) -> watch::Receiver<Reloads> {
+        self.reloads.subscribe()
     }
 
     pub fn engine(&self) -> &Engine {
@@ -167,10 +183,14 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn first_token(store: &StoreUrl) -> io::Result<FirstToken> {
-    match store {
-        StoreUrl::Sqlite { path } => auth::beside(path),
-        StoreUrl::SqliteMemory => Ok(auth::fresh()),
+/// The token for a server that has no other.
+fn first_token(config: &Config) -> io::Result<Option<FirstToken>> {
+    if !config.tokens.is_empty() || !config.http {
+        return Ok(None);
+    }
+    match &config.store {
+        StoreUrl::Sqlite { path } => auth::beside(path).map(Some),
+        StoreUrl::SqliteMemory => Ok(Some(auth::fresh())),
     }
 }
 
@@ -199,46 +219,52 @@ fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
     Ok(setup)
 }
 
-/// What a reload needs.
+/// Takes up a changed configuration, whole or not at all.
 struct Reload {
     app: App,
     program: Setup,
     first: Option<FirstToken>,
-}
-
-fn watch(sources: Sources, config: &Config, reload: Reload) -> io::Result<config::Watch> {
-    let runtime = tokio::runtime::Handle::current();
-    config::watch(sources, config, move |changed| match changed {
-        Ok(config) => runtime.block_on(reload.apply(&config)),
-        Err(faults) => tracing::error!("the configuration was not taken up; all stays as it is\n{faults}"),
-    })
+    count: watch::Sender<Reloads>,
 }
 
 impl Reload {
-    async fn apply(&self, config: &Config) {
+    /// Watches the sources. Without the watch the server runs all the same.
+    fn whenever_changed(self, sources: Sources, config: &Config) -> Option<config::Watch> {
+        let runtime = tokio::runtime::Handle::current();
+        let watch = config::watch(sources, config, move |changed| {
+            let applied = match changed {
+                Ok(config) => runtime.block_on(self.apply(&config)),
+                Err(faults) => Err(StartError::Config(faults)),
+            };
+            match applied {
+                Ok(()) => tracing::info!("the configuration was reloaded"),
+                Err(ref error) => {
+                    tracing::error!(
+                        "the configuration was not taken up; all stays as it is: {}",
+                        Chain(error)
+                    );
+                }
+            }
+            self.count.send_modify(|count| match applied {
+                Ok(()) => count.applied += 1,
+                Err(_) => count.refused += 1,
+            });
+        });
+        let warn = |error: &io::Error| tracing::warn!(%error, "changes of the configuration go unnoticed");
+        watch.inspect_err(warn).ok()
+    }
+
+    async fn apply(&self, config: &Config) -> Result<(), StartError> {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = config.setup().map_err(StartError::Config);
-        let setup = match setup.and_then(|setup| together(&self.program, setup)) {
-            Ok(setup) => setup,
-            Err(error) => {
-                tracing::error!(error = %Chain(&error), "the configuration was not taken up; all stays as it is");
-                return;
-            }
-        };
+        let setup = together(&self.program, config.setup().map_err(StartError::Config)?)?;
         if config.tokens.is_empty() && self.first.is_none() {
-            tracing::error!(
-                "the configuration was not taken up: it has no tokens any more, and nobody could log in"
-            );
-            return;
+            return Err(StartError::NoTokenLeft);
         }
-        if let Err(error) = self.app.engine.reconfigure(setup).await {
-            tracing::error!(%error, "the configuration could not be taken up");
-            return;
-        }
+        self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
         self.app.tokens.store(Arc::new(accepted(&config.tokens, self.first.as_ref())));
-        tracing::info!("the configuration was reloaded");
+        Ok(())
     }
 }
 

@@ -11,7 +11,6 @@ use http::{HeaderMap, Uri};
 use pointsman_api::TaskChangeBody;
 use pointsman_core::EventId;
 use pointsman_core::journal::Filter;
-use pointsman_core::task::EndReason;
 use pointsman_engine::TaskChange;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
@@ -33,6 +32,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(
     get,
     path = "/api/v1/stream",
+    operation_id = "follow_events",
     tag = "events",
     params(
         ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
@@ -192,8 +192,6 @@ async fn next_change(changes: &mut Option<broadcast::Receiver<TaskChange>>) -> T
 }
 
 fn task_frame(change: &TaskChange) -> String {
-    let canceled = change.error.as_deref() == Some("canceled");
-    let reason = canceled.then_some(EndReason::Canceled);
     let body = TaskChangeBody {
         id: change.id.to_string(),
         handler: change.handler.to_string(),
@@ -201,7 +199,7 @@ fn task_frame(change: &TaskChange) -> String {
         key: change.key.as_ref().map(ToString::to_string),
         kind: change.kind.to_string(),
         event_id: change.event.get(),
-        status: change.status.public(reason).into(),
+        status: change.status.public(None).into(),
         state: change.status.as_str().into(),
         attempt: change.attempt,
         error: change.error.clone(),

@@ -221,6 +221,7 @@ macro_rules! suite {
                 a_lost_one_lets_the_next_ones_run
                 a_crashed_one_lets_the_next_ones_run
                 a_late_task_waits_at_the_gate_too
+                a_late_synchronous_task_leaves_nobody_behind
                 gates_and_lanes_both_hold
                 other_events_do_not_wait_at_the_gate
                 a_gate_survives_a_restart

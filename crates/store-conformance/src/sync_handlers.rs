@@ -125,6 +125,17 @@ pub async fn a_late_task_waits_at_the_gate_too(harness: &dyn Harness) {
     assert!(late.iter().all(|task| task.late));
 }
 
+/// Cancelled before its turn and retried: it comes late, and nobody waits for it a second time.
+pub async fn a_late_synchronous_task_leaves_nobody_behind(harness: &dyn Harness) {
+    let (world, sequenced) = one(harness).await;
+    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
+    world.retry(&sequenced.tasks[1]).await.expect("it was cancelled");
+    let first = world.claim(10).await;
+    assert_eq!(names(&first), ["check"]);
+    world.succeed(&first[0]).await;
+    assert_eq!(names(&world.claim(10).await), ["enrich", "index", "notify"]);
+}
+
 /// Two events of one object: the gate is the event's, the lane the handler's.
 pub async fn gates_and_lanes_both_hold(harness: &dyn Harness) {
     let world = World::new(harness, Plan::default().on("record", &["check!", "index"])).await;

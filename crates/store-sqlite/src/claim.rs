@@ -53,7 +53,8 @@ impl Txn<'_> {
     pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
         let Room { claim: Some(claim), mut tasks } = room else { return Ok(Claims::default()) };
         self.wake_due(now)?;
-        let left = claim.max.saturating_sub(tasks.len());
+        let alive = self.state.nodes.contains(&claim.node);
+        let left = if alive { claim.max.saturating_sub(tasks.len()) } else { 0 };
         if left > 0 {
             let mut chosen = self.scheduled_for(&claim, left)?;
             chosen.extend(self.pick(left - chosen.len(), Some(&claim.handlers))?);
@@ -104,6 +105,7 @@ impl Txn<'_> {
     pub(crate) fn may_be_born_locked(&self, handler: &Handler, queue: QueueId, room: &Room) -> Result<bool> {
         let Some(claim) = &room.claim else { return Ok(false) };
         Ok(room.tasks.len() < claim.max
+            && self.state.nodes.contains(&claim.node)
             && self.state.runnable.is_empty()
             && self.state.scheduled == 0
             && claim.handlers.contains(&handler.def.name)

@@ -42,7 +42,9 @@ impl Txn<'_> {
         self.state.ids.observe(now);
         let sql = "INSERT INTO pointsman_node (name, joined, heard, gone) VALUES (?1, ?2, ?2, 0)";
         self.conn.execute(sql, (name, now.micros()))?;
-        Ok(self.conn.last_insert_rowid())
+        let node = self.conn.last_insert_rowid();
+        self.state.nodes.insert(node);
+        Ok(node)
     }
 
     pub(crate) fn heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -53,7 +55,7 @@ impl Txn<'_> {
 
     /// A node goes, and what it still holds goes on at once.
     pub(crate) fn leave(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
-        self.conn.execute("UPDATE pointsman_node SET gone = 1 WHERE id = ?1", [node])?;
+        self.give_up(node)?;
         for live in self.held_by(node)? {
             if let State::Locked(lease) = live.life.state {
                 let release = Command::Release { fence: lease.fence };
@@ -61,6 +63,13 @@ impl Txn<'_> {
                 let _ = self.command_live(live, release, Remains::default(), now)?;
             }
         }
+        Ok(())
+    }
+
+    /// From now on the node gets nothing, not even if it still lives and asks.
+    fn give_up(&mut self, node: NodeId) -> Result<()> {
+        self.conn.execute("UPDATE pointsman_node SET gone = 1 WHERE id = ?1", [node])?;
+        self.state.nodes.remove(&node);
         Ok(())
     }
 
@@ -139,7 +148,7 @@ impl Txn<'_> {
             rows.collect::<rusqlite::Result<_>>()?
         };
         for node in silent {
-            self.conn.execute("UPDATE pointsman_node SET gone = 1 WHERE id = ?1", [node])?;
+            self.give_up(node)?;
             for live in self.held_by(node)? {
                 let (seq, queue, event) = (live.seq, live.queue, live.event);
                 let State::Locked(lease) = live.life.state else { continue };

@@ -1,9 +1,10 @@
 //! What the writer keeps in memory beside the file. There is one writer, so this is a cache that cannot be
 //! stale; after a transaction that failed it is read again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use pointsman_core::store::NodeId;
 use pointsman_core::task::Realm;
 use pointsman_core::{
     Event, EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Routes, Rule, RuleKind, TaskId, TaskSeq,
@@ -94,6 +95,8 @@ pub(crate) struct State {
     /// The turn of the queue that was served last: where a queue that wakes up joins in.
     pub(crate) turn: i64,
     pub(crate) rules: Vec<Rule>,
+    /// Nodes that have joined and have neither left nor been given up.
+    pub(crate) nodes: HashSet<NodeId>,
     /// Tasks that were locked since the start; as many as there are slots.
     pub(crate) running: HashMap<TaskSeq, Running>,
     /// How many ended tasks the history holds.
@@ -157,6 +160,7 @@ impl State {
             runnable: BTreeSet::new(),
             turn: 0,
             rules: Vec::new(),
+            nodes: HashSet::new(),
             running: HashMap::new(),
             scheduled: 0,
             ended,
@@ -168,6 +172,7 @@ impl State {
         };
         state.load_registry(conn)?;
         state.load_rules(conn)?;
+        state.load_nodes(conn)?;
         state.load_queues(conn)?;
         state.reload_next_due(conn)?;
         Ok(state)
@@ -198,6 +203,12 @@ impl State {
 
     pub(crate) fn load_rules(&mut self, conn: &Connection) -> Result<()> {
         self.rules = crate::registry::read_rules(conn)?;
+        Ok(())
+    }
+
+    fn load_nodes(&mut self, conn: &Connection) -> Result<()> {
+        let mut statement = conn.prepare("SELECT id FROM pointsman_node WHERE gone = 0")?;
+        self.nodes = statement.query_map([], |r| r.get(0))?.collect::<rusqlite::Result<_>>()?;
         Ok(())
     }
 

@@ -27,7 +27,10 @@ impl Client {
     /// A stretch of the journal. Waits as long as the query's own timeout says.
     pub async fn events(&self, query: &EventQuery) -> Result<EventSeq> {
         let request = self.ask(&["api", "v1", "events"], &query.pairs())?;
-        self.read(self.send(request).await?).await
+        match query.timeout {
+            Some(_) => self.read(self.send(request).await?).await,
+            None => self.json(request).await,
+        }
     }
 
     pub async fn event(&self, id: u64) -> Result<EventDetail> {

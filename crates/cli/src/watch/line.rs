@@ -33,12 +33,16 @@ pub(super) fn task(paint: Paint, data: &str) -> Option<String> {
     let change: TaskChangeBody = serde_json::from_str(data).ok()?;
     let what = pad(&change.status, WHAT);
     let what = paint.status(&change.status, &what);
-    let mut rest = format!("attempt {}", change.attempt);
+    let mut rest = match change.attempt {
+        0 => String::new(),
+        attempt => format!("attempt {attempt}"),
+    };
     if let Some(error) = &change.error {
         rest.push_str(&format!(": {}", short(error, REST)));
     }
     if !change.delay_until.is_empty() {
-        rest.push_str(&format!("; not before {}", clock(&change.delay_until)));
+        let comma = if rest.is_empty() { "" } else { "; " };
+        rest.push_str(&format!("{comma}not before {}", clock(&change.delay_until)));
     }
     Some(columns(paint, &change.time, &what, &pad(&change.handler, WHO), change.key.as_deref(), &rest))
 }

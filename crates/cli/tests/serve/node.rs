@@ -10,10 +10,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// How long anything may take before a test gives up. Far more than it ever takes.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a configuration, and what was learned from the server's first start.
-pub struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
     /// The address to listen on: any free port at first, the same one afterwards.
     listen: String,
@@ -21,18 +21,18 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn new(config: &str) -> Self {
+    pub(crate) fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), config).unwrap();
         Self { folder, listen: "127.0.0.1:0".into(), token: None }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Starts a server and waits until it has said where it is.
-    pub fn serve(&mut self) -> Node {
+    pub(crate) fn serve(&mut self) -> Node {
         let mut child = self
             .command(&["serve", "--listen", &self.listen])
             .stdout(Stdio::piped())
@@ -40,9 +40,12 @@ impl Place {
             .spawn()
             .unwrap();
         let lines = Lines::of(&mut child);
-        let url = lines.find("the address", |line| line.split("http://").nth(1).map(|at| at.trim().to_owned()));
+        let url = lines.find("the address", |line| {
+            line.split("http://").nth(1).map(|at| at.trim_end_matches('/').to_owned())
+        });
         if self.token.is_none() {
-            let told = |line: &str| line.split("POINTSMAN_TOKEN=").nth(1).map(|token| token.trim().to_owned());
+            let told =
+                |line: &str| line.split("POINTSMAN_TOKEN=").nth(1).map(|token| token.trim().to_owned());
             self.token = Some(lines.find("the token", told));
         }
         self.listen = url;
@@ -50,9 +53,13 @@ impl Place {
     }
 
     /// A command that knows where the server is and who it is. Nothing of the tests' own environment.
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pointsman"));
-        command.args(words).current_dir(self.folder.path()).env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command
+            .args(words)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap());
         command.env("POINTSMAN_URL", format!("http://{}", self.listen));
         if let Some(token) = &self.token {
             command.env("POINTSMAN_TOKEN", token);
@@ -60,23 +67,23 @@ impl Place {
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Output {
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
         self.command(words).stdin(Stdio::null()).output().unwrap()
     }
 
     /// What a command that must work prints.
-    pub fn ok(&self, words: &[&str]) -> String {
+    pub(crate) fn ok(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    pub fn json(&self, words: &[&str]) -> serde_json::Value {
+    pub(crate) fn json(&self, words: &[&str]) -> serde_json::Value {
         serde_json::from_str(&self.ok(&[&["-o", "json"], words].concat())).unwrap()
     }
 
     /// Starts `watch` and reads what it shows.
-    pub fn watch(&self, words: &[&str]) -> Watcher {
+    pub(crate) fn watch(&self, words: &[&str]) -> Watcher {
         let words = [&["watch"], words].concat();
         let mut child = self.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = Lines::of(&mut child);
@@ -85,19 +92,19 @@ impl Place {
 }
 
 /// A running server. Killed when dropped.
-pub struct Node {
+pub(crate) struct Node {
     child: Child,
     /// Kept, so that the server can go on writing.
     _lines: Lines,
 }
 
 impl Node {
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
     /// Waits until the server has ended by itself.
-    pub fn ended(mut self) -> ExitStatus {
+    pub(crate) fn ended(mut self) -> ExitStatus {
         let mut status = None;
         until("the server has ended", || {
             status = self.child.try_wait().unwrap();
@@ -107,7 +114,7 @@ impl Node {
     }
 
     /// Asks the server to stop in good order, and waits for it.
-    pub fn stop(self) -> ExitStatus {
+    pub(crate) fn stop(self) -> ExitStatus {
         self.signal(Signal::SIGTERM);
         self.ended()
     }
@@ -121,9 +128,9 @@ impl Drop for Node {
 }
 
 /// A running `watch`. Killed when dropped.
-pub struct Watcher {
+pub(crate) struct Watcher {
     child: Child,
-    pub lines: Lines,
+    pub(crate) lines: Lines,
 }
 
 impl Drop for Watcher {
@@ -134,7 +141,7 @@ impl Drop for Watcher {
 }
 
 /// What a process writes, line by line.
-pub struct Lines(Receiver<String>);
+pub(crate) struct Lines(Receiver<String>);
 
 impl Lines {
     fn of(child: &mut Child) -> Self {
@@ -151,7 +158,7 @@ impl Lines {
     }
 
     /// Waits for a line in which `look` finds something.
-    pub fn find<T>(&self, what: &str, look: impl Fn(&str) -> Option<T>) -> T {
+    pub(crate) fn find<T>(&self, what: &str, look: impl Fn(&str) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = vec![];
         loop {
@@ -166,13 +173,13 @@ impl Lines {
     }
 
     /// Waits for a line of JSON that `wanted` accepts.
-    pub fn json(&self, what: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    pub(crate) fn json(&self, what: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         self.find(what, |line| serde_json::from_str(line).ok().filter(&wanted))
     }
 }
 
 /// Waits until something is so.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}: not so after {PATIENCE:?}");
@@ -180,6 +187,6 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-pub fn exists(path: &Path) {
+pub(crate) fn exists(path: &Path) {
     until(&format!("{} exists", path.display()), || path.exists());
 }

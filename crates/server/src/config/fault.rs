@@ -14,6 +14,8 @@ use super::place::Place;
 
 /// The most characters of a line that are shown.
 const WIDTH: usize = 100;
+/// The most faults that are shown. A person mends these first.
+const SHOWN: usize = 200;
 
 /// One fault.
 #[derive(Clone, Debug)]
@@ -75,10 +77,11 @@ impl Faults {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for fault in &self.0 {
+        for fault in self.0.iter().take(SHOWN) {
             writeln!(f, "{fault}")?;
         }
         match self.0.len() {
+            n if n > SHOWN => write!(f, "{n} faults, of which the first {SHOWN} are shown"),
             1 => write!(f, "1 fault"),
             n => write!(f, "{n} faults"),
         }

@@ -3,6 +3,8 @@
 //! Files are equals: they are *joined*, and whoever sets what another file has set is at fault. Layers are
 //! not: environment variables are *laid over* files, and files over the defaults.
 
+use std::collections::HashMap;
+
 use super::fault::Findings;
 use super::yaml::{Entry, Kind, Node};
 
@@ -37,13 +39,18 @@ fn join_at(into: &mut Node, from: Node, path: &mut Vec<String>, findings: &mut F
             return;
         }
     };
+    let index = index(mine);
     for entry in theirs {
-        let first = mine.iter_mut().find(|known| known.key == entry.key);
-        match first {
+        match index.get(&entry.key) {
             None => mine.push(entry),
-            Some(first) => join_entry(first, entry, path, findings),
+            Some(&first) => join_entry(&mut mine[first], entry, path, findings),
         }
     }
+}
+
+/// Where each key stands. What is merged in has every key once, so that it need not be kept up to date.
+fn index(entries: &[Entry]) -> HashMap<String, usize> {
+    entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect()
 }
 
 fn join_entry(first: &mut Entry, second: Entry, path: &mut Vec<String>, findings: &mut Findings) {
@@ -72,10 +79,12 @@ pub(super) fn lay_over(base: &mut Node, over: Node) {
     match (&mut base.kind, over.kind) {
         (Kind::Map(_) | Kind::List(_), Kind::Null) => {}
         (Kind::Map(base), Kind::Map(over)) => {
+            let index = index(base);
             for entry in over {
-                match base.iter_mut().find(|known| known.key == entry.key) {
+                match index.get(&entry.key) {
                     None => base.push(entry),
-                    Some(known) => {
+                    Some(&known) => {
+                        let known = &mut base[known];
                         known.at = entry.at;
                         lay_over(&mut known.value, entry.value);
                     }

@@ -25,11 +25,13 @@ pub(super) struct Source {
     pub(super) text: String,
     /// The lines that hold a secret value and must not be shown. Known once the text has been understood.
     hidden: OnceLock<BTreeSet<usize>>,
+    /// Where each line begins, once somebody asks.
+    starts: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     pub(super) fn new(origin: Origin, rank: usize, text: String) -> Arc<Self> {
-        Arc::new(Self { origin, rank, text, hidden: OnceLock::new() })
+        Arc::new(Self { origin, rank, text, hidden: OnceLock::new(), starts: OnceLock::new() })
     }
 
     /// Tells which lines hold secrets.
@@ -48,7 +50,11 @@ impl Source {
             Some(hidden) => !hidden.contains(&number),
             None => !super::secret::looks_secret(&self.text, number),
         };
-        if shown { self.text.lines().nth(number.checked_sub(1)?) } else { None }
+        let starts = self.starts.get_or_init(|| {
+            std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+        });
+        let start = *starts.get(number.checked_sub(1)?).filter(|_| shown)?;
+        self.text[start..].lines().next()
     }
 
     /// The folder that relative paths in this source start from: the file's own, or the working folder.

@@ -271,3 +271,94 @@ fn environment(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Optio
     }
     Some(env)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::secret::Env;
+    use super::super::testing::{faults_of, read as read_text};
+    use super::*;
+
+    fn any(node: &Node, findings: &mut Findings) -> Option<Run> {
+        let env: Env = [("KEY", "value"), ("BAD", "whsec_AAAA")].into_iter().collect();
+        read(node, &NetworkAccess::default(), &mut Vault::new(&env), findings)
+    }
+
+    fn command_of(text: &str) -> CommandRun {
+        match read_text(text, any) {
+            Ok(Run::Command(command)) => command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn programs_by_path_are_found_from_the_file_and_others_in_the_path() {
+        let here = std::env::current_dir().unwrap();
+        let command = command_of("{command: [./a.sh, ./b], timeout: 5s}");
+        assert_eq!(command.spec.argv, [here.join("a.sh").to_str().unwrap(), "./b"]);
+        assert_eq!((command.spec.dir, command.timeout), (Some(here), Duration::from_secs(5)));
+        assert_eq!(command_of("{command: [sh]}").spec.argv, ["sh"]);
+    }
+
+    #[test]
+    fn a_command_finds_what_its_env_names() {
+        let env = |text| command_of(text).spec.env.into_iter().collect::<Vec<_>>();
+        assert_eq!(env("{command: [sh], env: [KEY]}"), [("KEY".to_owned(), "value".to_owned())]);
+        assert_eq!(env("{command: [sh], env: {A: 1, B: env:KEY}}")[1], ("B".to_owned(), "value".to_owned()));
+    }
+
+    #[test]
+    fn every_fault_of_a_command_is_told() {
+        assert_eq!(
+            faults_of("{command: sh, env: {POINTSMAN_X: 1, 'A=B': 2, C: env:NO}, dir: [], headers: {}}", any),
+            [
+                "a command must be a list, not a plain value",
+                "variables that begin with `POINTSMAN_` are Pointsman's own",
+                "\"A=B\" cannot be the name of a variable",
+                "the environment variable \"NO\" is not set",
+                "expected text, found a list",
+                "unknown setting \"headers\" of a command's `run`",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_fault_of_an_http_handler_is_told() {
+        let text = "http: 'http://10.0.0.1/'\n\
+                    timeout: 0s\n\
+                    secrets: [env:BAD, plain]\n\
+                    headers: {ce-id: x, 'a b': x, cookie: x, x-a: \"a\\nb\", Host: x}\n";
+        assert_eq!(
+            faults_of(text, any),
+            [
+                "10.0.0.1 may not be reached: it is a private address; the setting `network.allow` can allow it",
+                "0s is too short; the least is 1ms",
+                "a webhook secret holds 24 to 64 bytes, this one 3",
+                "a secret is given by reference: write `env:NAME` or `file:PATH`",
+                "the header `ce-id` is written by Pointsman itself",
+                "\"a b\" cannot be the name of a header",
+                "a secret is given by reference: write `env:NAME` or `file:PATH`",
+                "this cannot be the value of a header",
+                "the header `host` is written by Pointsman itself",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_handler_runs_in_one_way() {
+        for (text, want) in [
+            ("pull", "`run: pull` is not supported yet"),
+            (
+                "{http: 'https://x.example/', command: [sh]}",
+                "a handler runs either `http` or a `command`, not both",
+            ),
+            ("{timeout: 1s}", "`run` needs `http` or `command`"),
+            (
+                "{http: 'https://me:pw@x.example/'}",
+                "a URL holds no credentials; give them as a header, by reference",
+            ),
+            ("{http: /index}", "this is not a URL: relative URL without a base"),
+        ] {
+            assert_eq!(faults_of(text, any), [want], "{text}");
+        }
+    }
+}

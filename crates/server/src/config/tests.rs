@@ -58,6 +58,40 @@ fn without_anything_there_are_the_defaults() {
     assert!(config.handlers.is_empty() && config.warnings.is_empty());
 }
 
+/// The examples in the comments of the defaults, as a configuration.
+fn documented() -> String {
+    let mut sections = String::new();
+    let mut example = String::new();
+    for line in super::read::DEFAULTS.lines() {
+        if let Some(line) = line.strip_prefix("#   ") {
+            example.push_str(&format!("  {line}\n"));
+        } else if let Some(section) = line.strip_suffix(": {}") {
+            sections.push_str(&format!("{section}:\n{}", std::mem::take(&mut example)));
+        }
+    }
+    sections
+}
+
+#[test]
+fn what_the_defaults_document_is_true() {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", documented());
+    let signing = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let env = [("INDEX_SECRET", signing), ("KEY", "x")].into_iter().collect();
+    let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let index = &config.handlers[0];
+    assert_eq!(
+        index.def,
+        pointsman_core::HandlerDef::new(index.def.name.clone()),
+        "the values are the defaults"
+    );
+    desk.put("pointsman.yml", "handlers: {a: {run: {http: 'https://x.example'}}, b: {run: {command: [sh]}}}");
+    let usual = desk.sources().load().unwrap();
+    let timeouts = |config: &Config| config.handlers.iter().map(|h| h.run.timeout()).collect::<Vec<_>>();
+    assert_eq!(timeouts(&config), timeouts(&usual), "and so are the timeouts");
+    assert_eq!((config.routes.iter().count(), config.schedules.len()), (1, 1));
+}
+
 const FULL: &str = r#"
 store: "sqlite::memory:"
 server: {listen: 127.0.0.1:0, drain: 5s}
@@ -179,10 +213,29 @@ fn what_makes_yaml_dangerous_is_refused() {
     ] {
         assert!(shown(text).contains(want), "{text:?}: {}", shown(text));
     }
-    let deep = format!("network: {}{}", "[".repeat(10_000), "]".repeat(10_000));
-    assert!(shown(&deep).contains("nested deeper than 64"));
+    let deep = |depth: usize| format!("network: {}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(shown(&deep(100)).contains("nested deeper than 64"), "{}", shown(&deep(100)));
+    assert!(shown(&deep(10_000)).starts_with("pointsman.yml:1:"), "{}", shown(&deep(10_000)));
+    let stairs: String = (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    assert!(shown(&stairs).contains("nested deeper than 64"), "{}", shown(&stairs));
     let large = format!("# {}\n", "x".repeat(1 << 20));
     assert_eq!(shown(&large), "pointsman.yml: is larger than 1048576 bytes\n1 fault");
+}
+
+#[test]
+fn the_largest_texts_come_to_an_end() {
+    let full = |scrap: &str| scrap.repeat((1 << 20) / scrap.len());
+    let scraps =
+        ["a: ", "- ", "? ", "[]", "{a: 1, ", "'", "\"", "x\n", "&a ", "!", "|\n", "a:\n", "- - ", "[a, "];
+    for text in scraps.iter().map(|scrap| full(scrap)) {
+        let last = shown(&text).lines().last().map(str::to_owned);
+        assert!(last.is_some_and(|last| last.contains("fault")), "{:.10}", text);
+    }
+    let many: String = (0..10_000).map(|n| format!(" h{n}: {{run: {{command: [sh]}}}}\n")).collect();
+    let config = load(&format!("handlers:\n{many}")).map_err(|(_, faults)| faults).unwrap();
+    assert_eq!(config.handlers.len(), 10_000);
+    let keys: String = (0..60_000).map(|n| format!("k{n}:\n")).collect();
+    assert!(shown(&keys).ends_with("1 fault"), "more than there may be");
 }
 
 #[test]

@@ -26,11 +26,14 @@ const PREFIX: &str = "POINTSMAN_";
 const OTHERS: &[&str] = &[
     "URL",
     "TOKEN",
+    "TOKEN_FILE",
     "LOG",
     "CONFIG",
     "CONFIG_DIR",
     "EVENT_ID",
     "PREV",
+    "PREV_SENT",
+    "LATE",
     "TYPE",
     "KEY",
     "TENANT",
@@ -63,8 +66,9 @@ pub(super) fn apply_env(tree: &mut Node, env: &Env, findings: &mut Findings) {
                 }
             },
         };
-        if from_file && env.get(variable.trim_end_matches("_FILE")).is_some() {
-            findings.fault(&place(""), format!("{} is set as well", variable.trim_end_matches("_FILE")));
+        let direct = variable.strip_suffix("_FILE").filter(|direct| from_file && env.get(direct).is_some());
+        if let Some(direct) = direct {
+            findings.fault(&place(""), format!("{direct} is set as well"));
             continue;
         }
         let text = if from_file { read_small(Path::new(value)) } else { Ok(value.to_owned()) };

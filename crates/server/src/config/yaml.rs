@@ -17,6 +17,10 @@ pub(super) const MAX_BYTES: usize = 1 << 20;
 /// The deepest nesting that is taken.
 pub(super) const MAX_DEPTH: usize = 64;
 
+/// The most keys and values that a text may have: far beyond any configuration, and few enough to look at each
+/// several times.
+pub(super) const MAX_NODES: usize = 100_000;
+
 /// A value and its place.
 #[derive(Clone)]
 pub(super) struct Node {
@@ -96,7 +100,7 @@ pub(super) fn parse(source: &Arc<Source>, findings: &mut Findings) -> Option<Nod
         return None;
     }
     let text = source.text.as_str();
-    let mut builder = Builder { source, findings, parser: Parser::new_from_str(text) };
+    let mut builder = Builder { source, findings, parser: Parser::new_from_str(text), nodes: 0 };
     builder.document()
 }
 
@@ -104,6 +108,7 @@ struct Builder<'a, 'f> {
     source: &'a Arc<Source>,
     findings: &'f mut Findings,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
+    nodes: usize,
 }
 
 impl<'a> Builder<'a, '_> {
@@ -140,6 +145,11 @@ impl<'a> Builder<'a, '_> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Option<Node> {
         if depth > MAX_DEPTH {
             self.fault(&span, format!("nested deeper than {MAX_DEPTH}"));
+            return None;
+        }
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            self.fault(&span, format!("there are more than {MAX_NODES} keys and values"));
             return None;
         }
         let place = self.place(&span);
@@ -244,5 +254,38 @@ impl<'a> Builder<'a, '_> {
     fn place(&self, span: &Span) -> Place {
         let start = span.start;
         Place { source: self.source.clone(), line: start.line().max(1), column: start.col() + 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Origin;
+    use super::*;
+
+    fn tree(text: &str) -> Node {
+        let source = Source::new(Origin::File("a.yml".into()), 0, text.into());
+        parse(&source, &mut Findings::default()).unwrap()
+    }
+
+    #[test]
+    fn everything_knows_its_place() {
+        let root = tree("# first\na:\n  - x\n  - {k: \"v\", é: w}\nb: |\n  one\n  two\n");
+        let Kind::List(items) = &root.get("a").unwrap().kind else { panic!("{root:?}") };
+        assert_eq!(items[0].place.to_string(), "a.yml:3:5");
+        let inner = items[1].entries();
+        assert_eq!(
+            (inner[0].at.to_string(), inner[0].value.place.to_string()),
+            ("a.yml:4:6".into(), "a.yml:4:9".into())
+        );
+        assert_eq!(inner[1].value.place.to_string(), "a.yml:4:17", "columns count characters");
+        assert!(root.get("b").unwrap().end >= 7);
+    }
+
+    #[test]
+    fn only_what_stands_bare_can_be_nothing() {
+        let root = tree("{a: , b: ~, c: null, d: 'null', e: '', f: nil}");
+        let nothing = |key: &str| matches!(root.get(key).unwrap().kind, Kind::Null);
+        assert_eq!(["a", "b", "c", "d", "e", "f"].map(nothing), [true, true, true, false, false, false]);
+        assert!(tree("").entries().is_empty() && tree("# nothing\n").entries().is_empty());
     }
 }

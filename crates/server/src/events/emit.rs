@@ -28,6 +28,7 @@ const MAX_IDEMPOTENCY_KEY: usize = 255;
 #[utoipa::path(
     post,
     path = "/api/v1/events",
+    operation_id = "emit_events",
     tag = "events",
     params(("Idempotency-Key" = Option<String>, Header,
         description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),

@@ -21,6 +21,7 @@ const MOST_EVENTS: usize = 1000;
 #[utoipa::path(
     get,
     path = "/api/v1/events/{eventId}",
+    operation_id = "show_event",
     tag = "events",
     params(("eventId" = u64, Path, description = "an EventId")),
     responses((status = 200, description = "The event", body = EventDetail)),
@@ -61,6 +62,7 @@ async fn cause_body(app: &App, cause: Cause) -> Result<CauseBody, StoreError> {
 #[utoipa::path(
     get,
     path = "/api/v1/objects/{key}",
+    operation_id = "show_object",
     tag = "events",
     params(
         ("key" = String, Path, description = "the object's key, percent-encoded"),

@@ -34,6 +34,7 @@ const SEARCH_ON: Duration = Duration::from_millis(150);
 #[utoipa::path(
     get,
     path = "/api/v1/events",
+    operation_id = "read_events",
     tag = "events",
     params(
         ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),

@@ -46,6 +46,7 @@ pub(crate) async fn run(
     let slots = Arc::new(Semaphore::new(max_connections));
     let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
     let graceful = GracefulShutdown::new();
+    let cut = CancellationToken::new();
     loop {
         let stream = tokio::select! {
             biased;
@@ -53,7 +54,7 @@ pub(crate) async fn run(
             accepted = accept(&listener) => accepted,
         };
         match slots.clone().try_acquire_owned() {
-            Ok(slot) => serve(stream, router.clone(), slot, &graceful),
+            Ok(slot) => serve(stream, router.clone(), slot, &graceful, cut.clone()),
             Err(_) => {
                 if let Ok(permit) = refusals.clone().try_acquire_owned() {
                     tokio::spawn(timeout(Duration::from_secs(1), refuse(stream, permit)));
@@ -64,6 +65,7 @@ pub(crate) async fn run(
     drop(listener);
     if timeout(drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time; their connections are cut");
+        cut.cancel();
     }
 }
 
@@ -90,7 +92,13 @@ fn is_the_clients(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn serve(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit, graceful: &GracefulShutdown) {
+fn serve(
+    stream: TcpStream,
+    router: Router,
+    slot: OwnedSemaphorePermit,
+    graceful: &GracefulShutdown,
+    cut: CancellationToken,
+) {
     let io = TokioIo::new(Patient::new(stream, UNREAD));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -100,7 +108,7 @@ fn serve(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit, graceful
         .serve_connection(io, TowerToHyperService::new(router));
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Some(Err(error)) = cut.run_until_cancelled(connection).await {
             tracing::debug!(%error, "a connection ended badly");
         }
         drop(slot);

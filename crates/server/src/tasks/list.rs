@@ -23,6 +23,7 @@ const MAX_PAGES: usize = 16;
 #[utoipa::path(
     get,
     path = "/api/v1/tasks",
+    operation_id = "list_tasks",
     tag = "tasks",
     params(
         ("status" = Option<String>, Query, description = "SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED; \

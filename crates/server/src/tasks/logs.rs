@@ -32,6 +32,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 #[utoipa::path(
     get,
     path = "/api/v1/tasks/{id}/logs",
+    operation_id = "read_logs",
     tag = "tasks",
     params(
         ("id" = String, Path, description = "a task's id"),

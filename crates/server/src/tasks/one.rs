@@ -2,14 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::{HeaderMap, Uri};
+use http::Uri;
 use pointsman_api::{AttemptBody, TaskBody, TaskDetail};
 use pointsman_core::TaskId;
 
-use crate::action;
+use crate::action::Nothing;
 use crate::app::{App, now};
 use crate::auth::{Caller, Operator, Viewer};
-use crate::body::Received;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::{Segment, TaskName};
@@ -18,6 +17,7 @@ use crate::segment::{Segment, TaskName};
 #[utoipa::path(
     get,
     path = "/api/v1/tasks/{id}",
+    operation_id = "show_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The task", body = TaskDetail)),
@@ -36,6 +36,7 @@ pub(crate) async fn task(
 #[utoipa::path(
     post,
     path = "/api/v1/tasks/{id}/retry",
+    operation_id = "retry_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
@@ -44,12 +45,8 @@ pub(crate) async fn retry(
     Operator(caller): Operator,
     State(app): State<App>,
     Segment(TaskName(id)): Segment<TaskName>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Received,
+    _: Nothing,
 ) -> Result<Json<TaskDetail>, Problem> {
-    Query::of(&uri, &[])?;
-    action::nothing(&headers, &body.bytes)?;
     find(&app, &caller, &id).await?;
     app.store().retry(&id, now()).await??;
     app.engine.nudge();
@@ -60,6 +57,7 @@ pub(crate) async fn retry(
 #[utoipa::path(
     post,
     path = "/api/v1/tasks/{id}/cancel",
+    operation_id = "cancel_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
@@ -68,12 +66,8 @@ pub(crate) async fn cancel(
     Operator(caller): Operator,
     State(app): State<App>,
     Segment(TaskName(id)): Segment<TaskName>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Received,
+    _: Nothing,
 ) -> Result<Json<TaskDetail>, Problem> {
-    Query::of(&uri, &[])?;
-    action::nothing(&headers, &body.bytes)?;
     find(&app, &caller, &id).await?;
     app.store().cancel(&id, now()).await??;
     app.engine.nudge();

@@ -26,14 +26,15 @@ use rng::Rng;
 /// How many steps a walk has.
 const STEPS: usize = 700;
 
-/// The handlers there are: one that halts, a synchronous one, one in lanes, one without order.
+/// The handlers there are: one that halts, one that is synchronous, one that is so for some events, one without
+/// order.
 const HANDLERS: [&str; 4] = ["audit", "check", "index", "notify"];
 
 fn plan() -> Plan {
     Plan::default()
         .on("record", &["audit"])
-        .on("record.published", &["check!", "index", "notify"])
-        .on("note", &["notify", "index!"])
+        .on("record.published", &["check!", "index!", "notify"])
+        .on("note", &["notify", "index"])
         .halting("audit")
         .free("notify")
 }

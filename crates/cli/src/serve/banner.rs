@@ -1,0 +1,67 @@
+//! What a server says on standard output when it runs: where it is, and who may come in.
+
+use pointsman_server::Server;
+use pointsman_server::config::Config;
+
+use crate::failure::Result;
+use crate::output::Output;
+
+/// What the banner needs to know of a configuration that is about to be used up.
+pub(super) struct Banner {
+    store: String,
+    handlers: usize,
+    workers: usize,
+    has_tokens: bool,
+}
+
+impl Banner {
+    pub(super) fn of(config: &Config) -> Self {
+        Self {
+            store: config.store.to_string(),
+            handlers: config.handlers.len(),
+            workers: config.workers,
+            has_tokens: !config.tokens.is_empty(),
+        }
+    }
+
+    pub(super) fn show(&self, server: &Server, output: Output) -> Result {
+        let url = server.address().map(|address| format!("http://{address}"));
+        if output.is_json() {
+            let told = serde_json::json!({"url": url, "store": self.store, "token": server.first_token()});
+            return Ok(output.json(&told)?);
+        }
+        let title = format!("Pointsman {} is running", env!("CARGO_PKG_VERSION"));
+        output.line(output.paint.bold(&title))?;
+        output.line("")?;
+        let handlers = match self.handlers {
+            1 => "1 handler".into(),
+            n => format!("{n} handlers"),
+        };
+        let address =
+            url.as_ref().map_or("none: this process answers no HTTP".into(), |url| format!("{url}/"));
+        output.facts(&[
+            ("address", address),
+            ("store", self.store.clone()),
+            ("work", format!("{handlers}, up to {} tasks at a time", self.workers)),
+            ("token", self.token(server).into()),
+        ])?;
+        if let Some(token) = server.first_token() {
+            output.line("")?;
+            output.line(output.paint.bold(&format!("    export POINTSMAN_TOKEN={token}")))?;
+        }
+        output.line("")?;
+        Ok(())
+    }
+
+    fn token(&self, server: &Server) -> &'static str {
+        if server.address().is_none() {
+            ""
+        } else if self.has_tokens {
+            "those of the configuration"
+        } else if server.first_token().is_some() {
+            "made just now, and shown only this once; in the terminals that are to use it:"
+        } else {
+            "the one made on the first start; to get another, delete the .token file beside the store"
+        }
+    }
+}

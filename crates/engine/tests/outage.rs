@@ -1,0 +1,67 @@
+//! A store that does not answer for a while: another connection holds the file's write lock.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use futures::FutureExt;
+use pointsman_core::store::{Emission, StoreError, Tasks};
+use pointsman_core::{EventId, Json, NewEvent, Status};
+use pointsman_engine::{Delivery, EmitError, Outcome};
+use pointsman_store_sqlite::SqliteStore;
+use tokio::sync::Notify;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pointsman.db");
+    let store = SqliteStore::open(&file, now()).unwrap();
+    let go = Arc::new(Notify::new());
+    let handler = {
+        let go = go.clone();
+        move |_: Delivery| {
+            let go = go.clone();
+            async move {
+                go.notified().await;
+                Outcome { emits: vec![event("b", "y")], ..Outcome::done() }
+            }
+        }
+    };
+    let engine = House::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, vec![event("a", "x")]).await;
+    watcher.until(|c| c.status == Status::Locked).await;
+
+    let intruder = rusqlite::Connection::open(&file).unwrap();
+    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    go.notify_one();
+
+    let small = Emission { events: vec![event("c", "w")], idempotency: None };
+    let told = soon("the store to give up", engine.emit(small)).await;
+    assert!(matches!(told, Err(EmitError::Store(StoreError::Unavailable(_)))), "{told:?}");
+    assert!(metric(&engine, "pointsman_store_errors_total") > 0);
+
+    // What waits is bounded: beyond that producers are refused at once.
+    let large = Json::of(&"x".repeat(1 << 20)).unwrap();
+    let emission = || {
+        let events = vec![NewEvent { value: large.clone(), ..event("c", "z") }];
+        Emission { events, idempotency: None }
+    };
+    let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(engine.emit(emission()))).collect();
+    let refused: Vec<_> = waiting.iter_mut().filter_map(|emit| emit.as_mut().now_or_never()).collect();
+    assert!(refused.len() > 20 && refused.len() < 80, "{}", refused.len());
+    assert!(refused.iter().all(|answer| matches!(answer, Err(EmitError::Overloaded))));
+    drop(waiting);
+
+    intruder.execute_batch("ROLLBACK").unwrap();
+    let ended = watcher.ended(1).await.remove(0);
+    assert_eq!((ended.status, ended.attempt), (Status::Done, 1));
+    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
+    assert_eq!(task.attempts.len(), 1);
+    let page = engine.observer().page(&Default::default(), EventId::ZERO, None, 1000).await.unwrap();
+    let handled = page.events.iter().filter(|event| event.kind.as_str() != "c").count();
+    assert_eq!(handled, 2, "the event and what its handler emitted, once");
+    engine.stop(PATIENCE).await;
+}

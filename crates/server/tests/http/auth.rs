@@ -1,0 +1,122 @@
+use pointsman_engine::Setup;
+use pointsman_server::auth::hash;
+use pointsman_server::{Server, StartError};
+
+use crate::house::{House, sources};
+
+fn hex(token: &str) -> String {
+    hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn tokens(list: &[(&str, &str, Option<&str>)]) -> String {
+    let mut yaml = "auth:\n  tokens:\n".to_owned();
+    for (token, role, tenant) in list {
+        let tenant = tenant.map(|tenant| format!(", tenant: {tenant}")).unwrap_or_default();
+        yaml.push_str(&format!("    - {{name: {token}, role: {role}, sha256: '{}'{tenant}}}\n", hex(token)));
+    }
+    yaml
+}
+
+async fn status(house: &House, token: &str, method: &str, path: &str, body: &str) -> u16 {
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    house.call(method, path, &headers, body.as_bytes()).await.status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_may_do_its_own() {
+    let list = ["viewer", "producer", "worker", "operator", "admin"].map(|role| (role, role, None));
+    let house = House::with(&tokens(&list), Setup::default()).await;
+    for (method, path, body, may) in [
+        ("GET", "/api/v1/events?after=0", "", &["viewer", "operator", "admin"][..]),
+        ("GET", "/api/v1/tasks", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/handlers", "", &["viewer", "operator", "admin"]),
+        ("GET", "/metrics", "", &["viewer", "operator", "admin"]),
+        ("POST", "/api/v1/events", r#"{"type":"a"}"#, &["producer", "admin"]),
+        ("POST", "/api/v1/tasks/x/retry", "", &["operator", "admin"]),
+        ("PUT", "/api/v1/handlers/x/pause", "", &["operator", "admin"]),
+        ("PUT", "/api/v1/handlers/x/block", "", &["admin"]),
+        ("GET", "/healthz", "", &["viewer", "producer", "worker", "operator", "admin", "nobody"]),
+    ] {
+        for (token, ..) in list {
+            let allowed = status(&house, token, method, path, body).await != 403;
+            assert_eq!(allowed, may.contains(&token), "{token} {method} {path}");
+        }
+        let known = status(&house, "nobody", method, path, body).await != 401;
+        assert_eq!(known, may.contains(&"nobody"), "{method} {path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_come_in_two_headers() {
+    let house = House::new().await;
+    for (header, status) in [
+        ("authorization: Basic x".to_owned(), 401),
+        (format!("authorization: bearer {}", house.token), 200),
+        (format!("x-admin-token: {}", house.token), 200),
+        ("x-admin-token: wrong".to_owned(), 401),
+        ("x-nothing: 1".to_owned(), 401),
+    ] {
+        let head = format!("GET /api/v1/tasks HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n\r\n");
+        let answer = crate::client::send(house.address, &head, b"").await;
+        assert_eq!(answer.status, status, "{header}");
+        if status == 401 {
+            answer.problem();
+            assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_stays_with_its_tenant() {
+    let list = [("shop-admin", "admin", Some("shop")), ("root-admin", "admin", None)];
+    let mut house = House::with(&tokens(&list), Setup::default()).await;
+    house.token = "root-admin".into();
+    let foreign = house.emit(r#"{"type":"a","key":"k","tenant":"other"}"#).await;
+    house.token = "shop-admin".into();
+    let own = house.emit(r#"{"type":"a","key":"k"}"#).await;
+
+    let journal = house.get("/api/v1/events?after=0").await.json();
+    assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
+    assert_eq!(journal["eventSnapshots"][0]["tenant"], "shop");
+    assert_eq!(house.get(&format!("/api/v1/events/{own}")).await.status, 200);
+    assert_eq!(house.get(&format!("/api/v1/events/{foreign}")).await.problem(), 404);
+    assert_eq!(house.get("/api/v1/objects/k").await.json()["last"], own);
+    for path in
+        ["/api/v1/events?after=0&tenant=other", "/api/v1/stream?tenant=other", "/api/v1/tasks?tenant=other"]
+    {
+        assert_eq!(house.get(path).await.problem(), 403, "{path}");
+    }
+    assert_eq!(
+        house.post("/api/v1/events", r#"[{"type":"a"},{"type":"a","tenant":"other"}]"#).await.problem(),
+        403
+    );
+    assert_eq!(house.post("/api/v1/events", r#"{"type":"a","tenant":"shop"}"#).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_token_is_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("p.db");
+    let yaml = format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n", store.display());
+    let first = House::at(folder.path(), &yaml, Setup::default()).await;
+    let token = first.token.clone();
+    assert!(token.starts_with("pm_"));
+    let id = first.emit(r#"{"type":"a"}"#).await;
+    first.server.stop().await;
+
+    let mut second = House::at(folder.path(), &yaml, Setup::default()).await;
+    assert_eq!(second.server.first_token(), None);
+    second.token = token;
+    assert_eq!(second.get(&format!("/api/v1/events/{id}")).await.status, 200);
+    second.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_not_listen_to_the_world_without_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = sources(folder.path(), "store: 'sqlite::memory:'\n").load().unwrap();
+    config.listen = "0.0.0.0:0".parse().unwrap();
+    let error = Server::start(config, None, Setup::default()).await.unwrap_err();
+    assert!(matches!(error, StartError::Unguarded(_)), "{error}");
+}

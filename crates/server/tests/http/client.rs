@@ -1,0 +1,94 @@
+//! The least of an HTTP client: it sends bytes as they are, so that tests can send what no client would.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Nothing in these tests takes this long unless it hangs.
+pub(crate) const HANGS: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).expect("UTF-8")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    /// The status of a problem, which says so in its body, too.
+    pub(crate) fn problem(&self) -> u16 {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let body = self.json();
+        assert_eq!(body["status"], self.status, "{self:?}");
+        assert!(body["type"].is_string() && body["title"].is_string() && body["detail"].is_string());
+        self.status
+    }
+}
+
+/// Sends a request on a connection of its own and reads the answer to its end.
+pub(crate) async fn send(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).await.expect("connect");
+    // A server that refuses a body early may close before all of it was written.
+    let _ = stream.write_all(head.as_bytes()).await;
+    let _ = stream.write_all(body).await;
+    read(&mut stream).await
+}
+
+/// Reads one answer, to the end of the connection.
+pub(crate) async fn read(stream: &mut TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    timeout(HANGS, stream.read_to_end(&mut bytes)).await.expect("an answer in time").expect("a clean end");
+    parse(&bytes)
+}
+
+pub(crate) fn parse(bytes: &[u8]) -> Answer {
+    let split = bytes.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or_else(|| {
+        panic!("no head in {:?}", String::from_utf8_lossy(bytes));
+    });
+    let head = std::str::from_utf8(&bytes[..split]).expect("an ASCII head");
+    let body = &bytes[split + 4..];
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status line");
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let status = status.parse().expect("a status");
+    if status == 100 {
+        return parse(body);
+    }
+    let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+    let body = if chunked { unchunk(body) } else { body.to_vec() };
+    Answer { status, headers, body }
+}
+
+fn unchunk(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|w| w == b"\r\n").expect("a whole chunk: the answer broke off");
+        let size = std::str::from_utf8(&rest[..end]).expect("a size");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        if size == 0 {
+            return body;
+        }
+        rest = &rest[end + 2..];
+        body.extend_from_slice(&rest[..size]);
+        rest = &rest[size + 2..];
+    }
+}

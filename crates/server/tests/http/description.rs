@@ -1,0 +1,35 @@
+use crate::house::House;
+
+#[test]
+fn the_committed_description_is_the_servers_own() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+    let current = pointsman_server::openapi::document();
+    if std::env::var_os("REFRESH").is_some() {
+        std::fs::write(path, &current).unwrap();
+    }
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        committed == current,
+        "crates/server/openapi.json is not what the server describes itself as; refresh it with\n\
+         REFRESH=1 cargo test -p pointsman-server --test http description"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_is_served_and_the_pages_load_nothing_from_elsewhere() {
+    let house = House::new().await;
+    let nobody = [("authorization", "")];
+    let served = house.call("GET", "/openapi.json", &nobody, b"").await;
+    assert_eq!(served.text(), pointsman_server::openapi::document());
+    assert!(served.json()["openapi"].as_str().unwrap().starts_with("3.1"));
+    for path in ["/", "/docs"] {
+        let page = house.call("GET", path, &nobody, b"").await;
+        assert_eq!(page.status, 200);
+        assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+        assert!(!page.text().contains("http://") && !page.text().contains("https://"));
+    }
+    let docs = house.get("/docs").await.text();
+    for path in served.json()["paths"].as_object().unwrap().keys() {
+        assert!(docs.contains(path.as_str()), "{path}");
+    }
+}

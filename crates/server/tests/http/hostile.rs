@@ -1,0 +1,196 @@
+//! Nothing a client sends makes a 5xx, a panic or a hang, and nothing of what was refused is stored.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use crate::client::send;
+use crate::house::House;
+
+const REQUESTS: usize = 2000;
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("../../etc/passwd".into()),
+        Just("a:b#c?d".into()),
+        Just("\u{0}".into()),
+        Just("a\r\nx: y".into()),
+        Just("x".repeat(600)),
+        Just("-1".into()),
+        Just("9".repeat(40)),
+        Just("1e400".into()),
+        Just("%ff".into()),
+        Just("%".into()),
+        "[a-z.]{1,12}",
+        any::<String>(),
+    ]
+}
+
+fn json() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("1e400".to_owned()),
+        Just("-0".to_owned()),
+        Just("\"\\u0000\"".to_owned()),
+        Just("\"\\ud800\"".to_owned()),
+        Just("[".repeat(10_000)),
+        text().prop_map(|text| serde_json::Value::from(text).to_string()),
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<String>(),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(|list| format!("[{}]", list.join(","))),
+            prop::collection::vec((member(), inner), 0..6).prop_map(|members| {
+                let members: Vec<_> =
+                    members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+                format!("{{{}}}", members.join(","))
+            }),
+        ]
+    })
+}
+
+fn member() -> impl Strategy<Value = String> {
+    let known = [
+        "type",
+        "key",
+        "sub",
+        "value",
+        "context",
+        "tenant",
+        "delay",
+        "at",
+        "priority",
+        "reason",
+        "data",
+        "specversion",
+        "id",
+        "source",
+        "subject",
+        "data_base64",
+    ];
+    prop_oneof![4 => prop::sample::select(known.to_vec()).prop_map(str::to_owned), 1 => "[a-zA-Z_]{0,6}"]
+}
+
+/// An event that is nearly right.
+fn event() -> impl Strategy<Value = String> {
+    let good = [
+        r#""key":"k""#,
+        r#""sub":"s""#,
+        r#""value":{"a":[1]}"#,
+        r#""context":{"ip":"::1"}"#,
+        r#""delay":"1h""#,
+        r#""tenant":"shop""#,
+        r#""priority":7"#,
+        r#""specversion":"1.0","id":"1","source":"/x""#,
+    ];
+    let good = prop::sample::subsequence(good.to_vec(), 0..5).prop_map(|list| list.join(","));
+    let bad = (member(), json()).prop_map(|(name, value)| format!(",\"{name}\":{value}"));
+    (good, prop::option::of(bad)).prop_map(|(good, bad)| {
+        let comma = if good.is_empty() { "" } else { "," };
+        format!("{{\"type\":\"a.b\"{comma}{good}{}}}", bad.unwrap_or_default())
+    })
+}
+
+/// A method and where it goes.
+fn target() -> impl Strategy<Value = (&'static str, String)> {
+    let calls = [
+        ("GET", "/api/v1/events", ""),
+        ("GET", "/api/v1/events/", ""),
+        ("GET", "/api/v1/objects/", ""),
+        ("GET", "/api/v1/stream/", ""),
+        ("GET", "/api/v1/tasks", ""),
+        ("GET", "/api/v1/tasks/", "/logs"),
+        ("POST", "/api/v1/tasks/", "/retry"),
+        ("POST", "/api/v1/tasks/", "/cancel"),
+        ("PUT", "/api/v1/handlers/", "/pause"),
+        ("DELETE", "/api/v1/handlers/", "/block"),
+        ("POST", "/api/v1/handlers/", "/adopt"),
+        ("PATCH", "/api/v1/events", ""),
+        ("DELETE", "/", ""),
+    ];
+    let parameters =
+        ["return", "after", "timeout", "limit", "path", "key", "tenant", "status", "cursor", "start", "x"];
+    let query = (prop::sample::select(parameters.to_vec()), text())
+        .prop_map(|(name, value)| format!("{name}={}", escape(&value)));
+    let plain = (prop::sample::select(calls.to_vec()), text(), prop::collection::vec(query, 0..4));
+    let plain = plain.prop_map(|((method, path, action), name, query)| {
+        let name = if path.ends_with('/') { escape(&name) } else { String::new() };
+        (method, format!("{path}{name}{action}?{}", query.join("&").replace("timeout=", "timeout=x")))
+    });
+    prop_oneof![2 => Just(("POST", "/api/v1/events".to_owned())), 3 => plain]
+}
+
+/// As a client might do it: some escape, some do not.
+fn escape(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '?' | ' ');
+    text.chars()
+        .map(|c| {
+            if plain(c) {
+                c.to_string()
+            } else {
+                c.to_string().bytes().map(|b| format!("%{b:02X}")).collect()
+            }
+        })
+        .collect()
+}
+
+fn media() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(
+        &[
+            "application/json",
+            "application/cloudevents+json",
+            "application/cloudevents-batch+json",
+            "application/json; charset=latin1",
+            "text/plain",
+            "",
+        ][..],
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_requests_get_their_4xx() {
+    let house = House::new().await;
+    let body = prop_oneof![
+        event(),
+        json(),
+        prop::collection::vec(event(), 0..4).prop_map(|l| format!("[{}]", l.join(",")))
+    ];
+    let all = (target(), media(), body, prop::bool::weighted(0.2), text());
+    let mut runner = TestRunner::default();
+    let mut stored = 0;
+    let mut seen: BTreeMap<u16, usize> = BTreeMap::new();
+    for _ in 0..REQUESTS {
+        let ((method, target), media, body, ce, header) = all.new_tree(&mut runner).unwrap().current();
+        let mut headers = vec![("content-type", media)];
+        let header: String = header.chars().filter(|c| c.is_ascii_graphic()).collect();
+        if ce {
+            headers.extend([
+                ("ce-type", header.as_str()),
+                ("idempotency-key", header.as_str()),
+                ("last-event-id", &header),
+            ]);
+        }
+        let head = house.head(method, &target, &headers);
+        let request = format!("{head}content-length: {}\r\n\r\n", body.len());
+        let answer = send(house.address, &request, body.as_bytes()).await;
+        assert!((200..500).contains(&answer.status), "{request}{body:.200}\n{answer:?}");
+        if answer.status >= 400 && answer.header("content-type").is_some() {
+            answer.problem();
+        }
+        *seen.entry(answer.status).or_default() += 1;
+        if answer.status == 201 {
+            stored += answer.json()["events"].as_array().unwrap().len();
+        }
+    }
+    for status in [200, 201, 400, 404, 405, 415] {
+        assert!(seen.contains_key(&status), "the requests are too tame: {seen:?}");
+    }
+    let journal = house.get("/api/v1/events?after=0").await.json();
+    let found = journal["eventSnapshots"].as_array().map_or(0, Vec::len);
+    assert_eq!(found, stored, "what was refused is not stored");
+    house.server.stop().await;
+}

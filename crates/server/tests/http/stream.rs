@@ -1,0 +1,143 @@
+use pointsman_engine::Outcome;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::client::HANGS;
+use crate::house::{House, handler};
+
+/// One frame of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) id: Option<u64>,
+    pub(crate) event: String,
+    pub(crate) data: String,
+}
+
+impl Frame {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).expect("JSON")
+    }
+}
+
+pub(crate) struct Frames(BufReader<TcpStream>);
+
+impl Frames {
+    pub(crate) async fn open(house: &House, path: &str, headers: &[(&str, &str)]) -> Self {
+        let mut stream = TcpStream::connect(house.address).await.expect("a connection");
+        let head = house.head("GET", path, headers);
+        stream.write_all(format!("{head}\r\n").as_bytes()).await.expect("written");
+        let mut frames = Self(BufReader::new(stream));
+        let status = frames.line().await.expect("a status line");
+        assert!(status.contains(" 200 "), "{status}");
+        while !frames.line().await.expect("headers").is_empty() {}
+        frames
+    }
+
+    async fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read =
+            timeout(HANGS, self.0.read_line(&mut line)).await.expect("a line in time").expect("a line");
+        (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    /// The next frame with data; nothing at the end.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        let mut frame = Frame::default();
+        loop {
+            let line = self.line().await?;
+            match line.split_once(": ") {
+                Some(("id", id)) => frame.id = id.parse().ok(),
+                Some(("event", event)) => frame.event = event.into(),
+                Some(("data", data)) => frame.data.push_str(data),
+                _ if line.is_empty() && !frame.data.is_empty() => return Some(frame),
+                // Sizes of chunks, comments.
+                _ => {}
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_come_with_their_ids_and_can_be_resumed() {
+    let house = House::new().await;
+    let first = house
+        .emit(
+            r#"{"type":"a.b","key":"k","value":{
+        "lines": "of\nmine" }}"#,
+        )
+        .await;
+    let second = house.emit(r#"{"type":"b"}"#).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?after=0", &[]).await;
+    let frame = frames.next().await.unwrap();
+    assert_eq!((frame.id, frame.event.as_str()), (Some(first), "a.b"));
+    assert_eq!(frame.json()["value"]["lines"], "of\nmine");
+    assert_eq!(frames.next().await.unwrap().id, Some(second));
+    let third = house.emit(r#"{"type":"c"}"#).await;
+    assert_eq!(frames.next().await.unwrap().id, Some(third));
+
+    let resumed = [("last-event-id", &*first.to_string())];
+    let mut frames = Frames::open(&house, "/api/v1/stream?after=0", &resumed).await;
+    assert_eq!(frames.next().await.unwrap().id, Some(second));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_cursor_it_begins_at_the_head() {
+    let house = House::new().await;
+    house.emit(r#"{"type":"a"}"#).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream", &[]).await;
+    let next = house.emit(r#"{"type":"a"}"#).await;
+    assert_eq!(frames.next().await.unwrap().id, Some(next));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_cursor_is_torn() {
+    let house = House::new().await;
+    let head = house.emit(r#"{"type":"a"}"#).await;
+    let mut frames = Frames::open(&house, &format!("/api/v1/stream?after={}", head + 1), &[]).await;
+    let frame = frames.next().await.unwrap();
+    assert_eq!((frame.event.as_str(), frame.id), ("Torn", None));
+    assert_eq!(frame.json(), serde_json::json!({"TYPE": "Torn", "eventId": head}));
+    assert!(frames.next().await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_changes_come_after_their_event_and_without_an_id() {
+    let house = House::with("", handler("job", |_| Outcome::done())).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&key=k", &[]).await;
+    house.emit(r#"{"type":"job","key":"other"}"#).await;
+    let id = house.emit(r#"{"type":"job","key":"k"}"#).await;
+    let event = frames.next().await.unwrap();
+    assert_eq!(event.id, Some(id));
+    loop {
+        let change = frames.next().await.unwrap();
+        assert_eq!((change.event.as_str(), change.id), ("task", None));
+        let change = change.json();
+        assert_eq!((&change["event_id"], &change["key"]), (&Value::from(id), &"k".into()));
+        if change["state"] == "done" {
+            assert_eq!(change["status"], "SUCCESS");
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn named_types_bring_no_task_changes() {
+    let house = House::with("", handler("job", |_| Outcome::done())).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&return=job", &[]).await;
+    let first = house.emit(r#"{"type":"job"}"#).await;
+    let detail = format!("/api/v1/events/{first}");
+    house.until(&detail, |event| event["tasks"][0]["status"] == "SUCCESS").await;
+    let second = house.emit(r#"{"type":"job"}"#).await;
+    assert_eq!(frames.next().await.unwrap().id, Some(first));
+    assert_eq!(frames.next().await.unwrap().id, Some(second));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_streams() {
+    let house = House::new().await;
+    let mut frames = Frames::open(&house, "/api/v1/stream", &[]).await;
+    house.server.stop().await;
+    assert!(frames.next().await.is_none());
+}
