@@ -32,23 +32,33 @@ pub struct Options {
     pub program: Option<PathBuf>,
 }
 
-/// Runs every measurement, telling `progress` what is going on.
-pub fn run(options: &Options, progress: &dyn Fn(&str)) -> anyhow::Result<Report> {
+/// How many measurements there are.
+pub fn steps(options: &Options) -> u64 {
+    3 + emit::SHAPES.len() as u64 + u64::from(options.program.is_some())
+}
+
+/// Runs every measurement, telling `progress` which one begins.
+pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut report = Report::default();
+    let mut step = 0;
+    let mut begin = |what: &str| {
+        progress(step, what);
+        step += 1;
+    };
     if let Some(program) = &options.program {
-        progress("idle memory of a server");
+        begin("idle memory of a server");
         report.extend(memory::idle(program, &options.dir)?);
     }
-    progress("latency from emit to handler start, and of a bare durable commit");
+    begin("latency from emit to handler start, and of a bare durable commit");
     report.extend(runtime.block_on(latency::measure(options))?);
     for shape in emit::SHAPES {
-        progress(&format!("emits acknowledged, {shape}"));
+        begin(&format!("emits acknowledged, {shape}"));
         report.extend(runtime.block_on(emit::measure(options, shape))?);
     }
-    progress("end to end: emitted, handled, ended, history kept");
+    begin("end to end: emitted, handled, ended, history kept");
     report.extend(runtime.block_on(end_to_end::measure(options))?);
-    progress("claims with few and with many tasks waiting");
+    begin("claims with few and with many tasks waiting");
     report.extend(runtime.block_on(backlog::measure(options))?);
     Ok(report)
 }

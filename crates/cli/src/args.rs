@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, DEFAULT_URL};
 
 use crate::failure::{Failure, Result};
-use crate::{completions, config, emit, handlers, objects, rules, serve, tasks, token, watch};
+use crate::{bench, completions, config, emit, handlers, objects, rules, serve, tasks, token, watch};
 
 /// A durable event bus and job scheduler in one binary
 ///
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Objects(objects::Objects),
     Config(config::Config),
     Token(token::Token),
+    Bench(bench::Bench),
     Completions(completions::Completions),
     Man(completions::Man),
 }

@@ -6,10 +6,11 @@
 //!  output      tables, colours, JSON
 //!  serve       runs a node
 //!  emit watch tasks handlers rules objects      talk to a node over HTTP
-//!  config token completions                     need no node
+//!  config token bench completions               need no node
 //! ```
 
 mod args;
+mod bench;
 mod completions;
 mod config;
 mod emit;
@@ -53,6 +54,7 @@ fn run(cli: Cli) -> Result {
         Command::Objects(command) => wait(command.run(global)),
         Command::Config(command) => command.run(global),
         Command::Token(command) => command.run(global),
+        Command::Bench(command) => command.run(global),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     }

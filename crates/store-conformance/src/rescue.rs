@@ -125,6 +125,29 @@ pub async fn a_node_that_leaves_leaves_nothing_stuck(harness: &dyn Harness) {
     assert_eq!(claimed, events_of(&tasks), "what it gave back, and what it forgot to give back");
 }
 
+/// A node that does not know yet that it was given up, or that has left, asks for work all the same.
+pub async fn nothing_gets_stuck_with_a_node_that_is_gone(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let (evicted, left) = (world.node, must(world.store.join("left", world.now).await));
+    must(world.store.leave(left, world.now).await);
+    world.tick(LEASE + 1);
+    world.rescue().await;
+    let events = world.emit_many(2, event("record")).await;
+    for node in [evicted, left] {
+        world.node = node;
+        world.claim(1).await;
+        let emissions = vec![emission([event("note")])];
+        must(world.store.append(emissions, Some(world.asking(1)), world.now).await);
+    }
+    succeed_the_dead(&mut world).await;
+    world.tick(LEASE + 1);
+    world.heartbeat().await;
+    world.rescue().await;
+    let mut claimed = events_of(&world.claim(10).await);
+    claimed.sort();
+    assert_eq!(claimed, ids_of(&events));
+}
+
 /// Nothing is scheduled for a node: when one dies, the look-ahead stands for the others.
 pub async fn scheduled_tasks_outlive_a_node(harness: &dyn Harness) {
     let mut world = World::new(harness, Plan::simple()).await;

@@ -158,6 +158,7 @@ macro_rules! suite {
                 a_node_that_was_given_up_is_told_so
                 a_task_that_kills_its_nodes_ends_in_error
                 a_node_that_leaves_leaves_nothing_stuck
+                nothing_gets_stuck_with_a_node_that_is_gone
                 scheduled_tasks_outlive_a_node
                 a_crash_in_a_halting_lane_halts_it
             }
@@ -220,6 +221,7 @@ macro_rules! suite {
                 cancelling_the_second_lets_nobody_past_the_first
                 a_lost_one_lets_the_next_ones_run
                 a_crashed_one_lets_the_next_ones_run
+                a_task_lets_the_next_one_run_only_once
                 a_late_task_waits_at_the_gate_too
                 a_late_synchronous_task_leaves_nobody_behind
                 gates_and_lanes_both_hold

@@ -107,6 +107,33 @@ pub async fn a_crashed_one_lets_the_next_ones_run(harness: &dyn Harness) {
     assert_eq!(names(&world.claim(10).await), ["check", "enrich"]);
 }
 
+/// A gate opens once: the second task's turn is not skipped because the first one ends a second time.
+pub async fn a_task_lets_the_next_one_run_only_once(harness: &dyn Harness) {
+    for how in ["cancel", "lose", "fail again", "crash"] {
+        let (mut world, sequenced) = one(harness).await;
+        world.fail(&world.claim_one().await).await;
+        match how {
+            "cancel" => world.cancel(&sequenced.tasks[0]).await.expect("it waits to be retried"),
+            "lose" => assert_eq!(world.lose("check").await, 1),
+            _ => {
+                world.tick(BACKOFF);
+                let again = world.claim_one_for("check").await;
+                if how == "crash" {
+                    world.tick(LEASE + 1);
+                    world.rescue().await;
+                    world.node = must(world.store.join("another", world.now).await);
+                } else {
+                    world.fail(&again).await;
+                }
+            }
+        }
+        let next = world.claim_for(&["enrich", "index", "notify"], 10).await;
+        assert_eq!(names(&next), ["enrich"], "{how}");
+        world.succeed(&next[0]).await;
+        assert_eq!(names(&world.claim_for(&["index", "notify"], 10).await), ["index", "notify"], "{how}");
+    }
+}
+
 /// Late is outside the order of the lane; the event's own order stands.
 pub async fn a_late_task_waits_at_the_gate_too(harness: &dyn Harness) {
     let (mut world, sequenced) = one(harness).await;

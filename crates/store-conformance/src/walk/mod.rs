@@ -104,6 +104,7 @@ impl Walk<'_> {
     /// Lifts everything that holds work back and runs what is left: in the end nothing may be.
     async fn run_dry(&mut self) {
         self.trail.add("run dry".into());
+        self.world.node = self.nodes[0];
         self.world.register(plan()).await;
         self.lost.clear();
         for (kind, handler, tenant) in std::mem::take(&mut self.model.rules) {

@@ -1,0 +1,94 @@
+//! `pointsman bench`: what this machine reaches.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use pointsman_bench::{Figure, Options, Report, Unit};
+
+use crate::args::Global;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Measure this machine: Pointsman beside the bare store, in one run
+///
+/// Needs no server. Every figure stands beside the limit that it could reach at best: the same rows written by
+/// plain SQLite, with the same durability, in transactions of the same size. Absolute figures move with the
+/// machine and its neighbours; the ratios are what counts.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman bench
+  pointsman bench --events 20000 --seconds 5 --backlog 100000     a quick look
+  pointsman bench --dir /mnt/disk -o json > figures.json          another disk, for a program")]
+pub(crate) struct Bench {
+    /// Where the databases are made: the disk under this folder is measured
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// How many events the throughput measurements take
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    events: u32,
+    /// How long latency is measured
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// How many tasks wait in the measurement of the backlog
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
+    backlog: u32,
+}
+
+impl Bench {
+    pub(crate) fn run(self, global: &Global) -> Result {
+        let output = Output::new(global);
+        let options = Options {
+            dir: self.dir,
+            events: self.events as usize,
+            seconds: self.seconds,
+            backlog: self.backlog as usize,
+            program: std::env::current_exe().ok(),
+        };
+        let bar = ProgressBar::new(pointsman_bench::steps(&options));
+        let style = ProgressStyle::with_template("{spinner} [{elapsed}] {bar:20} {pos}/{len} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let measured = pointsman_bench::run(&options, &|step, what| {
+            bar.set_position(step);
+            bar.set_message(what.to_string());
+        });
+        bar.finish_and_clear();
+        let report =
+            measured.map_err(|error| Failure::runtime(format!("the measurement failed: {error:#}")))?;
+        if output.is_json() {
+            return Ok(output.json(&report)?);
+        }
+        print(output, &report)
+    }
+}
+
+fn print(output: Output, report: &Report) -> Result {
+    let head = ["what", "measured", "beside", "ratio", "goal", ""];
+    let rows = report.figures.iter().map(|figure| {
+        let (against, ratio) = match (&figure.against, figure.ratio) {
+            (Some((name, value)), Some(ratio)) => {
+                (format!("{} ({name})", shown(*value, figure)), format!("{ratio:.2}"))
+            }
+            _ => (String::new(), String::new()),
+        };
+        let verdict = match figure.reached {
+            Some(true) => "reached",
+            Some(false) => "missed",
+            None => "",
+        };
+        let goal = figure.goal.clone().unwrap_or_default();
+        vec![figure.name.clone(), shown(figure.value, figure), against, ratio, goal, verdict.to_string()]
+    });
+    Ok(output.table(&head, rows.collect(), "nothing was measured")?)
+}
+
+fn shown(value: f64, figure: &Figure) -> String {
+    match figure.unit {
+        Unit::PerSecond => format!("{value:.0}/s"),
+        Unit::Milliseconds => format!("{value:.2} ms"),
+        Unit::Megabytes => format!("{value:.0} MB"),
+    }
+}
