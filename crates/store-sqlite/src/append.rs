@@ -166,7 +166,7 @@ impl Txn<'_> {
             life: Life::beginning(task.due),
         };
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
-        if phase == Phase::Ready && self.may_be_born_locked(&handler, queue, room)? {
+        if self.may_be_born_locked(&live, &handler, room)? {
             self.bear_locked(live, &handler, event, room, &id, now)?;
         } else {
             live.insert(self.conn)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pointsman_core::store::{Claim, Claimed, Claims};
 use pointsman_core::task::lifecycle::transition;
 use pointsman_core::task::{Command, Lease, Life, TaskSeq};
-use pointsman_core::{Event, HandlerName, TaskId, Timestamp};
+use pointsman_core::{Event, HandlerName, NewEvent, Priority, TaskId, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::life::Remains;
@@ -16,19 +16,16 @@ use crate::state::{Handler, QueueId, Running};
 use crate::writer::Txn;
 
 /// So many tasks at most become ready in one go because their time has come.
-const DUE_AT_ONCE: i64 = 1000;
+const DUE_AT_ONCE: usize = 1000;
 
 /// What a node asked for along with another verb, and what it has been given already.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     claim: Option<Claim>,
     tasks: Vec<Claimed>,
-}
-
-impl Room {
-    pub(crate) fn of(claim: Option<Claim>) -> Self {
-        Self { claim, tasks: Vec::new() }
-    }
+    /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
+    /// that comes later in the batch would be passed by.
+    top: Option<Priority>,
 }
 
 fn chosen_wrongly(seq: TaskSeq, why: pointsman_core::task::Rejected) -> Fault {
@@ -49,10 +46,24 @@ impl Txn<'_> {
         Ok(scheduled)
     }
 
+    /// Room for what a node asks for, in a transaction that will journal these events. What has fallen due is
+    /// woken first: it has waited longer than what is made now.
+    pub(crate) fn room<'e>(
+        &mut self,
+        claim: Option<Claim>,
+        events: impl Iterator<Item = &'e NewEvent>,
+        now: Timestamp,
+    ) -> Result<Room> {
+        if claim.is_none() {
+            return Ok(Room::default());
+        }
+        self.wake_due(now)?;
+        Ok(Room { claim, tasks: Vec::new(), top: events.map(|event| event.priority).max() })
+    }
+
     /// Locks what can run for the room that is left.
     pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
-        let Room { claim: Some(claim), mut tasks } = room else { return Ok(Claims::default()) };
-        self.wake_due(now)?;
+        let Room { claim: Some(claim), mut tasks, .. } = room else { return Ok(Claims::default()) };
         let alive = self.state.nodes.contains(&claim.node);
         let left = if alive { claim.max.saturating_sub(tasks.len()) } else { 0 };
         if left > 0 {
@@ -102,14 +113,16 @@ impl Txn<'_> {
     }
 
     /// Whether a task that could run may be locked in the moment it is made: nobody else has waited longer.
-    pub(crate) fn may_be_born_locked(&self, handler: &Handler, queue: QueueId, room: &Room) -> Result<bool> {
+    pub(crate) fn may_be_born_locked(&self, live: &Live, handler: &Handler, room: &Room) -> Result<bool> {
         let Some(claim) = &room.claim else { return Ok(false) };
-        Ok(room.tasks.len() < claim.max
+        Ok(live.phase == Phase::Ready
+            && room.top.map(i64::from) == Some(live.priority)
+            && room.tasks.len() < claim.max
             && self.state.nodes.contains(&claim.node)
             && self.state.runnable.is_empty()
             && self.state.scheduled == 0
             && claim.handlers.contains(&handler.def.name)
-            && !self.state.queue(queue)?.held)
+            && !self.state.queue(live.queue)?.held)
     }
 
     /// Writes a new task that is locked from the start: one row instead of a row and a change.
@@ -175,14 +188,16 @@ impl Txn<'_> {
     fn pick(&mut self, max: usize, handlers: Option<&BTreeSet<HandlerName>>) -> Result<Vec<Live>> {
         let mut picked = Vec::new();
         for (queue, share) in self.shares(max, handlers)? {
+            // No LIMIT: a bound one would make SQLite prepare the statement anew for every share.
             let sql = concat!(
                 "SELECT ",
                 live!(),
-                " FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY priority DESC, seq LIMIT ?2"
+                " FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY priority DESC, seq"
             );
             let mut statement = self.conn.prepare_cached(sql)?;
-            let mut rows = statement.query((queue, share))?;
-            while let Some(row) = rows.next()? {
+            let mut rows = statement.query([queue])?;
+            for _ in 0..share {
+                let Some(row) = rows.next()? else { break };
                 picked.push(Live::from_row(row)?);
             }
             self.state.served(queue, share)?;
@@ -219,11 +234,11 @@ impl Txn<'_> {
         if self.state.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        let sql = "SELECT seq, queue FROM pointsman_task WHERE phase = 2 AND due <= ?1 ORDER BY due LIMIT ?2";
+        let sql = "SELECT seq, queue FROM pointsman_task WHERE phase = 2 AND due <= ?1 ORDER BY due";
         let due: Vec<(i64, QueueId)> = {
             let mut statement = self.conn.prepare_cached(sql)?;
-            let rows = statement.query_map((now.micros(), DUE_AT_ONCE), |r| Ok((r.get(0)?, r.get(1)?)))?;
-            rows.collect::<rusqlite::Result<_>>()?
+            let rows = statement.query_map([now.micros()], |r| Ok((r.get(0)?, r.get(1)?)))?;
+            rows.take(DUE_AT_ONCE).collect::<rusqlite::Result<_>>()?
         };
         for (seq, queue) in due {
             self.set_phase(TaskSeq(seq), Phase::Ready)?;

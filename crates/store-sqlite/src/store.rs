@@ -13,7 +13,6 @@ use pointsman_core::store::{
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, RuleKind, TaskId, Tenant, Timestamp};
 
-use crate::claim::Room;
 use crate::life::Remains;
 use crate::readers::Readers;
 use crate::{SqliteStore, read_journal, read_tasks, registry};
@@ -41,7 +40,7 @@ impl Journal for SqliteStore {
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
         self.writer
             .run(move |txn| {
-                let mut room = Room::of(claim);
+                let mut room = txn.room(claim, emissions.iter().flat_map(|e| &e.events), now)?;
                 let receipts = emissions.into_iter().map(|emission| txn.append(emission, &mut room, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
                 Ok((receipts, txn.claim(room, now)?))
@@ -78,7 +77,12 @@ impl Queue for SqliteStore {
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
-        self.writer.run(move |txn| txn.claim(Room::of(Some(claim)), now)).await
+        self.writer
+            .run(move |txn| {
+                let room = txn.room(Some(claim), std::iter::empty(), now)?;
+                txn.claim(room, now)
+            })
+            .await
     }
 
     async fn finish(
@@ -89,7 +93,7 @@ impl Queue for SqliteStore {
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
         self.writer
             .run(move |txn| {
-                let mut room = Room::of(claim);
+                let mut room = txn.room(claim, endings.iter().flat_map(|e| &e.emits), now)?;
                 let finished = endings.into_iter().map(|ending| txn.finish(ending, &mut room, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
                 Ok((finished, txn.claim(room, now)?))
