@@ -8,13 +8,18 @@ use rusqlite::{Connection, params};
 use crate::rig::{self, payload};
 
 /// Which of a task's rows are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Rows {
     /// The event, its object and its task, which waits.
     Emitted,
     /// All that one event with one handler leaves behind: its task is born locked, ends, and goes to the history.
-    WholeLife,
+    /// Beside those five rows a task may be changed on its way (claimed after it waited, brought to the head of
+    /// its lane): so many times on average.
+    WholeLife { changes: f64 },
 }
+
+/// How many rows an event's whole life writes at the least.
+pub(crate) const LEAST_ROWS: f64 = 5.0;
 
 /// A database with the store's own tables and settings, to be written to by hand.
 pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<Connection> {
@@ -39,8 +44,9 @@ pub(crate) fn rate(conn: &Connection, events: usize, batch: usize, rows: Rows) -
         for n in done..until {
             emitted(conn, base, n, rows)?;
         }
-        if rows == Rows::WholeLife {
+        if let Rows::WholeLife { changes } = rows {
             for n in done..until {
+                changed(conn, n, changes)?;
                 ended(conn, base, n)?;
             }
         }
@@ -64,7 +70,7 @@ fn emitted(conn: &Connection, base: i64, n: usize, rows: Rows) -> rusqlite::Resu
     let lane = (n as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
     let (phase, fence) = match rows {
         Rows::Emitted => (3, None),
-        Rows::WholeLife => (5, Some(seq)),
+        Rows::WholeLife { .. } => (5, Some(seq)),
     };
     conn.prepare_cached(
         "INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries,
@@ -72,6 +78,16 @@ fn emitted(conn: &Connection, base: i64, n: usize, rows: Rows) -> rusqlite::Resu
          VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 100, ?5, 0, 0, 0, 0, ?6, ?6, ?6, ?5)",
     )?
     .execute(params![seq, id, phase, lane, base, fence])?;
+    Ok(())
+}
+
+/// As many changes of the task as fall to the n-th event when `changes` fall to each on average.
+fn changed(conn: &Connection, n: usize, changes: f64) -> rusqlite::Result<()> {
+    let times = ((n + 1) as f64 * changes) as u64 - (n as f64 * changes) as u64;
+    for _ in 0..times {
+        conn.prepare_cached("UPDATE pointsman_task SET phase = 5, attempt = attempt + 1 WHERE seq = ?1")?
+            .execute([n as i64 + 1])?;
+    }
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn measure(options: &Options, shape: Shape) -> anyhow::Result<V
     let events = events.max(shape.producers * shape.batch);
     let rooms = Rooms { scheduler: false, worker: false, ..Rooms::default() };
     let engine = Arc::new(rig::engine(store.clone(), 1, rooms, |_| {}).await?);
-    let commits = store.commits();
+    let (commits, _) = store.work();
     let start = Instant::now();
     let per_producer = events / shape.producers / shape.batch;
     let producers = (0..shape.producers).map(|producer| {
@@ -61,7 +61,7 @@ pub(crate) async fn measure(options: &Options, shape: Shape) -> anyhow::Result<V
     }
     let emitted = per_producer * shape.producers * shape.batch;
     let rate = emitted as f64 / start.elapsed().as_secs_f64();
-    let per_commit = (emitted as u64 / (store.commits() - commits).max(1)).max(1) as usize;
+    let per_commit = (emitted as u64 / (store.work().0 - commits).max(1)).max(1) as usize;
     engine.stop(std::time::Duration::ZERO).await;
 
     let conn = bare::open(dir.path(), "bare.db")?;

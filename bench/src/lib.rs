@@ -34,7 +34,7 @@ pub struct Options {
 
 /// How many measurements there are.
 pub fn steps(options: &Options) -> u64 {
-    3 + emit::SHAPES.len() as u64 + u64::from(options.program.is_some())
+    4 + emit::SHAPES.len() as u64 + u64::from(options.program.is_some())
 }
 
 /// Runs every measurement, telling `progress` which one begins.
@@ -56,8 +56,10 @@ pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Re
         begin(&format!("emits acknowledged, {shape}"));
         report.extend(runtime.block_on(emit::measure(options, shape))?);
     }
-    begin("end to end: emitted, handled, ended, history kept");
-    report.extend(runtime.block_on(end_to_end::measure(options))?);
+    for slots in [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS] {
+        begin(&format!("end to end: emitted, handled in {slots} slots, ended, history kept"));
+        report.extend(runtime.block_on(end_to_end::measure(options, slots))?);
+    }
     begin("claims with few and with many tasks waiting");
     report.extend(runtime.block_on(backlog::measure(options))?);
     Ok(report)

@@ -39,14 +39,14 @@ impl Figure {
 
     /// The ratio is to be at least this.
     pub fn at_least(mut self, ratio: f64) -> Self {
-        self.goal = Some(format!("≥ {ratio} ×"));
+        self.goal = Some(format!("≥ {ratio:.2} ×"));
         self.reached = self.ratio.map(|r| r >= ratio);
         self
     }
 
     /// The ratio is to be at most this.
     pub fn at_most(mut self, ratio: f64) -> Self {
-        self.goal = Some(format!("≤ {ratio} ×"));
+        self.goal = Some(format!("≤ {ratio:.2} ×"));
         self.reached = self.ratio.map(|r| r <= ratio);
         self
     }

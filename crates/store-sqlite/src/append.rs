@@ -84,6 +84,9 @@ impl Txn<'_> {
         let (due, priority) = (new.due.unwrap_or(now), new.priority);
         let event = Arc::new(sequenced(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
+        if !handlers.is_empty() {
+            self.state.recent.add(&event);
+        }
         let mut tasks = Vec::with_capacity(handlers.len());
         let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
         for (index, (handler, sync)) in handlers.iter().enumerate() {

@@ -28,10 +28,6 @@ pub(crate) struct Room {
     top: Option<Priority>,
 }
 
-fn chosen_wrongly(seq: TaskSeq, why: pointsman_core::task::Rejected) -> Fault {
-    Fault::damaged(format!("task {seq} was chosen to run, but: {why}"))
-}
-
 impl Txn<'_> {
     /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
     pub(crate) fn schedule(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
@@ -101,15 +97,28 @@ impl Txn<'_> {
         Ok(chosen)
     }
 
-    fn lock(&mut self, live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
-        let lease = Lease { node: claim.node, fence: self.state.take_fence(self.conn)?, since: now };
-        let event = Arc::new(self.event_of(&live)?);
+    fn lock(&mut self, mut live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+        let event = self.event_of(&live)?;
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
-        let mut locked = live.clone();
-        let life = self.command_live(live, Command::Lock(lease), Remains::default(), now)?;
-        locked.become_locked(life.map_err(|e| chosen_wrongly(locked.seq, e))?, lease);
-        Ok(self.running(locked, &handler, &event, id, lease))
+        let before = live.phase;
+        let lease = self.lease(&mut live, &handler, claim, now)?;
+        let sql = "UPDATE pointsman_task SET phase = 5, attempt = ?2, node = ?3, fence = ?4, started = ?5 WHERE seq = ?1";
+        let row = (live.seq.0, live.life.attempt, lease.node, lease.fence, now.micros());
+        self.conn.prepare_cached(sql)?.execute(row)?;
+        self.state.moved(live.queue, Some(before), Some(Phase::Locked))?;
+        Ok(self.running(live, &handler, &event, id, lease))
+    }
+
+    /// Locks a task in memory; the caller writes it.
+    fn lease(&mut self, live: &mut Live, handler: &Handler, claim: &Claim, now: Timestamp) -> Result<Lease> {
+        let lease = Lease { node: claim.node, fence: self.state.take_fence(self.conn)?, since: now };
+        let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
+            .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", live.seq)))?;
+        live.life = life;
+        live.phase = Phase::Locked;
+        live.started = Some(now);
+        Ok(lease)
     }
 
     /// Whether a task that could run may be locked in the moment it is made: nobody else has waited longer.
@@ -135,11 +144,8 @@ impl Txn<'_> {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(claim) = &room.claim else { return Ok(()) };
-        let lease = Lease { node: claim.node, fence: self.state.take_fence(self.conn)?, since: now };
-        let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
-            .map_err(|e| chosen_wrongly(live.seq, e))?;
-        live.become_locked(life, lease);
+        let Some(claim) = room.claim.clone() else { return Ok(()) };
+        let lease = self.lease(&mut live, handler, &claim, now)?;
         live.insert(self.conn)?;
         self.state.moved(live.queue, None, Some(Phase::Locked))?;
         self.state.served(live.queue, 1)?;

@@ -25,6 +25,7 @@ mod prune;
 mod read_journal;
 mod read_tasks;
 mod readers;
+mod recent;
 mod registry;
 mod row;
 mod state;
@@ -78,9 +79,9 @@ impl SqliteStore {
         Ok(Self { writer, readers })
     }
 
-    /// How many transactions have been committed since it was opened.
-    pub fn commits(&self) -> u64 {
-        self.writer.commits()
+    /// How many transactions were committed since it was opened, and how many rows they changed.
+    pub fn work(&self) -> (u64, u64) {
+        self.writer.work()
     }
 
     /// Sets how many pages the file may have, beyond which writing fails as on a full disk; `None` lifts it.

@@ -68,7 +68,7 @@ impl Txn<'_> {
             live.delete(self.conn)?;
             let event = match running {
                 Some(running) => running.event,
-                None => Arc::new(self.event_of(&live)?),
+                None => self.event_of(&live)?,
             };
             let named = (event.kind.as_str(), event.key.as_ref().map(|key| key.as_str()));
             Past::archive(self.conn, &live, named, &life, now, remains)?;
@@ -89,9 +89,12 @@ impl Txn<'_> {
     }
 
     /// The event of an unfinished task, which is kept as long as the task is.
-    pub(crate) fn event_of(&self, live: &Live) -> Result<Event> {
+    pub(crate) fn event_of(&self, live: &Live) -> Result<Arc<Event>> {
+        if let Some(event) = self.state.recent.get(live.event) {
+            return Ok(event);
+        }
         let event = load_event(self.conn, live.event)?;
-        event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))
+        event.map(Arc::new).ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))
     }
 
     /// The only thing that can be done to an ended task is to run it again.

@@ -120,13 +120,6 @@ impl Live {
         Ok(())
     }
 
-    /// Takes over what a claim has made of it.
-    pub(crate) fn become_locked(&mut self, life: Life, lease: Lease) {
-        self.life = life;
-        self.phase = Phase::Locked;
-        self.started = Some(lease.since);
-    }
-
     pub(crate) fn delete(&self, conn: &Connection) -> Result<()> {
         conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([self.seq.0])?;
         Ok(())

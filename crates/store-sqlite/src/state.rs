@@ -14,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Fault, Result};
 use crate::phase::Phase;
+use crate::recent::Recent;
 use crate::row::Live;
 
 pub(crate) type HandlerId = i64;
@@ -97,6 +98,7 @@ pub(crate) struct State {
     pub(crate) rules: Vec<Rule>,
     /// Nodes that have joined and have neither left nor been given up.
     pub(crate) nodes: HashSet<NodeId>,
+    pub(crate) recent: Recent,
     /// Tasks that were locked since the start; as many as there are slots.
     pub(crate) running: HashMap<TaskSeq, Running>,
     /// How many ended tasks the history holds.
@@ -161,6 +163,7 @@ impl State {
             turn: 0,
             rules: Vec::new(),
             nodes: HashSet::new(),
+            recent: Recent::default(),
             running: HashMap::new(),
             scheduled: 0,
             ended,

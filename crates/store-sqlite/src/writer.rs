@@ -67,20 +67,20 @@ pub(crate) struct Writer {
     jobs: Arc<Mutex<Option<Jobs>>>,
     listeners: Arc<Mutex<Vec<Arc<dyn Listener>>>>,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
-    commits: Arc<AtomicU64>,
+    work: Arc<Work>,
 }
 
 impl Writer {
     pub(crate) fn start(conn: Connection, state: State, lock: Lock) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::unbounded_channel();
         let listeners = Arc::new(Mutex::new(Vec::new()));
-        let commits = Arc::new(AtomicU64::new(0));
+        let work = Arc::new(Work::default());
         let mut thread = WriterThread {
             conn,
             state,
             listeners: listeners.clone(),
             stale: false,
-            commits: commits.clone(),
+            work: work.clone(),
             _lock: lock,
         };
         let thread =
@@ -89,7 +89,7 @@ impl Writer {
             jobs: Arc::new(Mutex::new(Some(jobs))),
             listeners,
             thread: Arc::new(Mutex::new(Some(thread))),
-            commits,
+            work,
         })
     }
 
@@ -108,8 +108,9 @@ impl Writer {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    pub(crate) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+    /// How many transactions were committed, and how many rows they changed.
+    pub(crate) fn work(&self) -> (u64, u64) {
+        (self.work.commits.load(Ordering::Relaxed), self.work.rows.load(Ordering::Relaxed))
     }
 
     pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
@@ -127,13 +128,20 @@ impl Writer {
     }
 }
 
+/// What the writer has done since it started.
+#[derive(Debug, Default)]
+struct Work {
+    commits: AtomicU64,
+    rows: AtomicU64,
+}
+
 struct WriterThread {
     conn: Connection,
     state: State,
     listeners: Arc<Mutex<Vec<Arc<dyn Listener>>>>,
     /// The state could not be read again after a failure, and must be before anything else is done.
     stale: bool,
-    commits: Arc<AtomicU64>,
+    work: Arc<Work>,
     _lock: Lock,
 }
 
@@ -174,7 +182,8 @@ impl WriterThread {
         }
         self.state.flush(&self.conn)?;
         self.conn.prepare_cached("COMMIT")?.execute([])?;
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.work.commits.fetch_add(1, Ordering::Relaxed);
+        self.work.rows.store(self.conn.total_changes(), Ordering::Relaxed);
         Ok(())
     }
 
