@@ -1,14 +1,16 @@
 //! Chores of the repository. `cargo xtask test` is the one that everybody runs, people and machines alike.
 //!
 //! ```text
-//!  main     what can be asked for
-//!  test     the steps of `cargo xtask test`, in order
-//!  step     runs one step, shows it, and keeps its time for the summary
-//!  tidy     style that matters, checked like a test
+//!  main         what can be asked for
+//!  test         the steps of `cargo xtask test`, in order
+//!  step         runs one step, shows it, and keeps its time for the summary
+//!  tidy         style that matters, checked like a test
+//!  durability   the long form of the test that kills the server
 //! ```
 //!
 //! Next to nothing is depended on, so that this builds in a moment before anything else does.
 
+mod durability;
 mod step;
 mod test;
 mod tidy;
@@ -23,6 +25,8 @@ Chores of the repository.
 
   cargo xtask test    formatting, tidiness, lints, then every test; what CI runs
   cargo xtask tidy    only the check of style that rustfmt and clippy do not make
+  cargo xtask durability [--cycles N] [--seed N] [--release]
+                      kills the server at random instants under load, 1000 times if nothing is said
   cargo xtask help    this text
 ";
 
@@ -41,6 +45,7 @@ fn run() -> anyhow::Result<()> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::all(&root()?),
         ["tidy"] => tidy::all(&root()?),
+        ["durability", ref wishes @ ..] => durability::run(&root()?, wishes),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,6 @@
 //! Handlers and their rules on the wire.
 
-use pointsman_core::handler::{LaneFailure, Observe, Order};
+use pointsman_core::handler::{LaneFailure, Order};
 use pointsman_core::store::QueueView;
 use pointsman_core::{Rule, RuleKind};
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,6 @@ pub struct HandlerBody {
     pub order: Option<Order>,
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailure>,
-    #[schema(value_type = Option<String>)]
-    pub observe: Option<Observe>,
     /// How many failures a task is forgiven.
     pub retry_max: Option<u32>,
     pub routes: Vec<RouteBody>,

@@ -8,7 +8,7 @@ use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, clean, day_and_time, short};
 
-/// List handlers, or look at one
+/// List handlers, look at one, or adopt its missing tasks
 ///
 /// Without a subcommand, lists them all.
 #[derive(Debug, Args)]
@@ -31,6 +31,11 @@ enum Action {
         /// The handler's name
         name: String,
     },
+    /// Take up the tasks that went missing while a handler was not defined
+    Adopt {
+        /// The handler's name
+        name: String,
+    },
 }
 
 impl Handlers {
@@ -41,6 +46,13 @@ impl Handlers {
             Action::Show { name } => {
                 let detail = client.handler(&name).await.map_err(|e| about(&name, e))?;
                 show(output, &detail)
+            }
+            Action::Adopt { name } => {
+                let adopted = client.adopt(&name).await.map_err(|e| about(&name, e))?;
+                if output.is_json() {
+                    return Ok(output.json(&adopted)?);
+                }
+                Ok(output.line(format!("{} missing tasks of {name} are queued again", adopted.adopted))?)
             }
         }
     }

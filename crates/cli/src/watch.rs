@@ -174,7 +174,7 @@ impl View {
             match frames.next().await {
                 Ok(Some(frame)) => {
                     self.show(&frame)?;
-                    if frame.event == TORN {
+                    if told(&frame) == TORN {
                         let torn = serde_json::from_str(&frame.data)?;
                         return Ok(End::Torn { head: line::newest_id(&torn) });
                     }
@@ -190,7 +190,7 @@ impl View {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
             self.resume = Some(id);
         }
-        let is_task = frame.event == TASK;
+        let is_task = told(frame) == TASK;
         if frame.data.is_empty() || (is_task && !self.tasks) {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl View {
             // Line breaks in JSON text are blanks between tokens; one document is to be one line.
             return Ok(self.output.line(frame.data.replace(['\n', '\r'], " "))?);
         }
-        let text = match frame.event.as_str() {
+        let text = match told(frame) {
             TORN => line::torn(self.output.paint, &frame.data),
             TASK => line::task(self.output.paint, &frame.data),
             _ => line::event(self.output.paint, &frame.data),
@@ -216,6 +216,12 @@ impl View {
         let reached = self.resume.or(query.after).unwrap_or(0);
         if reached > head { Ok(head) } else { before_the_oldest(client, query).await }
     }
+}
+
+/// Which of the frames that are no events this is, if it is one. An event has an id, and may have any type: also
+/// one that reads like those.
+fn told(frame: &Frame) -> &str {
+    if frame.id.is_none() { &frame.event } else { "" }
 }
 
 /// Something about the watching itself: not a part of what is watched.

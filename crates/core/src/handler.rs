@@ -26,16 +26,6 @@ pub enum LaneFailure {
     Halt,
 }
 
-/// Which of its tasks' changes are journaled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Observe {
-    All,
-    #[default]
-    Failures,
-    None,
-}
-
 /// A registered handler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandlerDef {
@@ -45,7 +35,6 @@ pub struct HandlerDef {
     pub retry: RetryPolicy,
     /// How many nodes may die running one task before it ends in `error`.
     pub crashes: u32,
-    pub observe: Observe,
 }
 
 impl HandlerDef {
@@ -56,7 +45,6 @@ impl HandlerDef {
             on_error: LaneFailure::default(),
             retry: RetryPolicy::default(),
             crashes: 3,
-            observe: Observe::default(),
         }
     }
 }

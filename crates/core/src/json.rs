@@ -24,7 +24,7 @@ impl Json {
     /// Checks a text from outside.
     pub fn parse(text: &str) -> Result<Self, BadJson> {
         let raw: &RawValue = serde_json::from_str(text)
-            .map_err(|e| BadJson { what: format!("not JSON: {e}"), at: e.column().saturating_sub(1) })?;
+            .map_err(|e| BadJson { what: format!("not JSON: {}", said(&e)), at: offset(text, &e) })?;
         check(raw.get())?;
         Ok(Self(raw.get().into()))
     }
@@ -52,6 +52,19 @@ impl Json {
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)
     }
+}
+
+/// What serde_json found, without the place, which is told as a byte.
+fn said(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    said.strip_suffix(&place).unwrap_or(&said).to_string()
+}
+
+/// Where in the text serde_json stopped.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    before.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
 }
 
 impl fmt::Debug for Json {
@@ -176,6 +189,15 @@ mod tests {
         ] {
             assert!(Json::parse(bad).is_err(), "{:.40}", bad);
         }
+    }
+
+    #[test]
+    fn a_fault_tells_its_place_once() {
+        assert_eq!(Json::parse("{x").unwrap_err().to_string(), "not JSON: key must be a string at byte 1");
+        assert_eq!(
+            Json::parse("[1,\n2 3]").unwrap_err().to_string(),
+            "not JSON: expected `,` or `]` at byte 6"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!  route, handler         which handlers an event goes to, and how each of them is treated
 //!  task                   one handler to be run once; its lifecycle is one exhaustive function
 //!  rule                   pause and block
+//!  cron                   expressions, schedules and their instants
 //!  journal                cursors, filters, retention
 //!  wire                   an event to emit, as JSON has it
 //!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
@@ -16,6 +17,7 @@
 //! What is deliberately absent: an async runtime, SQL, HTTP, and any clock. Whoever calls says what time it
 //! is, so that every rule here can be tested to the microsecond.
 
+pub mod cron;
 pub mod event;
 pub mod event_id;
 pub mod handler;
@@ -31,7 +33,7 @@ pub mod wire;
 
 pub use event::{Cause, Context, Event, NewEvent, Priority};
 pub use event_id::{EventId, IdClock};
-pub use handler::{HandlerDef, LaneFailure, Observe, Order};
+pub use handler::{HandlerDef, LaneFailure, Order};
 pub use json::Json;
 pub use names::{HandlerName, HandlingKey, ObjectKey, Tenant};
 pub use route::Routes;

@@ -179,8 +179,15 @@ pub fn members<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     serde_json::from_str(text).map_err(|error| {
         let said = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
-        Fault::new("", said.strip_suffix(&place).unwrap_or(&said))
+        let said = said.strip_suffix(&place).unwrap_or(&said);
+        Fault::new(member_named(said).map(pointer_step).unwrap_or_default(), said)
     })
+}
+
+/// The member that serde says is unknown or repeated.
+fn member_named(said: &str) -> Option<&str> {
+    let named = said.strip_prefix("unknown field `").or_else(|| said.strip_prefix("duplicate field `"))?;
+    named.split_once('`').map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -269,8 +276,13 @@ mod tests {
 
     #[test]
     fn unknown_and_repeated_members_are_named() {
-        assert!(event(r#"{"type":"a","colour":"red"}"#).unwrap_err().detail.contains("`colour`"));
-        assert!(event(r#"{"type":"a","type":"b"}"#).unwrap_err().detail.contains("`type`"));
+        for (text, pointer) in
+            [(r#"{"type":"a","colour":"red"}"#, "/colour"), (r#"{"type":"a","type":"b"}"#, "/type")]
+        {
+            let fault = event(text).unwrap_err();
+            assert_eq!(fault.pointer, pointer);
+            assert!(fault.detail.contains(&pointer[1..]), "{fault}");
+        }
         assert!(event("[]").unwrap_err().detail.contains("a JSON object that describes an event"));
     }
 

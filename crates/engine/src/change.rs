@@ -1,7 +1,7 @@
 //! What became of a task, for those who watch. Not journaled, not durable: the store has the truth.
 
 use pointsman_core::store::{Claimed, Finished, Sequenced};
-use pointsman_core::task::{State, Task};
+use pointsman_core::task::{EndReason, State, Task};
 use pointsman_core::{
     EventId, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, TaskId, Tenant, Timestamp,
 };
@@ -17,6 +17,8 @@ pub struct TaskChange {
     pub key: Option<ObjectKey>,
     pub event: EventId,
     pub status: Status,
+    /// Why it ended in `error`, where more than a failure is known.
+    pub reason: Option<EndReason>,
     pub attempt: u32,
     pub error: Option<String>,
     /// When it will be tried again.
@@ -62,6 +64,7 @@ impl Changes {
                     key: event.key.clone(),
                     event: sequenced.id,
                     status: Status::New,
+                    reason: None,
                     attempt: 0,
                     error: None,
                     due: event.due,
@@ -86,14 +89,19 @@ impl Changes {
         }
     }
 
-    /// A task was taken from a node that is gone.
-    pub(crate) fn rescued(&self, task: Task, at: Timestamp) {
+    /// A task was taken from a node that is gone, or steered by a person.
+    pub(crate) fn moved(&self, task: Task, at: Timestamp) {
         let due = match task.life.state {
             State::New { due } => Some(due),
-            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } | State::Missing => None,
+            State::Scheduled
+            | State::Locked(_)
+            | State::Done
+            | State::Error { .. }
+            | State::Missing { .. } => None,
         };
         self.send(TaskChange {
             status: task.life.state.status(),
+            reason: task.life.state.reason(),
             attempt: task.life.attempt,
             event: task.event.unwrap_or_default(),
             id: task.id,
@@ -122,6 +130,7 @@ fn of_claimed(task: &Claimed, status: Status, at: Timestamp) -> TaskChange {
         key: task.event.key.clone(),
         event: task.event.id,
         status,
+        reason: None,
         attempt: task.attempt,
         error: None,
         due: None,

@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
+use pointsman_core::task::Rejected;
+use pointsman_core::{HandlerName, TaskId};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -153,8 +155,44 @@ impl Engine {
         node.metrics.encode()
     }
 
-    /// Tells the rooms that a task was steered from outside (cancelled, retried, adopted), so that a running
-    /// attempt that lost its task is ended and new work is looked for.
+    /// Runs a task in `error` again.
+    pub async fn retry(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
+        let steered = self.store().retry(id, now()).await?;
+        self.steered(id, steered).await
+    }
+
+    /// Ends a task. If it runs, its attempt is cut short.
+    pub async fn cancel(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
+        let steered = self.store().cancel(id, now()).await?;
+        self.steered(id, steered).await
+    }
+
+    /// Tells those who watch what a person has done to a task.
+    async fn steered(
+        &self,
+        id: &TaskId,
+        done: Result<(), Rejected>,
+    ) -> Result<Result<(), Rejected>, StoreError> {
+        if done.is_ok() {
+            if self.inner.node.changes.watched()
+                && let Some((task, _)) = self.store().task(id).await?
+            {
+                self.inner.node.changes.moved(task, now());
+            }
+            self.nudge();
+        }
+        Ok(done)
+    }
+
+    /// Takes up a handler's `missing` tasks; answers how many.
+    pub async fn adopt(&self, handler: &HandlerName) -> Result<u64, StoreError> {
+        let adopted = self.store().adopt(handler, now()).await?;
+        self.nudge();
+        Ok(adopted)
+    }
+
+    /// Tells the rooms that something was changed in the store past them, so that a running attempt that lost
+    /// its task is ended and new work is looked for.
     pub fn nudge(&self) {
         self.inner.node.nudged.notify_one();
         self.inner.node.signals.work.notify_one();

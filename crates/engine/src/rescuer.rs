@@ -89,7 +89,7 @@ pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
     if node.changes.watched() {
         for (id, _) in &tasks {
             if let Some((task, _)) = node.store.task(id).await? {
-                node.changes.rescued(task, at);
+                node.changes.moved(task, at);
             }
         }
     }

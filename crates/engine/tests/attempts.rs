@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::*;
 use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::store::{Ended, Tasks};
-use pointsman_core::task::{AttemptEnd, Level, LogLine};
+use pointsman_core::task::{AttemptEnd, EndReason, Level, LogLine};
 use pointsman_core::{Event, EventId, NewEvent, Status};
 use pointsman_engine::{Delivery, Engine, Outcome};
 
@@ -322,8 +322,9 @@ async fn a_cancelled_task_ends_its_attempt() {
     let mut watcher = Watcher::of(&engine);
     emit(&engine, vec![event("a", "x")]).await;
     let running = watcher.until(|c| c.status == Status::Locked).await;
-    store.cancel(&running.id, now()).await.unwrap().unwrap();
-    engine.nudge();
+    engine.cancel(&running.id).await.unwrap().unwrap();
+    let told = watcher.until(|c| c.status == Status::Error).await;
+    assert_eq!(told.reason, Some(EndReason::Canceled));
     soon("the slot to be free", async {
         while !engine.metrics_text().await.contains("pointsman_slots_busy 0") {
             tokio::task::yield_now().await;

@@ -115,8 +115,7 @@ async fn tasks_of_a_handler_that_is_gone_are_parked_and_can_be_adopted() {
     let back = House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").setup;
     engine.reconfigure(back).await.unwrap();
     let mut watcher = Watcher::of(&engine);
-    assert_eq!(store.adopt(&name("h"), now()).await.unwrap(), 1);
-    engine.nudge();
+    assert_eq!(engine.adopt(&name("h")).await.unwrap(), 1);
     assert_eq!(watcher.ended(1).await[0].id, id);
     engine.reconfigure(Setup::default()).await.unwrap();
     engine.stop(PATIENCE).await;

@@ -24,6 +24,18 @@ use pointsman_engine::EmitError;
 /// How long a client is asked to stay away from a server that cannot serve it now.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
+/// How much of what a client sent is told back to it. A name may be as long as a body, and a part of a pointer
+/// would point elsewhere.
+const LONGEST: usize = 2 << 10;
+
+fn shortened(mut text: String) -> String {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push('…');
+    }
+    text
+}
+
 /// The kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -164,9 +176,9 @@ impl IntoResponse for Problem {
             kind: format!("urn:pointsman:problem:{slug}"),
             title: title.into(),
             status: status.as_u16(),
-            detail: self.detail,
-            parameter: self.parameter,
-            pointer: self.pointer,
+            detail: shortened(self.detail),
+            parameter: self.parameter.filter(|name| name.len() <= LONGEST),
+            pointer: self.pointer.filter(|pointer| pointer.len() <= LONGEST),
         };
         let text = serde_json::to_string(&body).unwrap_or_default();
         let media = [(header::CONTENT_TYPE, pointsman_api::problem::MEDIA_TYPE)];
@@ -218,5 +230,22 @@ impl From<Rejected> for Problem {
             Rejected::NoSuchTask => Self::not_found(rejected),
             Rejected::WrongState(_) | Rejected::StaleFence | Rejected::Forgotten => Self::conflict(rejected),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refusal_does_not_send_everything_back() {
+        let name = "ü".repeat(1 << 20);
+        let problem = Problem::malformed(&name).parameter(&name).pointer(&name);
+        let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();
+        let told: pointsman_api::Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(told.detail.len(), LONGEST + '…'.len_utf8());
+        assert_eq!((told.parameter, told.pointer), (None, None));
     }
 }

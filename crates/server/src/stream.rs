@@ -199,7 +199,7 @@ fn task_frame(change: &TaskChange) -> String {
         key: change.key.as_ref().map(ToString::to_string),
         kind: change.kind.to_string(),
         event_id: change.event.get(),
-        status: change.status.public(None).into(),
+        status: change.status.public(change.reason).into(),
         state: change.status.as_str().into(),
         attempt: change.attempt,
         error: change.error.clone(),

@@ -41,7 +41,7 @@ impl<'h> Cell<'h> {
                 world.fail_for_good(&task).await;
                 claimed = Some(task);
             }
-            State::Missing => {
+            State::Missing { .. } => {
                 assert_eq!(world.lose("index").await, 1);
                 world.register(plan).await;
             }

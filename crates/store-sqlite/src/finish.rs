@@ -38,7 +38,11 @@ impl Txn<'_> {
         let emitted = self.journal(emits, room, now)?;
         let due = match life.state {
             State::New { due } => Some(due),
-            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } | State::Missing => None,
+            State::Scheduled
+            | State::Locked(_)
+            | State::Done
+            | State::Error { .. }
+            | State::Missing { .. } => None,
         };
         Ok(Ok(Finished { status: life.state.status(), due, emitted }))
     }

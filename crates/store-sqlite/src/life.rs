@@ -141,13 +141,14 @@ impl Txn<'_> {
     /// Writes the new state of a task that stays unfinished.
     fn rewrite(&mut self, live: &Live, life: &Life, error: Option<&str>, now: Timestamp) -> Result<()> {
         // A missing task, and one that comes back late, stand in no lane.
-        let lane = if life.late || life.state == State::Missing { None } else { live.lane };
+        let lane = if life.late || matches!(life.state, State::Missing { .. }) { None } else { live.lane };
         let (phase, due, lease, reason) = match life.state {
             State::New { due } => (self.new_phase(live, lane, due, now)?, due, None, None),
             State::Scheduled => (Phase::Scheduled, now, None, None),
             State::Locked(lease) => (Phase::Locked, now, Some(lease), None),
             State::Error { reason, .. } => (Phase::Halted, now, None, Some(reason_code(reason))),
-            State::Missing | State::Done => (Phase::Missing, now, None, None),
+            State::Missing { due } => (Phase::Missing, due, None, None),
+            State::Done => return Err(Fault::damaged("a done task is history")),
         };
         let sql = "UPDATE pointsman_task
                    SET phase = ?2, lane = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,

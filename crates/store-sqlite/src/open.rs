@@ -2,6 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
@@ -32,6 +34,12 @@ pub(crate) struct Lock {
     _file: Option<File>,
 }
 
+/// How long a lock is waited for. A process that is killed while it starts a command leaves its open files to the
+/// new process for the moment until that becomes the command, and the lock with them: who restarts at once would
+/// find the file in use by nobody.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// Takes the lock beside the file. SQLite alone would let two engines share it, and each would take the
 /// other's tasks for orphans.
 pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
@@ -40,10 +48,14 @@ pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
     lock_path.push(".lock");
     let io = |source| OpenError::Io { path: path.clone(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(lock_path).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock { _file: Some(file) }),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.clone() }),
-        Err(std::fs::TryLockError::Error(source)) => Err(io(source)),
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lock { _file: Some(file) }),
+            Err(std::fs::TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(LOOK_AGAIN),
+            Err(std::fs::TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.clone() }),
+            Err(std::fs::TryLockError::Error(source)) => return Err(io(source)),
+        }
     }
 }
 
@@ -106,5 +118,26 @@ pub(crate) fn explain(path: &Path, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => OpenError::NotADatabase { path: path.into() },
         _ => OpenError::Sqlite { path: path.into(), source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_about_to_be_given_back_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::File(folder.path().join("a.db"));
+        let held = lock(&place).unwrap();
+        let waiting = thread::spawn({
+            let place = place.clone();
+            move || lock(&place)
+        });
+        thread::sleep(LOOK_AGAIN * 5);
+        drop(held);
+        let taken = waiting.join().unwrap().unwrap();
+        assert!(matches!(lock(&place), Err(OpenError::InUse { .. })));
+        drop(taken);
     }
 }

@@ -60,8 +60,8 @@ impl Pool {
                 None => open::reader(&pool.path)?,
             };
             let result = in_transaction(&conn, read);
-            // A connection whose transaction could not be ended is not used again.
-            if conn.is_autocommit() {
+            // A connection whose transaction could not be ended is not used again, nor one of a closed store.
+            if conn.is_autocommit() && !pool.permits.is_closed() {
                 pool.idle.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
             }
             result

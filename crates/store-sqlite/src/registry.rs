@@ -191,7 +191,8 @@ impl Txn<'_> {
             let sql =
                 "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase <= 4 ORDER BY seq LIMIT 10000";
             for seq in self.seqs(sql, queue)? {
-                if self.command(seq, Command::Lose, Remains::default(), now)?.is_ok() {
+                let why = Remains { error: Some("its handler is no longer defined"), result: None };
+                if self.command(seq, Command::Lose, why, now)?.is_ok() {
                     parked += 1;
                 }
                 if parked >= LOST_AT_ONCE {

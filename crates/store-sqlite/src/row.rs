@@ -53,7 +53,7 @@ impl Live {
                 since: started.unwrap_or_default(),
             }),
             Phase::Halted => State::Error { reason: reason(row.get(18)?)?, halts: true },
-            Phase::Missing => State::Missing,
+            Phase::Missing => State::Missing { due: Timestamp::from_micros(row.get(8)?) },
         };
         Ok(Self {
             seq: TaskSeq(row.get(0)?),
@@ -94,7 +94,9 @@ impl Live {
         let (due, lease) = match self.life.state {
             State::New { due } => (due, None),
             State::Locked(lease) => (self.created, Some(lease)),
-            State::Scheduled | State::Done | State::Error { .. } | State::Missing => (self.created, None),
+            State::Scheduled | State::Done | State::Error { .. } | State::Missing { .. } => {
+                (self.created, None)
+            }
         };
         conn.prepare_cached(sql)?.execute(rusqlite::params![
             self.seq.0,

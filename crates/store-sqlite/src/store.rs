@@ -23,10 +23,11 @@ impl Store for SqliteStore {
     }
 
     fn close(&self) {
-        self.writer.close();
+        // The writer goes last: only a connection that may write can fold the log back into the file.
         if let Readers::Pool(pool) = &self.readers {
             pool.close();
         }
+        self.writer.close();
     }
 }
 

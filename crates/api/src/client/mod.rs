@@ -85,7 +85,9 @@ impl Client {
     /// The URL of a resource. Each segment is escaped, so that a key may hold slashes. The base is always one
     /// that can have a path: [`base`] sees to it.
     fn at(&self, segments: &[&str]) -> Result<Url> {
-        if let Some(bad) = segments.iter().find(|s| matches!(**s, "" | "." | "..")) {
+        // URLs resolve dots and drop line breaks and tabs, and the address would be that of something else.
+        let lost = |s: &&&str| matches!(**s, "" | "." | "..") || s.contains(['\t', '\n', '\r']);
+        if let Some(bad) = segments.iter().find(lost) {
             return Err(ClientError::Address(format!("{bad:?} cannot be a part of an address")));
         }
         let mut url = self.base.clone();
@@ -172,7 +174,9 @@ mod tests {
             url.as_str(),
             "http://127.0.0.1:7646/behind/a/proxy/api/v1/objects/a%2Fb%3Fc%23%C3%BC%20%25"
         );
-        assert!(client.at(&["objects", ".."]).is_err());
+        for lost in ["", ".", "..", "a\tb", "a\r\nb"] {
+            assert!(client.at(&["objects", lost]).is_err(), "{lost:?}");
+        }
     }
 
     #[test]

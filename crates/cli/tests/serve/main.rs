@@ -3,6 +3,7 @@
 // All of this is a test; clippy knows it only of the functions that are marked as such.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/node.rs"]
 mod node;
 
 use nix::sys::signal::{Signal, kill};
@@ -177,6 +178,20 @@ fn a_cursor_that_is_foreign_is_told_as_torn() {
     // Told, it goes on with what comes now.
     place.ok(&["emit", "after.all"]);
     watch.lines.find("the next event", |line| line.contains("after.all").then_some(()));
+}
+
+#[test]
+fn an_event_is_not_taken_for_a_tear_or_a_task_because_of_its_type() {
+    let mut place = Place::new("");
+    let _node = place.serve();
+    let watch = place.watch(&["--since-start"]);
+    for kind in ["Torn", "task", "last"] {
+        place.ok(&["emit", kind]);
+    }
+    for kind in ["Torn", "task", "last"] {
+        let line = watch.lines.find(kind, |line| Some(line.to_owned()));
+        assert!(line.contains(&format!("  event      {kind}  ")), "{line}");
+    }
 }
 
 #[test]

@@ -55,7 +55,10 @@ pub enum State {
         /// It still holds its lane, until a person retries or drops it.
         halts: bool,
     },
-    Missing,
+    Missing {
+        /// When it would have fallen due.
+        due: Timestamp,
+    },
 }
 
 impl State {
@@ -66,14 +69,14 @@ impl State {
             Self::Locked(_) => Status::Locked,
             Self::Done => Status::Done,
             Self::Error { .. } => Status::Error,
-            Self::Missing => Status::Missing,
+            Self::Missing { .. } => Status::Missing,
         }
     }
 
     pub fn reason(&self) -> Option<EndReason> {
         match self {
             Self::Error { reason, .. } => Some(*reason),
-            Self::New { .. } | Self::Scheduled | Self::Locked(_) | Self::Done | Self::Missing => None,
+            Self::New { .. } | Self::Scheduled | Self::Locked(_) | Self::Done | Self::Missing { .. } => None,
         }
     }
 }
@@ -168,7 +171,7 @@ pub enum Effect {
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    #[error("a task in `{}` cannot do that", .0.as_str())]
+    #[error("the task is `{}`, and from there this cannot be done", .0.as_str())]
     WrongState(Status),
     #[error("another attempt holds the task now")]
     StaleFence,
@@ -192,9 +195,17 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
             Ok((Life { state: State::Locked(lease), attempt: life.attempt + 1, ..life }, vec![]))
         }
         (State::New { .. } | State::Scheduled, Command::Lose) => {
-            Ok((Life { state: State::Missing, ..life }, vec![Effect::OpenGate, Effect::AdvanceLane]))
+            let due = match life.state {
+                State::New { due } => due,
+                State::Scheduled
+                | State::Locked(_)
+                | State::Done
+                | State::Error { .. }
+                | State::Missing { .. } => now,
+            };
+            Ok((Life { state: State::Missing { due }, ..life }, vec![Effect::OpenGate, Effect::AdvanceLane]))
         }
-        (State::New { .. } | State::Scheduled | State::Missing, Command::Cancel) => {
+        (State::New { .. } | State::Scheduled | State::Missing { .. }, Command::Cancel) => {
             Ok(canceled(life, vec![]))
         }
         (State::Locked(_), Command::Cancel) => {
@@ -202,8 +213,8 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
         }
         (State::Locked(lease), command) => locked(seq, life, lease, command, def, now),
 
-        (State::Missing, Command::Adopt) => {
-            Ok((Life { state: State::New { due: now }, late: true, ..life }, vec![]))
+        (State::Missing { due }, Command::Adopt) => {
+            Ok((Life { state: State::New { due }, late: true, ..life }, vec![]))
         }
         (State::Error { halts, .. }, Command::Retry) => {
             let late = life.late || !halts;
@@ -264,7 +275,7 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
         )
         | (State::Error { halts: false, .. }, Command::Cancel)
         | (
-            State::Missing,
+            State::Missing { .. },
             Command::Schedule
             | Command::Unschedule
             | Command::Lock(_)
@@ -381,7 +392,7 @@ pub mod table {
             State::Done,
             State::Error { reason: EndReason::Failed, halts: false },
             State::Error { reason: EndReason::Failed, halts: true },
-            State::Missing,
+            State::Missing { due: now },
         ]
     }
 

@@ -290,10 +290,10 @@ mod tests {
         let long = format!(r#"{{"result":"{}"}}"#, "x".repeat(MAX_RESULT));
         let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
         for (text, said) in [
-            ("{}\n{\"emti\":[]}", "line 2: unknown field `emti`"),
+            ("{}\n{\"emti\":[]}", "line 2: /emti: unknown field `emti`"),
             ("nonsense", "line 1: "),
             (r#"{"emit":{}}"#, "/emit: this is not a list"),
-            (r#"{"emit":[{"type":"a"},{"type":"a","colour":1}]}"#, "/emit/1: unknown field `colour`"),
+            (r#"{"emit":[{"type":"a"},{"type":"a","colour":1}]}"#, "/emit/1/colour: unknown field `colour`"),
             (r#"{"emit":[{"type":"a b"}]}"#, "/emit/0/type: "),
             (r#"{"emit":[{"type":"TaskEnded"}]}"#, "/emit/0/type: only the engine"),
             (r#"{"emit":[{"type":"a","tenant":"other"}]}"#, "/emit/0/tenant: "),

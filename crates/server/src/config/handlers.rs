@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Observe, Order};
+use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order};
 use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{Fields, Keys, entries, one_of, parsed, whole};
@@ -15,8 +15,8 @@ use super::yaml::{Entry, Node};
 
 pub(super) const KEYS: Keys = Keys {
     of: "a handler",
-    known: &["run", "retry", "crashes", "order", "on_error", "observe"],
-    later: &["concurrency", "concurrency_per_key", "rate", "weight"],
+    known: &["run", "retry", "crashes", "order", "on_error"],
+    later: &["concurrency", "concurrency_per_key", "observe", "rate", "weight"],
 };
 
 /// A handler as the configuration has it.
@@ -87,9 +87,6 @@ fn handler(
     let on_error = fields.or("on_error", usual.on_error, findings, |n, f| {
         one_of(n, f, &[("park", LaneFailure::Park), ("halt", LaneFailure::Halt)])
     });
-    let observe = fields.or("observe", usual.observe, findings, |n, f| {
-        one_of(n, f, &[("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)])
-    });
     if on_error == LaneFailure::Halt
         && order == Order::None
         && let Some(node) = fields.get("on_error")
@@ -97,8 +94,7 @@ fn handler(
         findings
             .fault(&node.place, "`on_error: halt` stops a lane, and with `order: none` there are no lanes");
     }
-    let def =
-        HandlerDef { name: name?, order, on_error, retry, crashes: u32::try_from(crashes).ok()?, observe };
+    let def = HandlerDef { name: name?, order, on_error, retry, crashes: u32::try_from(crashes).ok()? };
     Some(Handler { def, run: run?, place: entry.at.clone() })
 }
 

@@ -68,21 +68,6 @@ impl Sources {
         }
         (paths, problem)
     }
-
-    /// The folders in which something could change.
-    pub(super) fn folders(&self) -> Vec<PathBuf> {
-        let parent = |path: &PathBuf| match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        let mut folders: Vec<PathBuf> = self.files.iter().map(parent).chain(self.dir.clone()).collect();
-        if folders.is_empty() {
-            folders.push(parent(&self.working.join(USUAL)));
-        }
-        folders.sort();
-        folders.dedup();
-        folders
-    }
 }
 
 /// The YAML files of a folder by name. Hidden ones are left out: editors and container platforms keep their

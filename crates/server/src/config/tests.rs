@@ -99,7 +99,6 @@ handlers:
   index:
     run: {http: "http://127.0.0.1:9000/index?key=1", timeout: 10s, secret: env:SIGNING, headers: {x-team: a}}
     retry: {max: 5, backoff: exponential, delay: 1s, max_delay: 5m}
-    observe: failures
   notify: {run: {command: ["./notify.sh", "-q"], env: {LEVEL: info}, dir: sub}}
 event_handlers:
   record: [notify]

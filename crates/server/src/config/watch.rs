@@ -1,15 +1,14 @@
 //! Noticing that the configuration has changed.
 //!
-//! The folders of the files are watched, not the files: editors and container platforms replace a file rather
-//! than write to it. Not every file system tells of changes, so every two seconds the files are also read and
-//! compared. A change is acted on once two readings agree, lest a file be taken that is half written.
+//! Every second the files are read and compared. That costs some microseconds, works on every file system, and
+//! sees what editors and container platforms do (they replace a file rather than write to it). The system's own
+//! notices are not used: they come by folder, the store often lies in the same one, and then each of its commits
+//! would wake the watch, thousands of times a second under load. A change is acted on once two readings agree,
+//! lest a file be taken that is half written.
 
-use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use notify::{RecursiveMode, Watcher};
 
 use super::fault::{Faults, Warning};
 use super::read;
@@ -17,8 +16,8 @@ use super::snapshot::{Print, Snapshot};
 use super::sources::Sources;
 use super::{Config, yaml::Node};
 
-/// How often the files are compared though nothing was heard.
-const POLL: Duration = Duration::from_secs(2);
+/// How often the files are compared.
+const POLL: Duration = Duration::from_secs(1);
 /// How long the files must stay as they are before they are read.
 const SETTLE: Duration = Duration::from_millis(100);
 /// Files that never come to rest are read all the same after so many looks.
@@ -27,30 +26,22 @@ const LOOKS: usize = 20;
 /// A watch over the sources of a configuration. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    tell: Sender<Wake>,
+    stop: Option<Sender<Never>>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// Nothing is ever sent: the watch ends when its sender is dropped.
 #[derive(Debug)]
-enum Wake {
-    Changed,
-    Stop,
-}
+enum Never {}
 
 impl Watch {
     /// Ends the watch, and waits until a reload that is under way has been told.
     pub fn stop(mut self) {
-        let _ = self.tell.send(Wake::Stop);
+        drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A panic in the callback has been shown by its own thread.
             let _ = thread.join();
         }
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let _ = self.tell.send(Wake::Stop);
     }
 }
 
@@ -62,44 +53,11 @@ pub fn watch(
     running: &Config,
     on_change: impl FnMut(Result<Config, Faults>) + Send + 'static,
 ) -> std::io::Result<Watch> {
-    let (tell, hear) = mpsc::channel();
-    let watcher = listen(&sources, tell.clone());
-    let post = Post { sources, running: running.clone(), print: running.print.clone(), hear };
-    let thread = std::thread::Builder::new().name("config-watch".into()).spawn(move || {
-        let _watcher = watcher;
-        post.keep(on_change);
-    })?;
-    Ok(Watch { tell, thread: Some(thread) })
-}
-
-/// Asks the system to tell of changes. Without it there is still the comparing.
-fn listen(sources: &Sources, tell: Sender<Wake>) -> Option<notify::RecommendedWatcher> {
-    let files = sources.files.clone();
-    let heard = move |event: notify::Result<notify::Event>| {
-        let concerns = |path: &Path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            // `..data` is the link that container platforms swap.
-            let yaml = name.ends_with(".yml") || name.ends_with(".yaml") || name.starts_with("..");
-            yaml || files.iter().any(|file| file.file_name() == path.file_name())
-        };
-        // Reading the files is an event as well, and the store writes into the same folder: neither is news.
-        let news =
-            event.is_ok_and(|event| !event.kind.is_access() && event.paths.iter().any(|path| concerns(path)));
-        if news {
-            let _ = tell.send(Wake::Changed);
-        }
-    };
-    let mut watcher = notify::recommended_watcher(heard)
-        .inspect_err(
-            |error| tracing::warn!(%error, "changes of the configuration are noticed by polling only"),
-        )
-        .ok()?;
-    for folder in sources.folders() {
-        if let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive) {
-            tracing::warn!(folder = %folder.display(), %error, "this folder is watched by polling only");
-        }
-    }
-    Some(watcher)
+    let (stop, stopped) = mpsc::channel();
+    let post = Post { sources, running: running.clone(), print: running.print.clone(), stopped };
+    let thread =
+        std::thread::Builder::new().name("config-watch".into()).spawn(move || post.keep(on_change))?;
+    Ok(Watch { stop: Some(stop), thread: Some(thread) })
 }
 
 struct Post {
@@ -107,16 +65,12 @@ struct Post {
     /// What the process was started with: the settings that cannot change are compared to it.
     running: Config,
     print: Print,
-    hear: Receiver<Wake>,
+    stopped: Receiver<Never>,
 }
 
 impl Post {
     fn keep(mut self, mut on_change: impl FnMut(Result<Config, Faults>)) {
-        loop {
-            match self.hear.recv_timeout(POLL) {
-                Ok(Wake::Changed) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-            }
+        while self.goes_on_for(POLL) {
             let snapshot = Snapshot::take(&self.sources);
             if self.print.renewed(&snapshot) == self.print {
                 continue;
@@ -128,13 +82,17 @@ impl Post {
         }
     }
 
+    /// Waits; `false` if the watch has ended.
+    fn goes_on_for(&self, time: Duration) -> bool {
+        matches!(self.stopped.recv_timeout(time), Err(RecvTimeoutError::Timeout))
+    }
+
     /// The files once they have come to rest; nothing if the watch has ended meanwhile.
     fn settled(&self, mut snapshot: Snapshot) -> Option<Snapshot> {
         let mut print = self.print.renewed(&snapshot);
         for _ in 0..LOOKS {
-            match self.hear.recv_timeout(SETTLE) {
-                Ok(Wake::Changed) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
+            if !self.goes_on_for(SETTLE) {
+                return None;
             }
             snapshot = Snapshot::take(&self.sources);
             let now = self.print.renewed(&snapshot);
@@ -165,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than a change takes to be noticed, even by polling on a busy machine.
+    /// Far longer than a change takes to be noticed, even on a busy machine.
     const LONG: Duration = Duration::from_secs(60);
 
     struct Watched {

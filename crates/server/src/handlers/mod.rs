@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::action::Nothing;
-use crate::app::{App, now};
+use crate::app::App;
 use crate::auth::{Operator, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -90,7 +90,6 @@ pub(crate) async fn adopt(
             "the handler {name} is not defined, so nobody could run its tasks"
         )));
     }
-    let adopted = app.store().adopt(&name, now()).await?;
-    app.engine.nudge();
+    let adopted = app.engine.adopt(&name).await?;
     Ok(Json(Adopted { adopted }))
 }

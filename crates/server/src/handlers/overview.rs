@@ -47,7 +47,6 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
         body.defined = true;
         body.order = Some(def.order);
         body.on_error = Some(def.on_error);
-        body.observe = Some(def.observe);
         body.retry_max = Some(def.retry.max);
     }
     for (kind, list) in registration.routes.iter() {
@@ -82,7 +81,6 @@ fn entry<'a>(
         timeout_seconds: None,
         order: None,
         on_error: None,
-        observe: None,
         retry_max: None,
         routes: vec![],
         counts: Counts::default(),

@@ -7,7 +7,7 @@ use pointsman_api::{AttemptBody, TaskBody, TaskDetail};
 use pointsman_core::TaskId;
 
 use crate::action::Nothing;
-use crate::app::{App, now};
+use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -48,8 +48,7 @@ pub(crate) async fn retry(
     _: Nothing,
 ) -> Result<Json<TaskDetail>, Problem> {
     find(&app, &caller, &id).await?;
-    app.store().retry(&id, now()).await??;
-    app.engine.nudge();
+    app.engine.retry(&id).await??;
     find(&app, &caller, &id).await.map(Json)
 }
 
@@ -69,8 +68,7 @@ pub(crate) async fn cancel(
     _: Nothing,
 ) -> Result<Json<TaskDetail>, Problem> {
     find(&app, &caller, &id).await?;
-    app.store().cancel(&id, now()).await??;
-    app.engine.nudge();
+    app.engine.cancel(&id).await??;
     find(&app, &caller, &id).await.map(Json)
 }
 

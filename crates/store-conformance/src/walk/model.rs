@@ -155,7 +155,7 @@ impl Model {
         let mut heads = HashSet::new();
         for seq in &self.live {
             let task = &self.tasks[seq];
-            let in_lane = !task.life.late && task.life.state != State::Missing;
+            let in_lane = !task.life.late && !matches!(task.life.state, State::Missing { .. });
             let first = match &task.lane {
                 Some(key) if in_lane => taken.insert((&task.handler, &task.tenant, key)),
                 _ => true,
@@ -192,7 +192,7 @@ impl Model {
                 State::Scheduled => 2,
                 State::Locked(_) => 3,
                 State::Error { .. } => 4,
-                State::Missing => 5,
+                State::Missing { .. } => 5,
                 State::Done => unreachable!("a done task is history"),
             };
             counts.entry((task.handler.clone(), task.tenant.clone())).or_default()[column] += 1;

@@ -1,5 +1,9 @@
 //! A real server in a folder of its own, on a port of its own, and commands that talk to it.
+//!
+//! Shared by several test programs, each of which uses a part of it.
+#![allow(dead_code, reason = "no test program uses all of it")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -33,23 +37,56 @@ impl Place {
 
     /// Starts a server and waits until it has said where it is.
     pub(crate) fn serve(&mut self) -> Node {
-        let mut child = self
-            .command(&["serve", "--listen", &self.listen])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
+        let node = self.start(Stdio::inherit());
+        self.meet(&node);
+        node
+    }
+
+    /// The same, on a port that it has not had before, with its log kept in [`Place::log`].
+    pub(crate) fn serve_elsewhere(&mut self) -> Node {
+        let node = self.start_elsewhere();
+        self.meet(&node);
+        node
+    }
+
+    /// Starts a server and does not wait for it: it may be killed before it has begun to listen.
+    pub(crate) fn start_elsewhere(&mut self) -> Node {
+        self.listen = "127.0.0.1:0".into();
+        let log = File::options().create(true).append(true).open(self.path("server.log")).unwrap();
+        self.start(log.into())
+    }
+
+    fn start(&self, log: Stdio) -> Node {
+        let words = ["serve", "--listen", &self.listen];
+        let mut child = self.command(&words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let lines = Lines::of(&mut child);
-        let url = lines.find("the address", |line| {
-            line.split("http://").nth(1).map(|at| at.trim_end_matches('/').to_owned())
-        });
-        if self.token.is_none() {
-            let told =
-                |line: &str| line.split("POINTSMAN_TOKEN=").nth(1).map(|token| token.trim().to_owned());
-            self.token = Some(lines.find("the token", told));
-        }
-        self.listen = url;
-        Node { child, _lines: lines }
+        Node { child, lines }
+    }
+
+    /// Learns from a server that has just started where it is, and its token if it is the first.
+    fn meet(&mut self, node: &Node) {
+        let told = |what: &str, before: &'static str| {
+            let found =
+                node.lines.seek(what, |line| line.split(before).nth(1).map(|rest| rest.trim().to_owned()));
+            found.unwrap_or_else(|missing| panic!("{missing}\nits log:\n{}", self.log()))
+        };
+        let address = told("the address", "http://").trim_end_matches('/').to_owned();
+        let token = self.token.clone().unwrap_or_else(|| told("the token", "POINTSMAN_TOKEN="));
+        (self.listen, self.token) = (address, Some(token));
+    }
+
+    /// Where the server listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.listen
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_deref().unwrap_or_default()
+    }
+
+    /// What servers started by [`Place::start_elsewhere`] have logged so far.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.path("server.log")).unwrap_or_default()).into_owned()
     }
 
     /// A command that knows where the server is and who it is. Nothing of the tests' own environment.
@@ -94,11 +131,25 @@ impl Place {
 /// A running server. Killed when dropped.
 pub(crate) struct Node {
     child: Child,
-    /// Kept, so that the server can go on writing.
-    _lines: Lines,
+    lines: Lines,
 }
 
 impl Node {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether the process still lives.
+    pub(crate) fn lives(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Ends the process between two instructions, as a power cut would, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
@@ -159,15 +210,21 @@ impl Lines {
 
     /// Waits for a line in which `look` finds something.
     pub(crate) fn find<T>(&self, what: &str, look: impl Fn(&str) -> Option<T>) -> T {
+        self.seek(what, look).unwrap_or_else(|missing| panic!("{missing}"))
+    }
+
+    fn seek<T>(&self, what: &str, look: impl Fn(&str) -> Option<T>) -> Result<T, String> {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = vec![];
         loop {
             match self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => match look(&line) {
-                    Some(found) => return found,
+                    Some(found) => return Ok(found),
                     None => seen.push(line),
                 },
-                Err(error) => panic!("{what} never came ({error}); what came:\n{}", seen.join("\n")),
+                Err(error) => {
+                    return Err(format!("{what} never came ({error}); what came:\n{}", seen.join("\n")));
+                }
             }
         }
     }

@@ -1,0 +1,150 @@
+//! What happened in a run, as everybody outside the server saw it, and the rules it must obey.
+//!
+//! Nothing here knows a server: the history is plain data, and [`History::faults`] finds every rule that it
+//! breaks. So the checker itself can be tested with histories that are wrong on purpose.
+
+mod deliveries;
+mod journal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+/// One event as its producer meant it. Its name is its payload, and unique.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) key: Option<String>,
+}
+
+/// One request of a producer: events that are journaled together or not at all. A request that is repeated
+/// with an idempotency key is still one.
+#[derive(Clone, Debug)]
+pub(crate) struct Emit {
+    pub(crate) events: Vec<Sent>,
+    /// The highest id that anybody had been told when the request was first sent.
+    pub(crate) floor: u64,
+    /// What the server acknowledged; nothing if the producer was never told.
+    pub(crate) acknowledged: Option<Vec<Acknowledged>>,
+    /// It must be there though nobody was told: a handler emitted it, and its task is done.
+    pub(crate) effect: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    pub(crate) id: u64,
+    pub(crate) prev: Option<u64>,
+    pub(crate) tasks: Vec<String>,
+}
+
+/// An event as the journal has it in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: u64,
+    pub(crate) prev: Option<u64>,
+    pub(crate) event: Sent,
+}
+
+/// A task as it stands in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TaskEnd {
+    pub(crate) id: String,
+    pub(crate) event: u64,
+    pub(crate) handler: String,
+    pub(crate) state: String,
+}
+
+/// An event that reached a handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) handler: String,
+    pub(crate) event: u64,
+    pub(crate) prev: Option<u64>,
+    /// The previous event of the object that this handler was sent. Not every kind of handler is told.
+    pub(crate) prev_sent: Option<Option<u64>>,
+    pub(crate) attempt: u32,
+    pub(crate) fence: u64,
+    /// When it began and ended, in the handler's own order of things. One that was cut off has no end.
+    pub(crate) began: u64,
+    pub(crate) ended: Option<u64>,
+}
+
+/// What one observer read, in the order it read it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    pub(crate) reader: String,
+    pub(crate) ids: Vec<u64>,
+    /// How often it was told that something is missing.
+    pub(crate) torn: usize,
+}
+
+/// All of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// The handlers that each type is routed to.
+    pub(crate) routes: BTreeMap<String, Vec<String>>,
+    pub(crate) emits: Vec<Emit>,
+    pub(crate) journal: Vec<Entry>,
+    pub(crate) tasks: Vec<TaskEnd>,
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) readings: Vec<Reading>,
+    /// How often the server was killed, and how many tasks it runs at a time.
+    pub(crate) kills: usize,
+    pub(crate) slots: usize,
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It was acknowledged, or emitted by a task that is done, and is not in the journal.
+    Lost { name: String },
+    /// It is in the journal more than once.
+    Doubled { name: String, ids: Vec<u64> },
+    /// Some events of one request are in the journal and others are not, or not in the order they were sent.
+    TornApart { names: Vec<String>, ids: Vec<u64> },
+    /// Nobody sent it, or not like this.
+    Foreign { id: u64 },
+    /// The journal has it otherwise than it was acknowledged.
+    Altered { name: String, id: u64 },
+    /// An id that is not above those given out before.
+    NotAscending { whose: String, id: u64, after: u64 },
+    /// A `prev` that is not the preceding event of the object.
+    WrongPrev { whose: String, id: u64, told: Option<u64>, really: Option<u64> },
+    /// A reader was not shown an event, or one that is not there, or out of order.
+    Misread { reader: String, id: u64 },
+    /// A reader was told of a gap.
+    Torn { reader: String },
+    /// An event does not have exactly one task for each of its handlers.
+    WrongTasks { event: u64, handlers: Vec<String> },
+    /// A task that did not end well.
+    NotDone { task: String, state: String },
+    /// The task is done, but its handler never saw the event, or never to its end.
+    NotDelivered { handler: String, event: u64 },
+    /// A handler that was sent what it was not meant to get.
+    Misdelivered { handler: String, event: u64 },
+    /// The same attempt reached its handler twice, or two attempts shared a fence.
+    SameAttempt { handler: String, event: u64, attempt: u32 },
+    /// The second was begun before the first, which precedes it in their lane, had ended.
+    OutOfOrder { handler: String, first: u64, second: u64 },
+    /// More was sent again than was in flight when the server was killed.
+    Repeated { repeats: usize, most: usize },
+}
+
+impl History {
+    /// Every rule that this history breaks.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = vec![];
+        self.check_emits(&mut faults);
+        self.check_journal(&mut faults);
+        self.check_readings(&mut faults);
+        self.check_tasks(&mut faults);
+        self.check_deliveries(&mut faults);
+        self.check_lanes(&mut faults);
+        faults
+    }
+
+    fn handlers(&self, kind: &str) -> &[String] {
+        self.routes.get(kind).map_or(&[], Vec::as_slice)
+    }
+}
