@@ -38,16 +38,15 @@ pub(super) fn plan(text: &str, dialect: Dialect) -> Result<(Plan, Dialect), BadE
 }
 
 fn fields(words: &[Part<'_>], dialect: Dialect) -> Result<Calendar, BadExpression> {
-    let (second, rest, year) = match words {
-        [rest @ ..] if rest.len() == 5 => (None, rest, None),
-        [second, rest @ ..] if rest.len() == 5 => (Some(*second), rest, None),
-        [second, rest @ .., year] if rest.len() == 5 => (Some(*second), rest, Some(*year)),
-        [.., last] => return Err(wrong_count(words.len(), *last)),
-        [] => return Err(BadExpression::new(1, "the expression is empty")),
+    let (second, [minute, hour, of_month, month, of_week], year) = match *words {
+        [a, b, c, d, e] => (None, [a, b, c, d, e], None),
+        [second, a, b, c, d, e] => (Some(second), [a, b, c, d, e], None),
+        [second, a, b, c, d, e, year] => (Some(second), [a, b, c, d, e], Some(year)),
+        [.., last] => return Err(wrong_count(words.len(), last)),
+        [] => return Err(empty()),
     };
-    let times = times(second, rest[0], rest[1], dialect)?;
-    let (of_month, of_week) = (rest[2], rest[4]);
-    let months = field::values(Field::Month, rest[3], dialect)?.set;
+    let times = times(second, minute, hour, dialect)?;
+    let months = field::values(Field::Month, month, dialect)?.set;
     let days = match dialect {
         Dialect::Quartz => quartz::days(of_month, of_week)?,
         Dialect::Vixie | Dialect::Auto => vixie::days(of_month, of_week)?,
@@ -73,6 +72,10 @@ fn times(
     let fixed = seconds.named_singly && minutes.named_singly && hours.named_singly;
     let manner = if fixed { Manner::Fixed } else { Manner::Interval };
     Ok(Times { seconds: seconds.set, minutes: minutes.set, hours: hours.set, manner })
+}
+
+fn empty() -> BadExpression {
+    BadExpression::new(1, "the expression is empty; write one like `0 3 * * *` or `every 90s`")
 }
 
 fn wrong_count(count: usize, last: Part<'_>) -> BadExpression {
@@ -125,7 +128,7 @@ fn in_words(text: &str, words: &[Part<'_>]) -> Result<Plan, BadExpression> {
             Every::parse(Part { text: &text[from..], column: rest.column }).map(Plan::Every)
         }
         (_, [first, ..]) => Err(unknown_words(*first)),
-        (_, []) => Err(BadExpression::new(1, "the expression is empty")),
+        (_, []) => Err(empty()),
     }
 }
 

@@ -60,6 +60,23 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    /// Every day at 00:00:00, in Quartz's dialect.
+    pub(crate) fn midnight() -> Self {
+        Self {
+            text: "0 0 0 ? * *".into(),
+            seconds: value(0),
+            minutes: value(0),
+            hours: value(0),
+            months: star(1, 12),
+            month_days: (1..=31).collect(),
+            month_mark: None,
+            week_days: (0..=6).collect(),
+            week_mark: None,
+            either: false,
+            quartz: true,
+        }
+    }
+
     pub(crate) fn fixed(&self) -> bool {
         self.seconds.named && self.minutes.named && self.hours.named
     }
@@ -161,19 +178,7 @@ pub(crate) fn vixie(dice: &mut Dice) -> Spec {
 pub(crate) fn quartz(dice: &mut Dice) -> Spec {
     let (seconds, minutes, hours) = (field(dice, 0, 59), field(dice, 0, 59), hours(dice));
     let months = if dice.chance(70) { star(1, 12) } else { field(dice, 1, 12) };
-    let mut spec = Spec {
-        text: String::new(),
-        seconds,
-        minutes,
-        hours,
-        months,
-        month_days: (1..=31).collect(),
-        month_mark: None,
-        week_days: (0..=6).collect(),
-        week_mark: None,
-        either: false,
-        quartz: true,
-    };
+    let mut spec = Spec { seconds, minutes, hours, months, ..Spec::midnight() };
     let (of_month, of_week) = quartz_days(dice, &mut spec);
     let fields =
         [&spec.seconds.text, &spec.minutes.text, &spec.hours.text, &of_month, &spec.months.text, &of_week];

@@ -193,6 +193,24 @@ fn compare(spec: &Spec, schedule: &Schedule, zone: &str, fired: &[i64], from: i6
     assert_same(spec, zone, "backwards", &want, &got);
 }
 
+/// Asks from instants at and around a moved clock, where a search may begin in the middle of things.
+fn probe(spec: &Spec, schedule: &Schedule, zone: &str, fired: &[i64], moment: i64) {
+    const AWAY: [i64; 11] = [-7200, -3600, -1801, -61, -1, 0, 1, 59, 1800, 3599, 3600];
+    for start in AWAY.map(|away| moment + away) {
+        let next = schedule.next(at(start)).map(|found| found.micros() / 1_000_000);
+        let want = fired.iter().copied().find(|second| *second > start);
+        // The walk ends somewhere; what lies beyond it is not compared.
+        if want.is_some() {
+            assert_eq!(next, want, "{} in {zone}, after {}", spec.text, at(start));
+        }
+        let prev = schedule.prev(at(start)).map(|found| found.micros() / 1_000_000);
+        let want = fired.iter().copied().rev().find(|second| *second < start);
+        if want.is_some() {
+            assert_eq!(prev, want, "{} in {zone}, before {}", spec.text, at(start));
+        }
+    }
+}
+
 fn assert_same(spec: &Spec, zone: &str, way: &str, want: &[i64], got: &[i64]) {
     let differs = (0..want.len().max(got.len())).find(|place| want.get(*place) != got.get(*place));
     if let Some(place) = differs {
@@ -241,6 +259,7 @@ fn whole_years(seed: u64, places: &[(&str, i16)]) {
                 assert!(fired.is_empty(), "{} was said never to fire", spec.text);
                 continue;
             };
+            moved.iter().for_each(|moment| probe(&spec, &schedule, name, &fired, *moment));
             if fired.len() <= MANY {
                 compare(&spec, &schedule, name, &fired, from, until);
                 continue;
@@ -282,7 +301,46 @@ fn quartz_expressions_agree_second_by_second_around_moved_clocks() {
                 // The walk does not know what the wall showed before it began.
                 let settled = start + 2 * 3600;
                 compare(&spec, &schedule, name, &fired, settled, end);
+                let fired: Vec<i64> = fired.into_iter().filter(|second| *second >= settled).collect();
+                probe(&spec, &schedule, name, &fired, moment);
             }
         }
     }
+}
+
+#[test]
+fn marked_days_agree_day_by_day_over_forty_years() {
+    let from: jiff::Timestamp = "2000-01-01T00:00:00Z".parse().unwrap();
+    let until: jiff::Timestamp = "2040-01-01T00:00:00Z".parse().unwrap();
+    let (from, until) = (from.as_second(), until.as_second());
+    let readings = readings(&TimeZone::UTC, from, until, 86_400);
+    for spec in marked_days() {
+        let fired = firings(&spec, &readings, 86_400);
+        let schedule = schedule(&spec, "UTC").unwrap();
+        compare(&spec, &schedule, "UTC", &fired, from, until);
+    }
+}
+
+/// Every mark there is for a day, at midnight.
+fn marked_days() -> Vec<Spec> {
+    let by_month = |text: String, mark| Spec {
+        text: format!("0 0 0 {text} * ?"),
+        month_days: vec![],
+        month_mark: Some(mark),
+        ..Spec::midnight()
+    };
+    let by_week = |text: String, mark| Spec {
+        text: format!("0 0 0 ? * {text}"),
+        week_days: vec![],
+        week_mark: Some(mark),
+        ..Spec::midnight()
+    };
+    let mut specs = vec![by_month("LW".into(), MonthDay::LastWeekday)];
+    specs.extend((1..=31).map(|day| by_month(format!("{day}W"), MonthDay::Nearest(day))));
+    specs.extend((0..=30).map(|before| by_month(format!("L-{before}"), MonthDay::Last(before))));
+    for day in 0..7 {
+        specs.push(by_week(format!("{}L", day + 1), WeekDay::Last(day)));
+        specs.extend((1..=5).map(|nth| by_week(format!("{}#{nth}", day + 1), WeekDay::Nth(day, nth))));
+    }
+    specs
 }

@@ -76,9 +76,7 @@ mod tests {
             ("0 15 10 L-3 * ?", "at 10:15 on the third day before the last day of every month"),
             (
                 "30 15 10 15W 1,6 ?",
-                concat!(
-                    "at 10:15:30 on the working day (Monday to Friday) nearest to day 15 of January and June"
-                ),
+                "at 10:15:30 on the working day (Monday to Friday) nearest to day 15 of January and June",
             ),
             ("0 9 * * 1-5", "at 09:00 from Monday to Friday"),
             ("0 9 * * FRI-MON", "at 09:00 from Friday to Monday"),
