@@ -5,6 +5,7 @@
 //!  test         the steps of `cargo xtask test`, in order
 //!  step         runs one step, shows it, and keeps its time for the summary
 //!  tidy         style that matters, checked like a test
+//!  tools        programs that the tests need, installed if they are not there
 //!  durability   the long form of the test that kills the server
 //! ```
 //!
@@ -14,6 +15,7 @@ mod durability;
 mod step;
 mod test;
 mod tidy;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::step::{Steps, has};
-use crate::tidy;
+use crate::{tidy, tools};
 
 pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
     let mut steps = Steps::new(root);
@@ -23,6 +23,7 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
         let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.cargo("lints", &words, "The messages above say what to change.")?;
     }
+    steps.own("tools", tools::all, "Install what is named above, and run this again.")?;
     tests(&mut steps, root)?;
     steps.summary();
     eprintln!("\nAll is well.");

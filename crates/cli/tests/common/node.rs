@@ -56,6 +56,20 @@ impl Place {
         self.start(log.into())
     }
 
+    /// The same as [`Place::serve`], started by another program that becomes or watches the server.
+    pub(crate) fn serve_under(&mut self, program: &str, words: &[&str]) -> Node {
+        let server = self.command(&["serve", "--listen", &self.listen]);
+        let mut command = Command::new(program);
+        command.args(words).arg(server.get_program()).args(server.get_args());
+        command.current_dir(self.folder.path()).stdout(Stdio::piped());
+        let started = command.spawn();
+        let mut child = started.unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
+        let lines = Lines::of(&mut child);
+        let node = Node { child, lines };
+        self.meet(&node);
+        node
+    }
+
     fn start(&self, log: Stdio) -> Node {
         let words = ["serve", "--listen", &self.listen];
         let mut child = self.command(&words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();

@@ -12,6 +12,7 @@
 // All of this is a test; clippy knows it only of the functions that are marked as such.
 #![allow(clippy::unwrap_used)]
 
+mod disk;
 mod final_state;
 mod history;
 mod idempotency;

@@ -53,7 +53,8 @@ struct Time {
     second: u8,
 }
 
-/// A local time, from seconds. What lies outside the calendar of the library is moved to its edge.
+/// A local time, from seconds. Those that come here lie between 1970 and 2200, a day more or less, which the
+/// library can always show.
 pub(super) fn civil(local: i64) -> DateTime {
     let instant = jiff::Timestamp::from_second(local).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Offset::UTC.to_datetime(instant)

@@ -21,10 +21,7 @@ pub(super) fn plan(text: &str, dialect: Dialect) -> Result<(Plan, Dialect), BadE
     }
     let words: Vec<Part<'_>> = Part::whole(text).words().collect();
     let Some(first) = words.first() else {
-        return Err(BadExpression::new(
-            1,
-            "the expression is empty; write one like `0 3 * * *` or `every 90s`",
-        ));
+        return Err(empty());
     };
     if first.text.starts_with('@') || first.text.starts_with(|c: char| c.is_alphabetic()) {
         return Ok((in_words(text, &words)?, Dialect::Auto));

@@ -29,7 +29,7 @@ pub struct Schedule {
 
 const SECOND: i64 = 1_000_000;
 
-/// The last second of 2199 with a day to spare for zones; nothing fires beyond it.
+/// 2200-01-02 00:00 UTC: by then 2199 has ended in every zone, and nothing fires any more.
 const LAST: i64 = 7_258_118_400 + 86_400;
 
 impl Schedule {
@@ -52,13 +52,12 @@ impl Schedule {
 
     /// The first planned time after `after`, which itself does not count. None when there is none before 2200.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        let second = after.micros().div_euclid(SECOND).clamp(-1, LAST);
-        self.seek(second.checked_add(1)?, Way::Forward)
+        self.seek(second_of(after) + 1, Way::Forward)
     }
 
     /// The last planned time before `before`, which itself does not count. None when there is none since 1970.
     pub fn prev(&self, before: Timestamp) -> Option<Timestamp> {
-        let second = before.micros().saturating_sub(1).div_euclid(SECOND).min(LAST);
+        let second = second_of(Timestamp::from_micros(before.micros().saturating_sub(1)));
         if second < 0 { None } else { self.seek(second, Way::Backward) }
     }
 
@@ -123,6 +122,11 @@ impl Schedule {
             }
         }
     }
+}
+
+/// The second that an instant lies in; what lies outside the years of schedules counts as just outside.
+pub(super) fn second_of(instant: Timestamp) -> i64 {
+    instant.micros().div_euclid(SECOND).clamp(-1, LAST)
 }
 
 /// Searches what is left of a fold that `from` lies in: the pass it is in, then the one that follows.

@@ -5,7 +5,7 @@ use super::calendar::{Calendar, Manner, civil};
 use super::days::{Join, MonthMark, WeekMark};
 use super::every::Every;
 use super::expression::{Expression, Plan};
-use super::schedule::Schedule;
+use super::schedule::{Schedule, second_of};
 use super::words::days::{month, weekday};
 use super::words::numbers::{Pattern, list, pattern, thousands};
 use super::zone::Shift;
@@ -41,9 +41,9 @@ impl Schedule {
         if calendar.times.manner == Manner::Interval && all_day {
             return Vec::new();
         }
-        let from = after.millis().div_euclid(1000);
+        let from = second_of(after);
         let (mut lost, mut doubled) = (None, None);
-        for shift in self.zone().shifts(from, from.saturating_add(AHEAD)) {
+        for shift in self.zone().shifts(from, from + AHEAD) {
             let slot = if shift.before < shift.after { &mut lost } else { &mut doubled };
             if slot.is_none() {
                 let (start, _) = shift.span();
@@ -142,7 +142,7 @@ fn missing_days(calendar: &Calendar) -> Vec<String> {
                 "day {day} does not come in {names}; the last day of a month is `L` in Quartz"
             ));
         } else if day == 29 && calendar.months.contains(2) {
-            warnings.push("29 February comes in leap years only".to_owned());
+            warnings.push("February has a day 29 in leap years only".to_owned());
         }
     }
     for mark in &calendar.days.of_week.marked {
