@@ -4,10 +4,11 @@
 //! - What croner does not read: ranges round the end of a field (`22-2`, `FRI-MON`) and `L-3`.
 //! - `*/2` in one day field beside a restricted one: croner takes either, cron has always asked for both.
 //! - `1/3` in a crontab's day of week: croner counts on to the Sunday that is 7, we stop at Saturday.
-//! - `29W` and later: croner moves the day into shorter months, we leave those months out.
 //! - Lists of times (`0 1,2 * * *`) where clocks are moved: croner takes them for a rhythm, we for fixed times.
 //!   Ranges of one value (`5-5`): the other way round.
-//! - Days on which the clock is put forward: croner fires a fixed time twice there.
+//! - Fixed times on days on which the clock is put forward: croner fires a second time at the end of the gap,
+//!   though the time itself came before it. The last test holds it to that, so that this line can go when it no
+//!   longer does.
 
 use croner::Cron;
 use croner::parser::CronParser;
@@ -16,7 +17,7 @@ use jiff::tz::TimeZone;
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
-use crate::generate::{Dice, MonthDay, Spec, quartz, vixie};
+use crate::generate::{Dice, Spec, quartz, vixie};
 
 /// How many times after each start are compared.
 const TIMES: usize = 20;
@@ -113,9 +114,23 @@ fn where_clocks_are_moved_the_rest_of_the_year_agrees() {
             let Some((ours, theirs)) = both(&spec, name).filter(|_| comparable) else { continue };
             compared += 1;
             for moment in &moved {
-                agree(&spec, &zone, moment - dice.roll(-7200, 7200), (&ours, &theirs), &[]);
+                let apart_from = if spec.fixed() { gaps.as_slice() } else { &[] };
+                agree(&spec, &zone, moment - dice.roll(-7200, 7200), (&ours, &theirs), apart_from);
             }
         }
         assert!(compared >= 40, "only {compared} expressions could be compared in {name}");
     }
+}
+
+#[test]
+fn croner_fires_again_at_the_end_of_a_gap() {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let spec = Spec { text: "0 5 1 ? * *".into(), ..Spec::midnight() };
+    let (ours, theirs) = both(&spec, "Europe/Berlin").unwrap();
+    // 01:05 of that morning in Berlin; the gap is from 02:00 to 03:00.
+    let fired: jiff::Timestamp = "2026-03-29T00:05:00Z".parse().unwrap();
+    let next = ours.next(Timestamp::from_micros(fired.as_microsecond())).unwrap();
+    assert_eq!(next, "2026-03-29T23:05:00Z".parse().unwrap());
+    let again = theirs.iter_after(fired.to_zoned(zone)).next().unwrap();
+    assert_eq!(again.timestamp(), "2026-03-29T01:00:00Z".parse().unwrap());
 }
