@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, DEFAULT_URL};
 
 use crate::failure::{Failure, Result};
-use crate::{bench, completions, config, emit, handlers, objects, rules, serve, tasks, token, watch};
+use crate::{
+    bench, completions, config, emit, handlers, objects, rules, schedules, serve, tasks, token, watch,
+};
 
 /// A durable event bus and job scheduler in one binary
 ///
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     Block(rules::Block),
     Unblock(rules::Unblock),
     Objects(objects::Objects),
+    Schedules(schedules::Schedules),
     Config(config::Config),
     Token(token::Token),
     Bench(bench::Bench),

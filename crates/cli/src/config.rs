@@ -149,7 +149,7 @@ fn show(sources: &Sources) -> Result {
     Ok(std::io::stdout().write_all(config.to_yaml().as_bytes())?)
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

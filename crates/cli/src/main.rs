@@ -6,7 +6,7 @@
 //!  output      tables, colours, JSON
 //!  serve       runs a node
 //!  emit watch tasks handlers rules objects      talk to a node over HTTP
-//!  config token bench completions               need no node
+//!  schedules config token bench completions     need no node
 //! ```
 
 mod args;
@@ -19,6 +19,7 @@ mod handlers;
 mod objects;
 mod output;
 mod rules;
+mod schedules;
 mod serve;
 mod tasks;
 mod token;
@@ -52,6 +53,7 @@ fn run(cli: Cli) -> Result {
         Command::Block(command) => wait(command.run(global)),
         Command::Unblock(command) => wait(command.run(global)),
         Command::Objects(command) => wait(command.run(global)),
+        Command::Schedules(command) => command.run(global),
         Command::Config(command) => command.run(global),
         Command::Token(command) => command.run(global),
         Command::Bench(command) => command.run(global),

@@ -1,4 +1,4 @@
-//! The room that emits what has a time: each schedule at every multiple of its interval since 1970.
+//! The room that emits what has a time: each schedule at its planned times.
 //!
 //! Several nodes may have the same schedule, and any of them may die and start again around a planned time.
 //! The planned time is a part of the emission's idempotency key, so that whoever comes second gets the answer
@@ -10,8 +10,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::Timestamp;
 use pointsman_core::store::{Emission, Idempotency};
+use pointsman_core::{Timestamp, cron};
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -33,11 +33,11 @@ pub(crate) struct Clock {
     plans: Vec<Plan>,
 }
 
-/// A schedule and when it is next to be emitted.
+/// A schedule and when it is next to be emitted, if ever.
 #[derive(Debug, PartialEq)]
 struct Plan {
     schedule: Schedule,
-    next: Timestamp,
+    next: Option<Timestamp>,
 }
 
 impl Clock {
@@ -66,27 +66,32 @@ impl Clock {
         let mut old = std::mem::take(&mut self.plans);
         for schedule in &self.node.configured().setup.schedules {
             let kept = old.iter().position(|plan| plan.schedule == *schedule).map(|at| old.swap_remove(at));
-            let fresh = || Plan { next: after(schedule.every, now), schedule: schedule.clone() };
+            let fresh = || Plan { next: schedule.when.next(now), schedule: schedule.clone() };
             self.plans.push(kept.unwrap_or_else(fresh));
         }
     }
 
     fn nap(&self) -> Duration {
-        let next = self.plans.iter().map(|plan| plan.next).min();
+        let next = self.plans.iter().filter_map(|plan| plan.next).min();
         next.map_or(LONGEST_SLEEP, |next| next.since(now()).min(LONGEST_SLEEP))
     }
 
     async fn fire_due(&mut self) {
         let now = now();
-        let due = self.plans.iter_mut().filter(|plan| plan.next <= now);
+        let due = self.plans.iter_mut().filter(|plan| plan.next.is_some_and(|next| next <= now));
         let intake = &self.intake;
         futures::future::join_all(due.map(|plan| async move {
-            let planned = latest(plan.schedule.every, now);
+            let when = &plan.schedule.when;
+            // The clock may have been put back since: then nothing is due any more.
+            let Some(planned) = latest(when, now) else {
+                plan.next = when.next(now);
+                return;
+            };
             match intake.emit(emission(&plan.schedule, planned)).await {
-                Ok(_) => plan.next = after(plan.schedule.every, planned),
+                Ok(_) => plan.next = when.next(planned),
                 Err(error) => {
                     tracing::warn!(schedule = plan.schedule.name, %planned, %error, "a planned time waits");
-                    plan.next = now.plus(RETRY);
+                    plan.next = Some(now.plus(RETRY));
                 }
             }
         }))
@@ -94,9 +99,15 @@ impl Clock {
     }
 }
 
+/// What makes a planned time one. It begins with a character that no producer can send in a key of its own, so
+/// that nobody can take a planned time away.
+fn planned_key(schedule: &str, planned: Timestamp) -> String {
+    format!("\u{1}schedule:{schedule}:{}", planned.micros())
+}
+
 /// The emission of one planned time: the same whoever makes it.
 fn emission(schedule: &Schedule, planned: Timestamp) -> Emission {
-    let key = format!("schedule:{}:{}", schedule.name, planned.micros());
+    let key = planned_key(&schedule.name, planned);
     // The digest covers the key alone: a configuration that was changed between two tries does not make the
     // planned time another one.
     let digest = Sha256::digest(&key).into();
@@ -104,19 +115,9 @@ fn emission(schedule: &Schedule, planned: Timestamp) -> Emission {
     Emission { events: vec![schedule.emit.clone()], idempotency }
 }
 
-/// The latest multiple of the interval up to `now`.
-fn latest(every: Duration, now: Timestamp) -> Timestamp {
-    Timestamp::from_micros(now.micros() - now.micros().rem_euclid(micros(every)))
-}
-
-/// The first multiple of the interval after `now`.
-fn after(every: Duration, now: Timestamp) -> Timestamp {
-    latest(every, now).plus(Duration::from_micros(micros(every) as u64))
-}
-
-/// An interval is a millisecond at least, so that there is always a next time to sleep until.
-fn micros(every: Duration) -> i64 {
-    i64::try_from(every.as_micros()).unwrap_or(i64::MAX).clamp(1000, Timestamp::MAX.micros())
+/// The latest planned time up to `now`.
+fn latest(when: &cron::Schedule, now: Timestamp) -> Option<Timestamp> {
+    when.prev(now.plus(Duration::from_micros(1)))
 }
 
 #[cfg(test)]
@@ -126,26 +127,27 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
     #[test]
-    fn planned_times_are_multiples_since_1970() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let now = at("2026-01-31T12:34:56Z");
-        assert_eq!(latest(MINUTE, now), at("2026-01-31T12:34:00Z"));
-        assert_eq!(after(MINUTE, now), at("2026-01-31T12:35:00Z"));
-        let sharp = at("2026-01-31T12:34:00Z");
-        assert_eq!(latest(MINUTE, sharp), sharp);
-        assert_eq!(after(MINUTE, sharp), at("2026-01-31T12:35:00Z"));
-        assert!(after(Duration::ZERO, now) > now);
-        assert_eq!(after(Duration::MAX, now), Timestamp::MAX);
+    fn the_latest_planned_time_may_be_now() {
+        let when = cron::Schedule::utc("every 1m").unwrap();
+        assert_eq!(latest(&when, at("2026-01-31T12:34:56Z")), Some(at("2026-01-31T12:34:00Z")));
+        assert_eq!(latest(&when, at("2026-01-31T12:34:00Z")), Some(at("2026-01-31T12:34:00Z")));
+        let when = cron::Schedule::utc("0 3 * * *").unwrap();
+        assert_eq!(latest(&when, at("2026-01-31T02:59:59Z")), Some(at("2026-01-30T03:00:00Z")));
     }
 
     #[test]
     fn a_planned_time_has_one_key_and_one_digest() {
         let emit = NewEvent::of(HandlingKey::new("tick").unwrap());
-        let schedule = Schedule { name: "minutely".into(), every: MINUTE, emit };
+        let when = cron::Schedule::utc("every 1m").unwrap();
+        let schedule = Schedule { name: "minutely".into(), when, emit };
         let planned = Timestamp::from_micros(60_000_000);
         let one = emission(&schedule, planned).idempotency.unwrap();
-        assert_eq!(one.key, "schedule:minutely:60000000");
+        assert_eq!(one.key, "\u{1}schedule:minutely:60000000");
         assert_eq!(Some(one.clone()), emission(&schedule, planned).idempotency);
         assert_ne!(Some(one), emission(&schedule, planned.plus(MINUTE)).idempotency);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::{NewEvent, Routes};
+use pointsman_core::{NewEvent, Routes, cron};
 
 use crate::HandlerSpec;
 
@@ -60,10 +60,10 @@ pub struct Setup {
     pub schedules: Vec<Schedule>,
 }
 
-/// Emits an event at every multiple of an interval since 1970.
+/// Emits an event at planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     pub name: String,
-    pub every: Duration,
+    pub when: cron::Schedule,
     pub emit: NewEvent,
 }

@@ -178,7 +178,10 @@ async fn effects_are_taken_from_the_file_and_the_file_is_private() {
 async fn bad_effects_fail_for_good_and_none_of_them_happens() {
     for (script, said) in [
         (r#"echo '{"emit":[{"type":"a"},{"type":"b c"}]}' >>"$POINTSMAN_EFFECTS""#, "line 1: /emit/1/type"),
-        (r#"printf '{"log":["x"]}\n{"emti":[]}' >>"$POINTSMAN_EFFECTS""#, "line 2: /emti: unknown field `emti`"),
+        (
+            r#"printf '{"log":["x"]}\n{"emti":[]}' >>"$POINTSMAN_EFFECTS""#,
+            "line 2: /emti: unknown field `emti`",
+        ),
         (r#"echo '{"emit":[{"type":"a","tenant":"b"}]}' >>"$POINTSMAN_EFFECTS"; exit 75"#, "/emit/0/tenant"),
         (r#"printf '\377' >>"$POINTSMAN_EFFECTS""#, "not UTF-8"),
         (r#"head -c 5000000 /dev/zero >"$POINTSMAN_EFFECTS""#, "more than 4194304 bytes"),

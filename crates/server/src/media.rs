@@ -32,6 +32,7 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// The body as text.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, Problem> {
-    std::str::from_utf8(bytes)
-        .map_err(|e| Problem::malformed(format!("the body is not UTF-8 from byte {} on", e.valid_up_to())))
+    std::str::from_utf8(bytes).map_err(|e| {
+        Problem::malformed(format!("the body is not UTF-8 from byte {} on", e.valid_up_to())).pointer("")
+    })
 }

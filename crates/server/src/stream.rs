@@ -55,7 +55,8 @@ pub(crate) async fn stream(
     let watch = Watch::of(&Watch::query(&uri, &[])?, &caller)?;
     // Listening begins before anything is read, so that no change falls between the two.
     let changes = (!watch.certain_types).then(|| app.engine.changes());
-    let after = match last_event_id(&headers)?.or(watch.after) {
+    let named = last_event_id(&headers)?.or(watch.after);
+    let after = match named {
         Some(after) => after,
         None => app.engine.observer().extent().await?.head,
     };
@@ -65,6 +66,9 @@ pub(crate) async fn stream(
         filter: watch.filter,
         changes,
         change: None,
+        // Who named no place to begin at is told it at once: without it, one that loses its connection before
+        // the first event would begin anew at a later place, and miss what lies between.
+        start: named.is_none().then_some(after),
         sent: after,
         alive: Instant::now() + KEEP_ALIVE,
         over: false,
@@ -90,6 +94,8 @@ struct Follower {
     changes: Option<broadcast::Receiver<TaskChange>>,
     /// Heard of, but not told yet: what was journaled before it goes first.
     change: Option<TaskChange>,
+    /// Where the stream begins, if the reader does not know it yet.
+    start: Option<EventId>,
     /// The last id that the reader has.
     sent: EventId,
     /// When the reader must hear something.
@@ -108,6 +114,9 @@ enum Woken {
 impl Follower {
     /// The next frames; nothing when the stream is over.
     async fn next(&mut self) -> Option<String> {
+        if let Some(start) = self.start.take() {
+            return Some(sse::keep_alive(Some(start.get())));
+        }
         while !self.over {
             let frames = match self.walk.step(usize::MAX).await {
                 Ok(Step::Events(events)) => {

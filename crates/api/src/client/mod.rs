@@ -138,17 +138,24 @@ impl Client {
     }
 
     fn unreachable(&self, source: reqwest::Error) -> ClientError {
+        if source.is_builder() {
+            let what = "the request cannot be sent: the token or the idempotency key holds what no header can";
+            return ClientError::Address(what.into());
+        }
         ClientError::Unreachable { url: self.url().into(), source }
     }
 }
 
 fn base(text: &str) -> Result<Url> {
     let wanted = "write one like http://127.0.0.1:7646";
+    // What stands before an `@` may be a password.
+    let shown = if text.contains('@') { "this".into() } else { format!("{text:?}") };
     let url = Url::parse(text)
-        .map_err(|e| ClientError::Address(format!("{text:?} is not a URL ({e}); {wanted}")))?;
-    let plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        .map_err(|e| ClientError::Address(format!("{shown} is not a URL ({e}); {wanted}")))?;
+    let anonymous = url.username().is_empty() && url.password().is_none();
+    let plain = url.query().is_none() && url.fragment().is_none() && anonymous;
     if !matches!(url.scheme(), "http" | "https") || !plain {
-        return Err(ClientError::Address(format!("{text:?} is not the address of a server; {wanted}")));
+        return Err(ClientError::Address(format!("{shown} is not the address of a server; {wanted}")));
     }
     Ok(url)
 }
@@ -181,9 +188,19 @@ mod tests {
 
     #[test]
     fn only_the_address_of_a_server_is_taken() {
-        for bad in ["", "127.0.0.1:7646", "ftp://x", "http://x?y", "http://me@x", "unix:/x"] {
+        for bad in ["", "127.0.0.1:7646", "ftp://x", "http://x?y", "http://me@x", "http://:pw@x", "unix:/x"] {
             assert!(Client::new(bad, None).is_err(), "{bad:?}");
         }
+        let error = Client::new("http://me:hunter2@x", None).unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn what_no_header_can_hold_is_not_taken_for_a_server_that_is_away() {
+        let client = Client::new(DEFAULT_URL, Some("a\nb")).unwrap();
+        assert!(matches!(client.health().await, Err(ClientError::Address(_))));
+        let client = Client::new(DEFAULT_URL, None).unwrap();
+        assert!(matches!(client.emit(&1, Some("a\nb")).await, Err(ClientError::Address(_))));
     }
 
     #[test]

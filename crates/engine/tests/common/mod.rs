@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use pointsman_core::route::Binding;
 use pointsman_core::store::{Emission, Ended, Receipt};
 use pointsman_core::task::retry::Backoff;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, Timestamp};
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, Timestamp, cron};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Schedule, Settings, Setup, TaskChange};
 use pointsman_store_sqlite::SqliteStore;
@@ -89,8 +89,9 @@ impl House {
         self
     }
 
-    pub(crate) fn schedule(mut self, schedule: &str, every: Duration, emit: NewEvent) -> Self {
-        self.setup.schedules.push(Schedule { name: schedule.into(), every, emit });
+    pub(crate) fn schedule(mut self, schedule: &str, when: &str, emit: NewEvent) -> Self {
+        let when = cron::Schedule::utc(when).unwrap();
+        self.setup.schedules.push(Schedule { name: schedule.into(), when, emit });
         self
     }
 

@@ -4,10 +4,8 @@ use std::fmt;
 
 use pointsman_core::{HandlingKey, Timestamp};
 
-use super::decode::words;
 use super::fault::{Faults, Warning};
 use super::run::Run;
-use super::schedules::next_times;
 use super::sources::Sources;
 use super::{Config, handlers::Handler};
 
@@ -54,16 +52,36 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
         (kind.to_string(), told.collect())
     };
     let schedules = config.schedules.iter().map(|schedule| {
-        let does = format!("every {}, emits {}", words(schedule.every), schedule.emit.kind);
-        (schedule.name.clone(), does, next_times(schedule, now, TIMES))
+        let when = schedule.when.expression().describe();
+        let zone = match schedule.when.zone().name() {
+            "UTC" => String::new(),
+            name => format!(" in {name}"),
+        };
+        let does = format!("{when}{zone}, emits {}", schedule.emit.kind);
+        (schedule.name.clone(), does, schedule.when.upcoming(now).take(TIMES).collect())
     });
+    let mut warnings = config.warnings.clone();
+    warnings.extend(surprises(config, now));
     Summary {
         handlers: config.handlers.iter().map(handler).collect(),
         routes: config.routes.iter().map(|(kind, _)| route(kind)).collect(),
         schedules: schedules.collect(),
         tokens: config.tokens.len(),
-        warnings: config.warnings.clone(),
+        warnings,
     }
+}
+
+/// What the schedules do that their author may not expect.
+fn surprises(config: &Config, now: Timestamp) -> Vec<Warning> {
+    let mut found = Vec::new();
+    for schedule in &config.schedules {
+        let written = config.tree.get("schedules").and_then(|node| node.get(&schedule.name));
+        let place = &written.unwrap_or(&config.tree).place;
+        for surprise in schedule.when.warnings(now) {
+            found.push(Warning::new(place, format!("the schedule {:?} {surprise}", schedule.name)));
+        }
+    }
+    found
 }
 
 /// A URL's query may hold a key, and so may an argument: they are not repeated.
@@ -104,7 +122,8 @@ impl fmt::Display for Summary {
         }
         for (name, does, times) in &self.schedules {
             let times: Vec<String> = times.iter().map(|time| seconds(*time)).collect();
-            write!(f, "\nschedule {name}: {does}; next at {}", times.join(", "))?;
+            let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
+            write!(f, "\nschedule {name}: {does}; next {next}")?;
         }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;

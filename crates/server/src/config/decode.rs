@@ -7,6 +7,7 @@ use pointsman_core::time::parse_config_duration;
 
 use super::fault::Findings;
 use super::nearest::hint;
+use super::secret::masked;
 use super::yaml::{Entry, Kind, Node};
 
 /// The keys that a map may have.
@@ -111,8 +112,8 @@ pub(super) fn parsed<T, E: std::fmt::Display>(
     findings: &mut Findings,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Option<T> {
-    let read = parse(text(node, findings)?);
-    read.map_err(|error| findings.fault(&node.place, error.to_string())).ok()
+    let value = text(node, findings)?;
+    parse(value).map_err(|error| findings.fault(&node.place, masked(error.to_string(), value))).ok()
 }
 
 /// A whole number within bounds. Underscores may group its digits.
@@ -165,7 +166,7 @@ pub(super) fn one_of<T: Copy>(node: &Node, findings: &mut Findings, words: &[(&s
 }
 
 /// A duration as configuration writes it, in the largest units that fit.
-pub(super) fn words(duration: Duration) -> String {
+fn words(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis == 0 || !millis.is_multiple_of(1000) {
         return format!("{millis}ms");

@@ -98,8 +98,9 @@ pub(super) fn read(
     if let Kind::Scalar { text, .. } = &node.kind {
         let message = match text.as_str() {
             "pull" => "`run: pull` is not supported yet".to_owned(),
-            other => {
-                format!("{other:?} is not a way to run; write `{{http: URL}}` or `{{command: [PROGRAM, …]}}`")
+            // It may hold a password, being a URL more often than not.
+            _ => {
+                format!("this is not a way to run; write `{{http: URL}}` or `{{command: [PROGRAM, …]}}`")
             }
         };
         findings.fault(&node.place, message);

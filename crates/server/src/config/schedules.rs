@@ -1,13 +1,9 @@
-//! `schedules`: events that are emitted at set times.
-//!
-//! For now a schedule fires at every multiple of an interval since 1970 (`every 90s`).
+//! `schedules`: events that are emitted at planned times.
 
-use std::time::Duration;
-
+use pointsman_core::cron::{self, Dialect, Expression, Zone};
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
 use pointsman_core::names::is_reserved;
-use pointsman_core::time::parse_config_duration;
-use pointsman_core::{Context, HandlingKey, NewEvent, ObjectKey, Priority, Tenant, Timestamp};
+use pointsman_core::{Context, HandlingKey, NewEvent, ObjectKey, Priority, Tenant};
 use pointsman_engine::Schedule;
 
 use super::decode::{Fields, Keys, entries, parsed, text, whole};
@@ -18,8 +14,8 @@ use super::yaml::Node;
 
 pub(super) const KEYS: Keys = Keys {
     of: "a schedule",
-    known: &["cron", "emit"],
-    later: &["catch_up", "catch_up_within", "overlap", "jitter", "dialect", "timezone"],
+    known: &["cron", "timezone", "dialect", "emit"],
+    later: &["catch_up", "catch_up_within", "overlap", "jitter"],
 };
 pub(super) const EMIT: Keys = Keys {
     of: "an event to emit",
@@ -27,32 +23,28 @@ pub(super) const EMIT: Keys = Keys {
     later: &["delay", "at"],
 };
 
-/// The shortest interval.
-const SHORTEST: Duration = Duration::from_secs(1);
-
 pub(super) fn read(node: &Node, names: &mut Names, findings: &mut Findings) -> Vec<Schedule> {
     let mut schedules = Vec::new();
     for entry in entries(node, "`schedules`", findings).unwrap_or_default() {
         let name = claim_name(entry, names, findings);
         let Some(fields) = Fields::open(&entry.value, &KEYS, findings) else { continue };
-        let every = fields.need("cron", "a schedule", findings).and_then(|n| parsed(n, findings, interval));
+        let when = when(&fields, findings);
         let emit = fields.need("emit", "a schedule", findings).and_then(|n| event(n, findings));
-        if let (Some(name), Some(every), Some(emit)) = (name, every, emit) {
-            schedules.push(Schedule { name: name.to_string(), every, emit });
+        if let (Some(name), Some(when), Some(emit)) = (name, when, emit) {
+            schedules.push(Schedule { name: name.to_string(), when, emit });
         }
     }
     schedules
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
-    let Some(every) = text.strip_prefix("every ") else {
-        return Err(format!("{text:?}: cron expressions are not supported yet; write one like `every 90s`"));
-    };
-    match parse_config_duration(every.trim()) {
-        Ok(every) if every < SHORTEST => Err("a schedule fires at most once a second".into()),
-        Ok(every) => Ok(every),
-        Err(error) => Err(error.to_string()),
-    }
+/// The expression, read in its dialect, and the zone whose clocks it means.
+fn when(fields: &Fields<'_>, findings: &mut Findings) -> Option<cron::Schedule> {
+    let dialect = fields.or("dialect", Dialect::Auto, findings, |n, f| parsed(n, f, str::parse::<Dialect>));
+    let zone = fields.or("timezone", Zone::utc(), findings, |n, f| parsed(n, f, Zone::named));
+    let expression = fields
+        .need("cron", "a schedule", findings)
+        .and_then(|n| parsed(n, findings, |text| Expression::parse(text, dialect)))?;
+    Some(cron::Schedule::new(expression, zone))
 }
 
 fn event(node: &Node, findings: &mut Findings) -> Option<NewEvent> {
@@ -98,14 +90,6 @@ fn context(node: &Node, findings: &mut Findings) -> Option<Context> {
     Some(context)
 }
 
-/// The next `count` times of a schedule after `now`.
-pub(super) fn next_times(schedule: &Schedule, now: Timestamp, count: usize) -> Vec<Timestamp> {
-    let every = i64::try_from(schedule.every.as_micros()).unwrap_or(i64::MAX).max(1);
-    let first = (now.micros().div_euclid(every)).saturating_add(1).saturating_mul(every);
-    let times = std::iter::successors(Some(Timestamp::from_micros(first)), |t| Some(t.plus(schedule.every)));
-    times.take(count).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{faults_of, read as read_text};
@@ -120,23 +104,25 @@ mod tests {
         let text =
             "beat: {cron: every 90s, emit: {type: a.b, key: 'k:1', value: {n: [1, x]}, priority: 200}}";
         let schedule = &read_text(text, all).unwrap()[0];
-        assert_eq!((schedule.name.as_str(), schedule.every), ("beat", Duration::from_secs(90)));
+        assert_eq!((schedule.name.as_str(), schedule.when.expression().as_str()), ("beat", "every 90s"));
         assert_eq!(schedule.emit.value.as_str(), r#"{"n":[1,"x"]}"#);
         assert_eq!(schedule.emit.priority.get(), 200);
     }
 
     #[test]
     fn every_fault_is_told() {
-        let text = "a: {cron: '0 3 * * *', emit: {type: OrderStarted}, catch_up: one}\n\
+        let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}, catch_up: one}\n\
                     b: {cron: every 0s, emit: {key: '', priority: 0}}\n\
                     c: {emit: {type: x, vlaue: 1}}\n";
         assert_eq!(
             faults_of(text, all),
             [
-                "\"0 3 * * *\": cron expressions are not supported yet; write one like `every 90s`",
+                "column 3 (hour): hours are 0 to 23, got `75`",
+                "\"Mars/Olympus\" is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`",
                 "\"OrderStarted\" is a type of the engine itself",
                 "`catch_up` is not supported yet",
-                "a schedule fires at most once a second",
+                "column 7: an interval lasts from one second to 100 years; write an interval like `every 90s`, \
+                 `every 1h30m` or `every 12 hours`",
                 "an event to emit needs `type`",
                 "a key has 1 to 512 bytes, this one has 0",
                 "0 is too small; the least is 1",
@@ -147,10 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn times_are_the_multiples_of_the_interval() {
-        let emit = NewEvent::of(HandlingKey::new("a").unwrap());
-        let schedule = Schedule { name: "s".into(), every: Duration::from_secs(60), emit };
-        let times = next_times(&schedule, Timestamp::from_millis(60_000), 3);
-        assert_eq!(times, [120_000, 180_000, 240_000].map(Timestamp::from_millis));
+    fn a_schedule_has_a_zone_and_a_dialect() {
+        let text = "a: {cron: '0 3 * * 1', timezone: Europe/Berlin, emit: {type: x}}\n\
+                    b: {cron: '0 3 * * 1', dialect: quartz, emit: {type: x}}";
+        let schedules = read_text(text, all).unwrap();
+        assert_eq!(schedules[0].when.zone().name(), "Europe/Berlin");
+        assert!(schedules[0].when.expression().describe().contains("Monday"));
+        assert!(schedules[1].when.expression().describe().contains("Sunday"));
     }
 }

@@ -182,6 +182,11 @@ pub(super) fn has_credentials(value: &str) -> bool {
         .is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
 }
 
+/// A message about a value, without the value where it shows credentials.
+pub(super) fn masked(message: String, value: &str) -> String {
+    if has_credentials(value) { message.replace(value, MASK) } else { message }
+}
+
 /// Marks the lines of a source that hold a secret value.
 pub(super) fn hide(source: &Source, root: &Node) {
     let mut lines = BTreeSet::new();
@@ -211,7 +216,9 @@ pub(super) fn must_hide(key: &str, value: &str, secret: bool) -> bool {
     let variable =
         key == "env" && value.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
     let reference = value.starts_with("env:") || value.starts_with("file:") || variable;
-    (secret && !reference) || has_credentials(value)
+    // Settings belong below these two; a plain value in their place can only be somebody's token.
+    let misplaced = matches!(key, "auth" | "tokens");
+    ((secret || misplaced) && !reference) || has_credentials(value)
 }
 
 /// Whether a line of a text that could not be understood may hold a secret: it, or the key it belongs to,

@@ -151,7 +151,7 @@ handlers:
 event_handlers:
   record: [indx]
 schedules:
-  notify: {cron: "0 3 * * *", emit: {type: x}}
+  notify: {cron: "0 75 * * *", emit: {type: x}}
 sources: {}
 "#;
     let want = r#"
@@ -183,10 +183,10 @@ pointsman.yml:12:12: there is no handler "indx"; did you mean `index`?
    12 |   record: [indx]
       |            ^
 pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers and schedules share one namespace
-   14 |   notify: {cron: "0 3 * * *", emit: {type: x}}
+   14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |   ^
-pointsman.yml:14:18: "0 3 * * *": cron expressions are not supported yet; write one like `every 90s`
-   14 |   notify: {cron: "0 3 * * *", emit: {type: x}}
+pointsman.yml:14:18: column 3 (hour): hours are 0 to 23, got `75`
+   14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |                  ^
 pointsman.yml:15:1: `sources` is not supported yet
    15 | sources: {}
@@ -256,6 +256,12 @@ fn no_fault_repeats_a_secret() {
         "handlers: {a: {run: {http: 'https://x.example/', headers: {authorization: hunter2}}}}",
         "handlers:\n  a:\n    run:\n      secrets:\n        - |\n          hunter2\n",
         "store: postgres://me:hunter2@host/db",
+        "server: {listen: 'http://me:hunter2@x.example/'}",
+        "network: {allow: ['http://me:hunter2@x.example/']}",
+        "auth: {tokens: [hunter2]}",
+        "auth:\n  tokens: hunter2\n",
+        "auth: hunter2",
+        "handlers: {a: {run: 'https://me:hunter2@x.example/'}}",
         "auth:\n  token: \"hunter2\n",
         "handlers:\n  a:\n    secret: [hunter2\n",
     ] {
@@ -371,21 +377,25 @@ fn a_check_tells_in_words_what_a_configuration_means() {
         "pointsman.yml",
         "handlers:\n  a: {run: {http: 'https://x.example/in?key=1'}}\n  b: {run: {command: [./b.sh]}}\n\
          event_handlers:\n  x: [a]\n  x.y: [{handler: a, sync: true}]\n  z: []\n\
-         schedules:\n  beat: {cron: every 60s, emit: {type: q}}\n",
+         schedules:\n  beat: {cron: every 60s, emit: {type: q}}\n\
+         \x20 busy: {cron: '0/1 * 0 ? * * *', timezone: Europe/Berlin, emit: {type: x}}\n",
     );
     let report = check(&desk.sources(), Timestamp::from_millis(0));
     assert_eq!(
         desk.plain(&report),
-        "The configuration is good: 2 handlers, 2 routed event types, 1 schedule, 0 tokens.\n\
+        "The configuration is good: 2 handlers, 2 routed event types, 2 schedules, 0 tokens.\n\
          handler a: http https://x.example/in\n\
          handler b: command b.sh\n\
          event x: a\n\
          event x.y: a (sync)\n\
-         schedule beat: every 1m, emits q; next at 1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z, 1970-01-01T00:03:00Z\n\
+         schedule beat: every minute, counted from 1970 in UTC, emits q; next at 1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z, 1970-01-01T00:03:00Z\n\
+         schedule busy: every second between 00:00 and 00:59, every day in Europe/Berlin, emits x; next at 1970-01-01T23:00:00Z, 1970-01-01T23:00:01Z, 1970-01-01T23:00:02Z\n\
          warning: pointsman.yml:3:3: nothing routes to the handler \"b\"\n\
          warning: pointsman.yml:3:3: the program b.sh is not there\n\
          warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
-         warning: pointsman.yml:9:3: the schedule \"beat\" emits q, which is routed to no handler"
+         warning: pointsman.yml:9:3: the schedule \"beat\" emits q, which is routed to no handler\n\
+         warning: pointsman.yml:10:9: the schedule \"busy\" fires 3,600 times a day, 60 times a minute: every second between \
+         00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once a minute"
     );
     assert!(report.is_good());
     desk.put("pointsman.yml", "workers: x\n");

@@ -3,6 +3,7 @@
 //!
 //! Data that is not JSON is kept as a JSON string: text as it is, anything else in base64.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -136,9 +137,10 @@ pub(super) fn binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<
     let mut attributes = Attributes::default();
     for (name, value) in headers {
         let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
-        let text = value.to_str().ok().and_then(percent::decode).ok_or_else(|| {
-            Problem::malformed("the header is not percent-encoded UTF-8").parameter(name.as_str())
-        })?;
+        let text =
+            value.to_str().ok().and_then(|text| percent::decode(&unquoted(text))).ok_or_else(|| {
+                Problem::malformed("the header is not percent-encoded UTF-8").parameter(name.as_str())
+            })?;
         attributes.add(attribute, text).map_err(at_header)?;
     }
     if let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
@@ -148,6 +150,24 @@ pub(super) fn binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<
         attributes.data = Some(data(essence, body).map_err(Problem::malformed)?);
     }
     attributes.into_body().map_err(at_header)
+}
+
+/// A header's value without the double quotes around it. Older versions of CloudEvents wrote blanks that way,
+/// and the binding still has receivers understand it.
+fn unquoted(text: &str) -> Cow<'_, str> {
+    let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let Some(inner) = quoted else { return text.into() };
+    let mut plain = String::with_capacity(inner.len());
+    let mut rest = inner.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => plain.extend(rest.next()),
+            // Two quoted texts, or a quote that a backslash has taken: not what this is about.
+            '"' => return text.into(),
+            c => plain.push(c),
+        }
+    }
+    plain.into()
 }
 
 /// The header that a pointer into a CloudEvent speaks of, if it speaks of an attribute.

@@ -57,9 +57,11 @@ pub(crate) async fn emit(
 ) -> Result<(StatusCode, Json<Emitted>), Problem> {
     Query::of(&uri, &[])?;
     let tenant = caller.tenant.clone().unwrap_or_default();
-    let idempotency = idempotency(&headers, &body.bytes, &tenant)?;
     let events = events(&headers, &body.bytes, &tenant)?;
     check_tenants(&caller, &events)?;
+    // Keys are a tenant's own: that of the first event, which a repeat of the request names as well.
+    let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
+    let idempotency = idempotency(&headers, &body.bytes, tenant)?;
     let receipt = app.engine.emit(Emission { events, idempotency }).await?;
     let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(answer(&receipt))))
@@ -124,7 +126,7 @@ fn raw(text: &str) -> Result<&RawValue, Problem> {
 }
 
 fn not_json(error: serde_json::Error) -> Problem {
-    Problem::malformed(format!("the body is not what was expected: {error}"))
+    Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
 }
 
 /// Why an event is not taken: what is wrong with it, and how that counts.
@@ -180,7 +182,7 @@ fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
 }
 
 /// The idempotency key of a request, if it has one, with a digest of everything that makes its events.
-fn idempotency(headers: &HeaderMap, body: &[u8], tenant: &Tenant) -> Result<Option<Idempotency>, Problem> {
+fn idempotency(headers: &HeaderMap, body: &[u8], tenant: Tenant) -> Result<Option<Idempotency>, Problem> {
     let bad = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
     let mut values = headers.get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -194,7 +196,7 @@ fn idempotency(headers: &HeaderMap, body: &[u8], tenant: &Tenant) -> Result<Opti
         )));
     }
     let key = String::from_utf8_lossy(key).into_owned();
-    Ok(Some(Idempotency { tenant: tenant.clone(), key, digest: digest(headers, body) }))
+    Ok(Some(Idempotency { tenant, key, digest: digest(headers, body) }))
 }
 
 fn digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {

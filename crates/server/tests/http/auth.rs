@@ -68,6 +68,14 @@ async fn tokens_come_in_two_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_does_not_see_what_is_counted_over_all_tenants() {
+    let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
+    let house = House::with(&tokens(&list), Setup::default()).await;
+    assert_eq!(status(&house, "shop", "GET", "/metrics", "").await, 403);
+    assert_eq!(status(&house, "all", "GET", "/metrics", "").await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bound_token_stays_with_its_tenant() {
     let list = [("shop-admin", "admin", Some("shop")), ("root-admin", "admin", None)];
     let mut house = House::with(&tokens(&list), Setup::default()).await;

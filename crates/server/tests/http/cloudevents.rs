@@ -36,6 +36,23 @@ async fn binary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn binary_attributes_may_stand_in_quotes() {
+    let house = House::new().await;
+    for (header, key) in [
+        (r#""record:1 a""#, "record:1 a"),
+        (r#""a \"b\" \\c""#, r#"a "b" \c"#),
+        (r#""record%3A1""#, "record:1"),
+        (r#"say "hi""#, r#"say "hi""#),
+        (r#""a" "b""#, r#""a" "b""#),
+        (r#"""#, r#"""#),
+    ] {
+        let answer = post(&house, &[&BINARY[..], &[("ce-subject", header)]].concat(), "").await;
+        assert_eq!(answer.status, 201, "{header}: {answer:?}");
+        assert_eq!(newest(&house).await["key"], key, "{header}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn binary_faults_name_the_header() {
     let house = House::new().await;
     for (headers, status, parameter) in [

@@ -45,6 +45,19 @@ async fn arrays_hold_1_to_10000() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_tenant_has_idempotency_keys_of_its_own() {
+    let house = House::new().await;
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let send = |body: &'static [u8]| house.call("POST", "/api/v1/events", &headers, body);
+    assert_eq!(send(br#"{"type":"a","tenant":"one"}"#).await.status, 201);
+    assert_eq!(send(br#"{"type":"a","tenant":"two"}"#).await.status, 201);
+    assert_eq!(send(br#"{"type":"a"}"#).await.status, 201);
+    assert_eq!(send(br#"[{"type":"a","tenant":"three"},{"type":"a"}]"#).await.status, 201);
+    assert_eq!(send(br#"{"type":"a","tenant":"one"}"#).await.status, 200);
+    assert_eq!(send(br#"{"type":"b","tenant":"one"}"#).await.problem(), 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_gives_the_same_answer() {
     let house = House::new().await;
     let post = async |key: &str, body: &str| {

@@ -92,6 +92,23 @@ async fn without_a_cursor_it_begins_at_the_head() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reader_knows_its_place_before_anything_happens() {
+    let house = House::new().await;
+    let first = house.emit(r#"{"type":"a"}"#).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream", &[]).await;
+    let place = loop {
+        if let Some(id) = frames.line().await.unwrap().strip_prefix("id: ") {
+            break id.to_owned();
+        }
+    };
+    assert_eq!(place, first.to_string());
+    drop(frames);
+    let missed = house.emit(r#"{"type":"a"}"#).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream", &[("last-event-id", &place)]).await;
+    assert_eq!(frames.next().await.unwrap().id, Some(missed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_cursor_is_torn() {
     let house = House::new().await;
     let head = house.emit(r#"{"type":"a"}"#).await;

@@ -1,0 +1,119 @@
+//! `pointsman schedules`: what an expression means, and when it fires. Needs no server.
+
+use clap::{Args, Subcommand};
+use pointsman_core::Timestamp;
+use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
+
+use crate::args::Global;
+use crate::config::{ConfigArgs, now};
+use crate::failure::{Exit, Failure, Result};
+use crate::output::Output;
+
+/// See when schedules fire, before they do
+#[derive(Debug, Args)]
+pub(crate) struct Schedules {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Next(Next),
+}
+
+/// Tell in words what an expression means, and when it fires next
+///
+/// Without an expression, tells it of every schedule of the configuration.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman schedules next
+  pointsman schedules next '0 3 * * *' --timezone Europe/Berlin
+  pointsman schedules next '0 0/5 8-18 ? * MON-FRI' --count 10
+  pointsman schedules next 'every 90s' -o json
+
+Five fields are Vixie cron (0 and 7 are Sunday), six or seven are Quartz (seconds first, 1 is Sunday).")]
+struct Next {
+    /// A cron expression, `@daily` or the like, or `every 90s`
+    expression: Option<String>,
+    /// Whose clocks it means
+    #[arg(long, default_value = "UTC", requires = "expression")]
+    timezone: Zone,
+    /// How its fields are read: auto, vixie, quartz
+    #[arg(long, default_value = "auto", requires = "expression")]
+    dialect: Dialect,
+    /// How many times to tell
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+impl Schedules {
+    pub(crate) fn run(self, global: &Global) -> Result {
+        let Action::Next(next) = self.action;
+        let output = Output::new(global);
+        let schedules = next.schedules()?;
+        let told: Vec<Told> = schedules.iter().map(|(name, schedule)| next.tell(name, schedule)).collect();
+        if output.is_json() {
+            return Ok(output.json(&serde_json::json!({ "schedules": told }))?);
+        }
+        if told.is_empty() {
+            return Ok(output.line("No schedules. They are configured under `schedules:`.")?);
+        }
+        for schedule in &told {
+            schedule.print(output)?;
+        }
+        Ok(())
+    }
+}
+
+impl Next {
+    /// The one that was asked for, or those of the configuration, by name.
+    fn schedules(&self) -> Result<Vec<(String, Schedule)>> {
+        if let Some(text) = &self.expression {
+            let expression = Expression::parse(text, self.dialect)
+                .map_err(|error| Failure::usage(format!("{text:?} is not an expression: {error}")))?;
+            return Ok(vec![(text.clone(), Schedule::new(expression, self.timezone.clone()))]);
+        }
+        let config = self.config.sources().load().map_err(|faults| {
+            Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}"))
+        })?;
+        Ok(config.schedules.into_iter().map(|schedule| (schedule.name, schedule.when)).collect())
+    }
+
+    fn tell(&self, name: &str, schedule: &Schedule) -> Told {
+        let now = now();
+        Told {
+            name: name.into(),
+            means: schedule.expression().describe(),
+            timezone: schedule.zone().name().into(),
+            next: schedule.upcoming(now).take(self.count.into()).collect(),
+            warnings: schedule.warnings(now),
+        }
+    }
+}
+
+/// What is told of one schedule.
+#[derive(Debug, serde::Serialize)]
+struct Told {
+    name: String,
+    means: String,
+    timezone: String,
+    next: Vec<Timestamp>,
+    warnings: Vec<String>,
+}
+
+impl Told {
+    fn print(&self, output: Output) -> Result {
+        output.line(&self.name)?;
+        output.line(format!("  {} ({})", self.means, self.timezone))?;
+        for time in &self.next {
+            output.line(format!("  {}", time.to_string().replace(".000000Z", "Z")))?;
+        }
+        for warning in &self.warnings {
+            output.line(format!("  {} {warning}", output.paint.busy("mind:")))?;
+        }
+        Ok(())
+    }
+}
