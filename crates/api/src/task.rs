@@ -123,6 +123,9 @@ pub struct TaskList {
 /// Lines of a task's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogList {
+    /// The newest event id when this was read.
+    #[serde(rename = "eventId")]
+    pub event_id: u64,
     pub logs: Vec<LogBody>,
 }
 

@@ -49,10 +49,6 @@ impl Filter {
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant == *tenant)
             && self.path.matches(event.key.as_ref().map_or("", |key| key.as_str()))
     }
-
-    pub fn is_everything(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Whether a type is the wanted one or stands below it. The engine's own types have their documented

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
+use crate::held::Asked;
 use crate::logbook::{ATTEMPT_BUFFER, Allowance, cut};
 use crate::node::Node;
 use crate::runner::LogSink;
@@ -53,7 +54,7 @@ impl EndedAttempt {
 }
 
 /// Runs a claimed task on a task of its own.
-pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>) {
+pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: Asked) {
     let control = node.running.begin(&task);
     let at = now();
     node.changes.locked(&task, at);
@@ -67,17 +68,17 @@ pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>) {
         attempt = task.attempt,
         event.id = task.event.id.get(),
     );
-    tokio::spawn(run(node.clone(), task, control, slot).instrument(span));
+    tokio::spawn(run(node.clone(), task, control, slot, asked).instrument(span));
 }
 
-async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option<Slot>) {
+async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option<Slot>, asked: Asked) {
     let began = Instant::now();
     let configured = node.configured();
     let spec = configured.spec(&task.handler);
     let ended = match spec {
         // It was over before it began: the node stops.
         _ if control.stopped().is_some() => Some(settle(&task, released(), Allowance::default())),
-        Some(spec) => perform(&node, spec, &task, &control).await,
+        Some(spec) => perform(&node, spec, &task, &control, asked).await,
         // Its handler went away between the claim and now: others may still have it.
         None => Some(settle(&task, released(), Allowance::default())),
     };
@@ -95,7 +96,13 @@ async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option
 }
 
 /// Runs the handler and brings its lines to the store, until both are through.
-async fn perform(node: &Arc<Node>, spec: &HandlerSpec, task: &Claimed, control: &Control) -> Option<Ending> {
+async fn perform(
+    node: &Arc<Node>,
+    spec: &HandlerSpec,
+    task: &Claimed,
+    control: &Control,
+    asked: Asked,
+) -> Option<Ending> {
     let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER);
     let delivery = Delivery {
         task: task.clone(),
@@ -105,7 +112,7 @@ async fn perform(node: &Arc<Node>, spec: &HandlerSpec, task: &Claimed, control: 
     };
     let over = CancellationToken::new();
     let watched = async {
-        let outcome = watch(spec, delivery, control).await;
+        let outcome = watch(begin(node.clone(), spec, delivery, asked), spec.timeout, control).await;
         over.cancel();
         outcome
     };
@@ -114,17 +121,35 @@ async fn perform(node: &Arc<Node>, spec: &HandlerSpec, task: &Claimed, control: 
     outcome.map(|outcome| settle(task, outcome, allowance))
 }
 
-/// Runs the handler for as long as it may run. `None`: the task is no longer this attempt's.
-async fn watch(spec: &HandlerSpec, delivery: Delivery, control: &Control) -> Option<Outcome> {
+/// The handler's work, unless a rule was set while the claim was under way.
+fn begin(
+    node: Arc<Node>,
+    spec: &HandlerSpec,
+    delivery: Delivery,
+    asked: Asked,
+) -> impl Future<Output = Outcome> + Send + 'static {
     let runner = spec.runner.clone();
+    async move {
+        if node.held.since(asked, &delivery.task.handler, &delivery.task.event.tenant) {
+            return released();
+        }
+        runner.run(delivery).await
+    }
+}
+
+/// Runs the handler for as long as it may run. `None`: the task is no longer this attempt's.
+async fn watch(
+    work: impl Future<Output = Outcome> + Send + 'static,
+    longest: Duration,
+    control: &Control,
+) -> Option<Outcome> {
     let span = tracing::Span::current();
-    let mut handle =
-        AbortOnDropHandle::new(tokio::spawn(async move { runner.run(delivery).await }.instrument(span)));
+    let mut handle = AbortOnDropHandle::new(tokio::spawn(work.instrument(span)));
     let ended = tokio::select! {
         biased;
         ended = &mut handle => Some(ended),
         () = control.cancel().cancelled() => None,
-        () = tokio::time::sleep(spec.timeout) => {
+        () = tokio::time::sleep(longest) => {
             control.stop(Stop::TimedOut);
             None
         }
@@ -143,7 +168,7 @@ async fn watch(spec: &HandlerSpec, delivery: Delivery, control: &Control) -> Opt
             Some(outcome.filter(good).unwrap_or_else(released))
         }
         (Some(Stop::TimedOut), _) | (None, None) => {
-            Some(Outcome::failed(format!("timed out after {:?}", spec.timeout)))
+            Some(Outcome::failed(format!("timed out after {longest:?}")))
         }
     }
 }

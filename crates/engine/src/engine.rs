@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
 use pointsman_core::task::Rejected;
-use pointsman_core::{HandlerName, TaskId};
+use pointsman_core::{HandlerName, Rule, RuleKind, TaskId, Tenant};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -47,6 +47,8 @@ struct Inner {
     node: Arc<Node>,
     intake: Intake,
     rooms: Mutex<Option<Rooms>>,
+    /// Held while something else is set up, so that the store and the node agree on which came last.
+    reconfiguring: tokio::sync::Mutex<()>,
 }
 
 /// The running rooms, by when they are to end.
@@ -100,7 +102,7 @@ impl Engine {
             early.start(|stop| pruner::run(node.clone(), stop));
         }
         let rooms = Mutex::new(Some(Rooms { early, late, last }));
-        Ok(Self { inner: Arc::new(Inner { node, intake, rooms }) })
+        Ok(Self { inner: Arc::new(Inner { node, intake, rooms, reconfiguring: Default::default() }) })
     }
 
     /// Journals events; answers when they are durable.
@@ -113,6 +115,7 @@ impl Engine {
 
     /// Replaces handlers, routes and schedules. Running attempts end as they began.
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
+        let _one_at_a_time = self.inner.reconfiguring.lock().await;
         self.inner.node.store.register(registration(&setup), now()).await?;
         self.inner.node.configure(setup);
         Ok(())
@@ -153,6 +156,26 @@ impl Engine {
             }
         }
         node.metrics.encode()
+    }
+
+    /// Sets a rule. When this answers, no new attempt begins: what was claimed before and has not begun is given
+    /// back.
+    pub async fn hold(&self, rule: Rule) -> Result<(), StoreError> {
+        self.store().hold(rule.clone()).await?;
+        self.inner.node.held.hold(rule);
+        Ok(())
+    }
+
+    /// Lifts a rule; `false` if there was none.
+    pub async fn release(
+        &self,
+        kind: RuleKind,
+        handler: &HandlerName,
+        tenant: Option<&Tenant>,
+    ) -> Result<bool, StoreError> {
+        let lifted = self.store().release(kind, handler, tenant).await?;
+        self.nudge();
+        Ok(lifted)
     }
 
     /// Runs a task in `error` again.

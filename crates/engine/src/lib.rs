@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
-//! helpers: `slots` are counted, each `attempt` is watched while it is `running`, and its lines go through the
-//! `logbook`. The observer's `tail` is the end of the journal in memory.
+//! helpers: `slots` are counted, each `attempt` is watched while it is `running` unless a rule `held` it back
+//! just before, and its lines go through the `logbook`. The observer's `tail` is the end of the journal in memory.
 //!
 //! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
 //! wake each other by signals; timers are only for what has a time.
@@ -20,6 +20,7 @@ pub mod change;
 mod clock;
 pub mod engine;
 pub mod handlers;
+mod held;
 mod logbook;
 pub mod metrics;
 mod node;

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::attempt::{self, EndedAttempt};
 use crate::change::Changes;
+use crate::held::{Asked, Held};
 use crate::logbook::Logbook;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -27,6 +28,7 @@ pub(crate) struct Node {
     pub(crate) changes: Changes,
     pub(crate) slots: Slots,
     pub(crate) running: Running,
+    pub(crate) held: Held,
     pub(crate) logbook: Logbook,
     /// Ends on their way to the worker.
     pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
@@ -61,6 +63,7 @@ impl Node {
             changes: Changes::new(),
             slots: Slots::new(slots),
             running: Running::default(),
+            held: Held::default(),
             logbook: parts.logbook,
             ended: parts.ended,
             signals,
@@ -104,9 +107,9 @@ impl Node {
     }
 
     /// Starts what a claim brought, each in one of the slots that were reserved for it.
-    pub(crate) fn start(self: &Arc<Self>, claims: &mut Claims, reserved: &mut Reserved) {
+    pub(crate) fn start(self: &Arc<Self>, claims: &mut Claims, reserved: &mut Reserved, asked: Asked) {
         for task in claims.tasks.drain(..) {
-            attempt::start(self, task, reserved.take());
+            attempt::start(self, task, reserved.take(), asked);
         }
     }
 

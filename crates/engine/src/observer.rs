@@ -46,6 +46,7 @@ pub struct Observer {
     waiting: AtomicUsize,
     read_at: Mutex<Instant>,
     wanted: Notify,
+    stopped: CancellationToken,
 }
 
 impl std::fmt::Debug for Observer {
@@ -65,6 +66,7 @@ impl Observer {
             waiting: AtomicUsize::new(0),
             read_at: Mutex::new(Instant::now()),
             wanted: Notify::new(),
+            stopped: CancellationToken::new(),
         }
     }
 
@@ -111,6 +113,11 @@ impl Observer {
         let _ = self.filled.subscribe().wait_for(|head| *head > id).await;
     }
 
+    /// Waits until the node has stopped: from then on nobody is told of the journal's growth.
+    pub async fn stopped(&self) {
+        self.stopped.cancelled().await;
+    }
+
     /// The filler: reads once for all who follow, for as long as somebody does.
     pub(crate) async fn fill(&self, stop: CancellationToken) {
         let filling = async {
@@ -136,6 +143,7 @@ impl Observer {
         stop.run_until_cancelled(filling).await;
         // Nobody fills it any more: what is read from now on comes from the store.
         self.set_tail(None);
+        self.stopped.cancel();
     }
 
     async fn fill_while_wanted(&self, patience: &mut Patience) -> Result<(), StoreError> {

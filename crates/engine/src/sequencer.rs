@@ -193,10 +193,11 @@ impl Sequencer {
         let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
         let now = now();
         let mut reserved = self.reserve(&emissions);
+        let asked = node.held.asked();
         match node.store.append(emissions, node.claim(&reserved), now).await {
             Ok((receipts, mut claims)) => {
                 self.journaled(&receipts, kept.as_deref());
-                node.start(&mut claims, &mut reserved);
+                node.start(&mut claims, &mut reserved, asked);
                 self.hint(&claims, delayed);
                 for ((answer, _share), receipt) in producers.into_iter().zip(receipts) {
                     // A producer that no longer listens has its events all the same.

@@ -102,6 +102,7 @@ impl Worker {
         }
         let mut reserved = self.node.slots.reserve(usize::MAX);
         let claim = self.node.claim(&reserved);
+        let asked = self.node.held.asked();
         let (claimed, ends) = (claim.is_some(), !self.kept.is_empty());
         match self.ask(claim).await {
             Ok(mut claims) => {
@@ -115,7 +116,7 @@ impl Worker {
                     // because this node has no handlers.
                     self.look = reserved.count() == 0 && (self.look || ends);
                 }
-                self.node.start(&mut claims, &mut reserved);
+                self.node.start(&mut claims, &mut reserved, asked);
             }
             Err(error) => self.failed(&error),
         }

@@ -62,20 +62,7 @@ impl Emit {
     /// The context, held to the limits that every other way of emitting has.
     pub(crate) fn checked_context(&self) -> Result<Context, String> {
         let context = self.context.clone().unwrap_or_default();
-        if context.len() > MAX_CONTEXT_ENTRIES {
-            return Err(format!(
-                "a context has at most {MAX_CONTEXT_ENTRIES} entries, this one has {}",
-                context.len()
-            ));
-        }
-        for text in context.iter().flat_map(|(name, value)| [name, value]) {
-            if text.len() > MAX_CONTEXT_BYTES {
-                return Err(format!("a name or a value in a context has at most {MAX_CONTEXT_BYTES} bytes"));
-            }
-            if text.contains('\0') {
-                return Err("a context holds no NUL characters".into());
-            }
-        }
+        check_context(&context)?;
         Ok(context)
     }
 
@@ -114,6 +101,25 @@ impl Emit {
             digest: hash.finalize().into(),
         }))
     }
+}
+
+/// Holds a context to its limits.
+pub(crate) fn check_context(context: &Context) -> Result<(), String> {
+    if context.len() > MAX_CONTEXT_ENTRIES {
+        return Err(format!(
+            "a context has at most {MAX_CONTEXT_ENTRIES} entries, this one has {}",
+            context.len()
+        ));
+    }
+    for text in context.iter().flat_map(|(name, value)| [name, value]) {
+        if text.len() > MAX_CONTEXT_BYTES {
+            return Err(format!("a name or a value in a context has at most {MAX_CONTEXT_BYTES} bytes"));
+        }
+        if text.contains('\0') {
+            return Err("a context holds no NUL characters".into());
+        }
+    }
+    Ok(())
 }
 
 /// The longest idempotency key, in bytes.

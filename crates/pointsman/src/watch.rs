@@ -38,7 +38,7 @@ impl Watch {
         Self { engine, filter, after, ready: VecDeque::new() }
     }
 
-    /// The next event, as soon as there is one. Dropping the future loses nothing.
+    /// The next event, as soon as there is one; an error when the bus stops. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Raw, WatchError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -52,7 +52,10 @@ impl Watch {
             self.after = page.scanned.max(self.after);
             self.ready.extend(page.events);
             if self.ready.is_empty() && self.after >= page.extent.head {
-                observer.grown(self.after).await;
+                tokio::select! {
+                    () = observer.grown(self.after) => {}
+                    () = observer.stopped() => return Err(StoreError::Closed.into()),
+                }
             }
         }
     }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_engine::Engine;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Tokens;
+use crate::auth::{Caller, Tokens};
 
 /// How many bytes of request bodies are held at a time, over all connections.
 const BODY_BUDGET: usize = 256 << 20;
@@ -20,7 +19,7 @@ pub(crate) type App = Arc<Shared>;
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     /// Replaced when the configuration is.
-    pub(crate) tokens: ArcSwap<Tokens>,
+    pub(crate) tokens: watch::Sender<Tokens>,
     /// Cancelled when the server stops: streams and long polls end.
     pub(crate) stopping: CancellationToken,
     /// One permit a byte.
@@ -30,7 +29,14 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(engine: Engine, tokens: Tokens, stopping: CancellationToken) -> App {
         let body_budget = Arc::new(Semaphore::new(BODY_BUDGET));
-        Arc::new(Self { engine, tokens: ArcSwap::from_pointee(tokens), stopping, body_budget })
+        Arc::new(Self { engine, tokens: watch::Sender::new(tokens), stopping, body_budget })
+    }
+
+    /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who
+    /// takes a token back means also what was begun with it.
+    pub(crate) async fn revoked(&self, caller: &Caller) {
+        // The sender is here, so the wait cannot end otherwise.
+        let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.knows(caller)).await;
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {

@@ -1,17 +1,22 @@
-//! How much is read from the store at a time.
+//! How much is read from the store at a time, and how much is sent.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pointsman_core::Event;
 
 /// How many events the next page holds, so that a page takes about a constant amount of memory whatever the
 /// size of its events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageSize(usize);
 
-const FEWEST: usize = 16;
+const FEWEST: usize = 1;
 const MOST: usize = 512;
 const TARGET_BYTES: usize = 1 << 20;
 
 impl Default for PageSize {
     fn default() -> Self {
-        Self(64)
+        Self(4)
     }
 }
 
@@ -27,6 +32,21 @@ impl PageSize {
             self.0 = (TARGET_BYTES / each.max(1)).clamp(FEWEST, MOST);
         }
     }
+}
+
+/// How much of a page is written out at a time. A reader that does not read holds one such piece; the events
+/// behind it are shared with all who follow.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Takes events off a page and writes them, until there is enough to send.
+pub(crate) fn piece(page: &mut VecDeque<Arc<Event>>, mut write: impl FnMut(&Event, &mut String)) -> String {
+    let mut text = String::new();
+    while text.len() < PIECE_BYTES
+        && let Some(event) = page.pop_front()
+    {
+        write(&event, &mut text);
+    }
+    text
 }
 
 #[cfg(test)]

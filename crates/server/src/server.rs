@@ -108,7 +108,8 @@ impl Server {
         let listening = listener.map(|listener| {
             let drain = DRAIN_REQUESTS.min(config.drain);
             let router = router::router(app.clone());
-            tokio::spawn(listen::run(listener, router, config.max_connections, stopping.clone(), drain))
+            let connections = listen::connections(config.max_connections, config.workers);
+            tokio::spawn(listen::run(listener, router, connections, stopping.clone(), drain))
         });
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
         let reloads = watch::Sender::new(Reloads::default());
@@ -263,7 +264,7 @@ impl Reload {
             return Err(StartError::NoTokenLeft);
         }
         self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
-        self.app.tokens.store(Arc::new(accepted(&config.tokens, self.first.as_ref())));
+        self.app.tokens.send_replace(accepted(&config.tokens, self.first.as_ref()));
         Ok(())
     }
 }

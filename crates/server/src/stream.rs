@@ -4,13 +4,16 @@
 //! was, or is told by `Torn` that it cannot. Task changes carry none: they are told as they happen on this
 //! node, after the event they belong to, and a reader that is too slow for them misses some.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::Response;
 use futures::stream;
 use http::{HeaderMap, Uri};
 use pointsman_api::TaskChangeBody;
-use pointsman_core::EventId;
 use pointsman_core::journal::Filter;
+use pointsman_core::{Event, EventId};
 use pointsman_engine::TaskChange;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, sleep_until};
@@ -18,8 +21,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::events::Watch;
+use crate::paging::piece;
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE};
 use crate::walk::{Step, Walk};
@@ -63,6 +67,8 @@ pub(crate) async fn stream(
     let follower = Follower {
         walk: Walk::forwards(app.clone(), watch.filter.clone(), after),
         app,
+        caller,
+        page: VecDeque::new(),
         filter: watch.filter,
         changes,
         change: None,
@@ -89,7 +95,10 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Prob
 
 struct Follower {
     app: App,
+    caller: Caller,
     walk: Walk,
+    /// Found, but not sent yet.
+    page: VecDeque<Arc<Event>>,
     filter: Filter,
     changes: Option<broadcast::Receiver<TaskChange>>,
     /// Heard of, but not told yet: what was journaled before it goes first.
@@ -108,7 +117,8 @@ enum Woken {
     Grown,
     Changed(TaskChange),
     Quiet,
-    Stopping,
+    /// The server stops, or the reader's token has been taken back.
+    Over,
 }
 
 impl Follower {
@@ -117,16 +127,14 @@ impl Follower {
         if let Some(start) = self.start.take() {
             return Some(sse::keep_alive(Some(start.get())));
         }
-        while !self.over {
+        while !self.over && self.app.tokens.borrow().knows(&self.caller) {
+            if !self.page.is_empty() {
+                return Some(self.piece());
+            }
             let frames = match self.walk.step(usize::MAX).await {
                 Ok(Step::Events(events)) => {
-                    let frame = |e: &std::sync::Arc<pointsman_core::Event>| {
-                        sse::frame(Some(e.id.get()), &e.kind, &e.to_json())
-                    };
-                    let text: String = events.iter().map(frame).collect();
-                    self.walk.learn(events.len(), text.len());
-                    self.sent = events.last().map_or(self.sent, |last| last.id);
-                    Some(text)
+                    self.page = events.into();
+                    Some(self.piece())
                 }
                 Ok(Step::Nothing) => None,
                 Ok(Step::End) => self.at_the_head().await,
@@ -143,6 +151,19 @@ impl Follower {
             }
         }
         None
+    }
+
+    /// As much of the page as goes out at a time.
+    fn piece(&mut self) -> String {
+        let before = self.page.len();
+        let sent = &mut self.sent;
+        let text = piece(&mut self.page, |event, text| {
+            text.push_str(&sse::frame(Some(event.id.get()), &event.kind, &event.to_json()));
+            *sent = event.id;
+        });
+        self.walk.learn(before - self.page.len(), text.len());
+        self.alive = Instant::now() + KEEP_ALIVE;
+        text
     }
 
     /// Everything journaled has been told: tells of a task, or waits.
@@ -162,16 +183,17 @@ impl Follower {
                 self.sent = self.sent.max(reached);
                 return Some(sse::keep_alive(moved.then(|| reached.get())));
             }
-            Woken::Stopping => self.over = true,
+            Woken::Over => self.over = true,
         }
         None
     }
 
     async fn woken(&mut self) -> Woken {
-        let Self { app, walk, changes, alive, .. } = self;
+        let Self { app, caller, walk, changes, alive, .. } = self;
         tokio::select! {
             biased;
-            () = app.stopping.cancelled() => Woken::Stopping,
+            () = app.stopping.cancelled() => Woken::Over,
+            () = app.revoked(caller) => Woken::Over,
             () = walk.grown() => Woken::Grown,
             change = next_change(changes) => Woken::Changed(change),
             () = sleep_until(*alive) => Woken::Quiet,

@@ -69,9 +69,10 @@ impl Walk {
         self.head
     }
 
-    /// The last id that was looked at when nothing matched: where a reader that got nothing goes on.
+    /// The last id that was looked at when nothing matched: where a reader that got nothing goes on. A walk
+    /// backwards that did not come to its end has left out what lies below, so that all of it is still to come.
     pub(crate) fn reached(&self) -> EventId {
-        if self.backwards { self.head } else { self.after }
+        if self.backwards && self.ended { self.head } else { self.after }
     }
 
     /// The next matches, at most `wanted`.
@@ -116,7 +117,8 @@ impl Walk {
         let below = scanned.get().checked_sub(1).and_then(EventId::new).unwrap_or_default();
         let moved = self.until.is_none_or(|until| below < until);
         self.until = Some(below);
-        self.ended = !moved || below <= self.after.max(forgotten);
+        self.after = self.after.max(forgotten);
+        self.ended = !moved || below <= self.after;
     }
 
     /// Learns how large the events are.

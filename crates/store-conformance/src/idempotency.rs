@@ -98,3 +98,16 @@ pub async fn racing_duplicates_make_one_event(harness: &dyn Harness) {
     assert_eq!(world.read_all().await.len(), 1);
     assert_eq!(world.claim(10).await.len(), 1);
 }
+
+/// A key is remembered for a day, and however many there were, none for ever.
+pub async fn old_keys_are_all_forgotten(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    let name = |n: usize| format!("k{n}");
+    world.append((0..12_000).map(|n| keyed("default", &name(n), 1, [event("note")])).collect()).await;
+    world.tick(2 * 86_400);
+    world.prune(EVERYTHING, EVERYTHING).await;
+    for n in [0, 11_999] {
+        let again = world.append(vec![keyed("default", &name(n), 2, [event("note")])]).await.remove(0);
+        assert!(again.is_ok_and(|receipt| !receipt.repeated), "{n}");
+    }
+}

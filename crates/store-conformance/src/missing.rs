@@ -136,3 +136,13 @@ pub async fn a_missing_task_can_be_dropped(harness: &dyn Harness) {
     assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Error);
     assert_eq!(world.queue("index").await.missing, 0);
 }
+
+pub async fn a_crowd_of_missing_tasks_is_taken_up_whole(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(1500, event("record")).await;
+    world.emit_many(1500, event("record").tenant("shop")).await;
+    assert_eq!(world.lose("index").await, 3000);
+    world.register(Plan::simple()).await;
+    assert_eq!(world.adopt("index").await, 3000);
+    assert_eq!(world.claim(4000).await.len(), 3000);
+}

@@ -163,6 +163,34 @@ pub async fn history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
     assert_eq!(world.status(&young).await, Status::Done);
 }
 
+/// A clock that was ahead for a moment does not keep what came after from growing old.
+pub async fn a_clock_that_ran_ahead_keeps_no_history_alive(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let right = world.now;
+    world.tick(3650 * DAY);
+    world.emit(event("record")).await;
+    world.run_all().await;
+    world.now = right;
+    world.emit_many(10, event("record")).await;
+    world.run_all().await;
+    world.tick(2 * DAY);
+    assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 10);
+}
+
+pub async fn history_with_long_logs_goes_whole(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let tasks = world.emit_many(10, event("record")).await;
+    for task in world.claim(10).await {
+        let logs = vec![line(world.now, "said often"); 10_000];
+        world.end(Ending { logs, ..ending(&task, succeeded()) }).await.expect("ours");
+    }
+    world.tick(2 * DAY);
+    assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 10);
+    for sequenced in tasks {
+        assert!(must(world.store.logs(&sequenced.tasks[0], 0, 1).await).is_none());
+    }
+}
+
 pub async fn what_has_not_ended_is_never_pruned(harness: &dyn Harness) {
     let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
     let mut world = World::new(harness, plan).await;

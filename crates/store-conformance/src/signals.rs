@@ -42,6 +42,16 @@ pub async fn growth_and_work_are_told(harness: &dyn Harness) {
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
+/// Whoever sleeps until the next task falls due must hear of one that does so earlier.
+pub async fn work_that_falls_due_sooner_is_told(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    for seconds in [1000, 100] {
+        let mut heard = listen(&world);
+        world.emit(event("record").due(world.later(seconds))).await;
+        hears(&mut heard, |signal| signal == Signal::Work).await;
+    }
+}
+
 /// What a lane's end, a lifted rule and a person's retry make ready is told as well.
 pub async fn work_that_becomes_ready_is_told(harness: &dyn Harness) {
     let world = World::new(harness, Plan::simple()).await;

@@ -61,6 +61,7 @@ macro_rules! suite {
                 keys_belong_to_a_tenant
                 keys_survive_a_restart
                 racing_duplicates_make_one_event
+                old_keys_are_all_forgotten
             }
             journal {
                 ids_ascend_strictly
@@ -133,6 +134,7 @@ macro_rules! suite {
                 adoption_is_by_handler
                 missing_tasks_are_never_pruned
                 a_missing_task_can_be_dropped
+                a_crowd_of_missing_tasks_is_taken_up_whole
             }
             queues {
                 counters_follow_a_task_through_its_life
@@ -179,6 +181,8 @@ macro_rules! suite {
                 history_outlives_the_journal
                 history_is_pruned_by_count
                 history_is_pruned_by_age_with_its_logs
+                a_clock_that_ran_ahead_keeps_no_history_alive
+                history_with_long_logs_goes_whole
                 what_has_not_ended_is_never_pruned
                 a_parked_task_can_be_retried_while_it_is_remembered
                 a_parked_task_cannot_be_retried_without_its_event
@@ -209,6 +213,7 @@ macro_rules! suite {
             signals {
                 growth_and_work_are_told
                 work_that_becomes_ready_is_told
+                work_that_falls_due_sooner_is_told
                 what_is_told_can_be_read
                 a_closed_store_refuses_and_keeps_what_it_took
             }
@@ -232,6 +237,7 @@ macro_rules! suite {
                 a_task_is_found_by_its_name
                 tasks_are_listed_newest_first_page_by_page
                 tasks_are_found_by_what_they_are
+                a_clock_that_steps_back_hides_no_task
                 a_listed_task_is_whole
                 a_cancelled_task_says_so
                 a_retried_task_begins_with_fresh_budgets

@@ -106,6 +106,17 @@ pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
     }
 }
 
+pub async fn a_clock_that_steps_back_hides_no_task(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let start = world.later(990);
+    world.tick(1000);
+    let found = world.emit(event("record")).await;
+    world.now = BEGINNING;
+    world.emit(event("record")).await;
+    let listed = world.tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
+    assert_eq!(listed.into_iter().map(|task| task.id).collect::<Vec<_>>(), found.tasks);
+}
+
 /// The list and the single view tell the same.
 pub async fn a_listed_task_is_whole(harness: &dyn Harness) {
     let mut world = World::new(harness, Plan::simple()).await;

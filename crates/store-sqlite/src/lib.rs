@@ -84,7 +84,9 @@ impl SqliteStore {
         self.writer.work()
     }
 
-    /// Sets how many pages the file may have, beyond which writing fails as on a full disk; `None` lifts it.
+    /// Sets how many pages the file may have, beyond which writing fails as on a full disk; `None` lifts it. For
+    /// tests.
+    #[doc(hidden)]
     pub async fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
         let pages = pages.unwrap_or(u32::MAX - 1);
         let set = move |txn: &mut writer::Txn<'_>| {

@@ -191,7 +191,10 @@ impl Txn<'_> {
         if due <= now {
             return Phase::Ready;
         }
-        self.state.next_due = Some(self.state.next_due.map_or(due, |earliest| earliest.min(due)));
+        if self.state.next_due.is_none_or(|earliest| due < earliest) {
+            self.state.next_due = Some(due);
+            self.state.sooner = true;
+        }
         Phase::Delayed
     }
 

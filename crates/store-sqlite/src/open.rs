@@ -1,6 +1,7 @@
 //! Opening the file: the lock, the settings that durability rests on, and the layout's version.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,9 +60,22 @@ pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
     }
 }
 
+/// Makes the file, if there is none, for its owner alone: it holds every payload. What SQLite puts beside it gets
+/// the same rights.
+fn keep_private(place: &Place) -> Result<(), OpenError> {
+    let Place::File(path) = place else { return Ok(()) };
+    let made = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path);
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(OpenError::Io { path: path.clone(), source }),
+    }
+}
+
 /// The connection that writes. WAL with `synchronous=FULL`: a commit is on disk before it is answered.
 pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
     let path = place.path();
+    keep_private(place)?;
     let conn = match place {
         Place::File(path) => Connection::open(path),
         Place::Memory => Connection::open_in_memory(),

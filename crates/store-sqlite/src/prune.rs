@@ -17,6 +17,8 @@ use crate::writer::Txn;
 
 /// So many rows at most go in one transaction.
 const PIECE: i64 = 5_000;
+/// Beyond so many rows no further task goes in the same transaction: a task may have a long log.
+const ROWS: usize = 50_000;
 /// How long the answer to an idempotency key is remembered.
 const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
 
@@ -25,8 +27,8 @@ impl Txn<'_> {
         self.forget(journal, now)?;
         let (events, more_events) = self.drop_events()?;
         let (tasks, more_tasks) = self.drop_history(history, now)?;
-        self.drop_answers(now)?;
-        Ok(Pruned { events, tasks, more: more_events || more_tasks })
+        let more_answers = self.drop_answers(now)?;
+        Ok(Pruned { events, tasks, more: more_events || more_tasks || more_answers })
     }
 
     /// Moves the low-water mark.
@@ -97,33 +99,45 @@ impl Txn<'_> {
         if (seqs.len() as i64) < PIECE {
             self.ended_before(now.minus(retention.age), &mut seqs)?;
         }
-        for sql in [
-            "DELETE FROM pointsman_attempt WHERE task = ?1",
-            "DELETE FROM pointsman_log WHERE task = ?1",
-            "DELETE FROM pointsman_history WHERE seq = ?1",
-        ] {
-            let mut delete = self.conn.prepare_cached(sql)?;
-            for seq in &seqs {
-                delete.execute([seq])?;
-            }
-        }
-        self.state.ended -= seqs.len() as i64;
-        if !seqs.is_empty() {
+        let more = seqs.len() as i64 >= PIECE;
+        let (gone, cut_short) = self.drop_tasks(&seqs)?;
+        self.state.ended -= gone as i64;
+        if gone > 0 {
             // Should the newest task be among those that went, its number must not be given out again.
             put_meta(self.conn, "task_floor", self.state.last_task())?;
         }
-        Ok((seqs.len() as u64, seqs.len() as i64 >= PIECE))
+        Ok((gone, more || cut_short))
     }
 
-    /// Adds the tasks that ended before `cutoff`. They were created before it too, so that only the oldest rows
-    /// need to be looked at.
+    /// Removes these, and stops where their logs make it too many rows; answers how many went.
+    fn drop_tasks(&mut self, seqs: &[i64]) -> Result<(u64, bool)> {
+        let (mut gone, mut rows) = (0, 0);
+        for seq in seqs {
+            if rows >= ROWS {
+                return Ok((gone, true));
+            }
+            for sql in [
+                "DELETE FROM pointsman_attempt WHERE task = ?1",
+                "DELETE FROM pointsman_log WHERE task = ?1",
+                "DELETE FROM pointsman_history WHERE seq = ?1",
+            ] {
+                rows += self.conn.prepare_cached(sql)?.execute([seq])?;
+            }
+            gone += 1;
+        }
+        Ok((gone, false))
+    }
+
+    /// Adds the tasks that ended before `cutoff`. Their events were journaled before it too, so that only the
+    /// oldest rows need to be looked at. Ids tell when, and not the clock: they ascend even if it ran ahead once.
     fn ended_before(&self, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
         let after = seqs.last().copied().unwrap_or(0);
-        let sql = "SELECT seq, created, finished FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
+        let sql = "SELECT seq, event, finished FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([after])?;
         while let Some(row) = rows.next()? {
-            if row.get::<_, i64>(1)? >= cutoff.micros() || seqs.len() as i64 >= PIECE {
+            let journaled = EventId::from_i64(row.get(1)?).timestamp();
+            if journaled >= cutoff || seqs.len() as i64 >= PIECE {
                 break;
             }
             if row.get::<_, i64>(2)? < cutoff.micros() {
@@ -133,10 +147,10 @@ impl Txn<'_> {
         Ok(())
     }
 
-    fn drop_answers(&mut self, now: Timestamp) -> Result<()> {
+    fn drop_answers(&mut self, now: Timestamp) -> Result<bool> {
         let sql = "DELETE FROM pointsman_idempotency WHERE n IN
                      (SELECT n FROM pointsman_idempotency ORDER BY n LIMIT ?2) AND at < ?1";
-        self.conn.prepare_cached(sql)?.execute((now.minus(REMEMBER_ANSWERS).micros(), PIECE))?;
-        Ok(())
+        let gone = self.conn.prepare_cached(sql)?.execute((now.minus(REMEMBER_ANSWERS).micros(), PIECE))?;
+        Ok(gone as i64 == PIECE)
     }
 }

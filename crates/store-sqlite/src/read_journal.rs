@@ -68,6 +68,12 @@ fn event_of(row: &Row<'_>) -> Result<Event> {
     })
 }
 
+/// About how many bytes an event takes.
+fn weight(event: &Event) -> usize {
+    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    event.value.as_str().len() + context
+}
+
 pub(crate) fn page(conn: &Connection, read: &Read) -> Result<Page> {
     let extent = extent(conn)?;
     let low = read.after.max(extent.forgotten);
@@ -92,7 +98,7 @@ pub(crate) fn page(conn: &Connection, read: &Read) -> Result<Page> {
         looked_at += 1;
         let id = event.id;
         if read.filter.matches(&event) {
-            bytes += event.value.as_str().len();
+            bytes += weight(&event);
             page.events.push(Arc::new(event));
         }
         if page.events.len() >= read.limit || looked_at >= SCAN || bytes >= PAGE_BYTES {
@@ -133,9 +139,13 @@ pub(crate) fn object(
     let Some(last) = last.map(EventId::from_i64) else { return Ok(None) };
     let mut events = Vec::new();
     let mut next = Some(last);
-    while let Some(id) = next.filter(|id| *id > extent.forgotten && events.len() < limit) {
+    let mut bytes = 0;
+    while let Some(id) =
+        next.filter(|id| *id > extent.forgotten && events.len() < limit && bytes < PAGE_BYTES)
+    {
         let Some(event) = load_event(conn, id)? else { break };
         next = event.prev;
+        bytes += weight(&event);
         events.push(Arc::new(event));
     }
     Ok(Some(ObjectView { last, events, extent }))

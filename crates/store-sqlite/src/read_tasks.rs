@@ -1,5 +1,7 @@
 //! Reading tasks and their logs.
 
+use std::time::Duration;
+
 use pointsman_core::store::{LogPage, QueueView, StoredLine, TaskFilter, TaskPage};
 use pointsman_core::task::{Attempt, AttemptEnd, LogLine, Realm, Status, Task, TaskSeq};
 use pointsman_core::{HandlerName, HandlingKey, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
@@ -166,7 +168,7 @@ pub(crate) fn tasks(
         };
         let Some(mut task) = task.transpose()? else { break };
         let seq = task.seq;
-        if filter.start.is_some_and(|start| task.created_at < start) {
+        if filter.start.is_some_and(|start| all_older_than(start, &task)) {
             break;
         }
         if matches(filter, &task) {
@@ -179,6 +181,12 @@ pub(crate) fn tasks(
         }
     }
     Ok(page)
+}
+
+/// Whether this task and all that were made earlier were created before `start`. The ids of their events tell:
+/// they ascend also where the clock stepped back. An id counts whole milliseconds.
+fn all_older_than(start: Timestamp, task: &Task) -> bool {
+    task.event.is_some_and(|event| event.timestamp().plus(Duration::from_millis(1)) <= start)
 }
 
 fn matches(filter: &TaskFilter, task: &Task) -> bool {

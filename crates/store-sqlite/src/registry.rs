@@ -15,6 +15,8 @@ use crate::writer::Txn;
 
 /// So many tasks at most are parked as missing in one sweep.
 const LOST_AT_ONCE: u64 = 10_000;
+/// So many missing tasks at most are taken up in one transaction.
+pub(crate) const ADOPTED_AT_ONCE: u64 = 1_000;
 
 impl Txn<'_> {
     pub(crate) fn register(&mut self, registration: &Registration) -> Result<()> {
@@ -203,6 +205,7 @@ impl Txn<'_> {
         Ok(parked)
     }
 
+    /// Takes up some of a handler's missing tasks; fewer than [`ADOPTED_AT_ONCE`] when no more are left.
     pub(crate) fn adopt(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
         let Some(handler) = self.state.handler_named(handler).filter(|h| h.defined).map(|h| h.id) else {
             return Ok(0);
@@ -216,10 +219,13 @@ impl Txn<'_> {
             .collect();
         let mut adopted = 0;
         for queue in queues {
-            let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 7 ORDER BY seq";
+            let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 7 ORDER BY seq LIMIT 1000";
             for seq in self.seqs(sql, queue)? {
                 if self.command(seq, Command::Adopt, Remains::default(), now)?.is_ok() {
                     adopted += 1;
+                }
+                if adopted >= ADOPTED_AT_ONCE {
+                    return Ok(adopted);
                 }
             }
         }

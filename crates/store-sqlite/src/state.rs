@@ -112,6 +112,8 @@ pub(crate) struct State {
     pub(crate) next_due: Option<Timestamp>,
     /// Something became ready in this transaction.
     pub(crate) woke: bool,
+    /// Something will fall due earlier than all that waited before this transaction.
+    pub(crate) sooner: bool,
     /// Queues changed in this transaction, to be written before the commit.
     dirty: Vec<QueueId>,
 }
@@ -171,6 +173,7 @@ impl State {
             swept: EventId::ZERO,
             next_due: None,
             woke: false,
+            sooner: false,
             dirty: Vec::new(),
         };
         state.load_registry(conn)?;

@@ -15,6 +15,7 @@ use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, RuleKind, TaskId, Te
 
 use crate::life::Remains;
 use crate::readers::Readers;
+use crate::registry::ADOPTED_AT_ONCE;
 use crate::{SqliteStore, read_journal, read_tasks, registry};
 
 impl Store for SqliteStore {
@@ -182,8 +183,16 @@ impl Tasks for SqliteStore {
     }
 
     async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
-        let handler = handler.clone();
-        self.writer.run(move |txn| txn.adopt(&handler, now)).await
+        // In pieces, so that nobody who emits waits behind a whole backlog.
+        let mut adopted = 0;
+        loop {
+            let handler = handler.clone();
+            let piece = self.writer.run(move |txn| txn.adopt(&handler, now)).await?;
+            adopted += piece;
+            if piece < ADOPTED_AT_ONCE {
+                return Ok(adopted);
+            }
+        }
     }
 }
 

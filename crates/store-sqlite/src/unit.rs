@@ -36,6 +36,9 @@ pub enum SqlError {
         "tables whose names begin with pointsman_ are the store's own; emit events instead of writing to them"
     )]
     OurTables,
+    /// A trigger or a table's own conflict clause can do that. Whatever came now would be committed by itself.
+    #[error("an earlier statement rolled the whole transaction back")]
+    RolledBack,
 }
 
 impl From<rusqlite::Error> for SqlError {
@@ -94,9 +97,18 @@ impl Tx<'_> {
         if CONTROL.contains(&word.as_str()) {
             return Err(SqlError::TransactionControl(word));
         }
+        if self.conn.is_autocommit() {
+            return Err(SqlError::RolledBack);
+        }
         let statement = self.conn.prepare_cached(sql)?;
-        if !statement.readonly() && sql.to_ascii_lowercase().contains("pointsman_") {
-            return Err(SqlError::OurTables);
+        if !statement.readonly() {
+            if sql.to_ascii_lowercase().contains("pointsman_") {
+                return Err(SqlError::OurTables);
+            }
+            // As a conflict clause it would undo what others put into the same transaction.
+            if has_word(sql, "rollback") {
+                return Err(SqlError::TransactionControl("ROLLBACK".into()));
+            }
         }
         Ok(statement)
     }
@@ -123,6 +135,10 @@ fn first_word(sql: &str) -> String {
                 .to_ascii_uppercase();
         };
     }
+}
+
+fn has_word(sql: &str, word: &str) -> bool {
+    sql.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found.eq_ignore_ascii_case(word))
 }
 
 impl SqliteStore {

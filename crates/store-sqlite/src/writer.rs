@@ -210,7 +210,8 @@ impl WriterThread {
     fn tell(&mut self, head_before: pointsman_core::EventId) {
         let head = self.state.ids.last();
         let woke = std::mem::take(&mut self.state.woke) && !self.state.runnable.is_empty();
-        if head == head_before && !woke {
+        let sooner = std::mem::take(&mut self.state.sooner);
+        if head == head_before && !woke && !sooner {
             return;
         }
         let listeners = self.listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
@@ -218,7 +219,7 @@ impl WriterThread {
             if head != head_before {
                 listener.heard(Signal::Journal(head));
             }
-            if woke {
+            if woke || sooner {
                 listener.heard(Signal::Work);
             }
         }

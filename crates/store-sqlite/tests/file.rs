@@ -124,12 +124,18 @@ async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
 #[tokio::test]
 async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
     let store = SqliteStore::in_memory(NOW).unwrap();
+    let make = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
+        Ok(vec![])
+    };
+    store.transact(make, NOW).await.unwrap();
     for sql in [
         "/* x */ COMMIT",
         "DROP TABLE pointsman_meta",
         "DELETE FROM Pointsman_Journal",
         "UPDATE \"pointsman_task\" SET phase = 3",
         "PRAGMA synchronous = OFF",
+        "INSERT OR ROLLBACK INTO t VALUES (1)",
     ] {
         let work = move |tx: &mut pointsman_store_sqlite::Tx<'_>| {
             tx.execute(sql, &[])?;
@@ -140,6 +146,30 @@ async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
     }
     store.append(vec![emission("still.well")], None, NOW).await.unwrap();
     assert_eq!(types(&store).await, ["still.well"]);
+}
+
+/// A table of the program's own, made elsewhere, can have a conflict clause that ends the transaction.
+#[tokio::test]
+async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.db");
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("CREATE TABLE t (n INTEGER UNIQUE ON CONFLICT ROLLBACK); INSERT INTO t VALUES (1)")
+        .unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, NOW).unwrap();
+    let escaping = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        assert!(tx.execute("INSERT INTO t VALUES (1)", &[]).is_err());
+        tx.execute("INSERT INTO t VALUES (2)", &[])?;
+        Ok(vec![NewEvent::of(HandlingKey::new("never")?)])
+    };
+    assert!(store.transact(escaping, NOW).await.is_err());
+    store.append(vec![emission("after")], None, NOW).await.unwrap();
+    assert_eq!(types(&store).await, ["after"]);
+    store.close();
+    let conn = Connection::open(&path).unwrap();
+    let rows: i64 = conn.query_row("SELECT count(*) FROM t", [], |r| r.get(0)).unwrap();
+    assert_eq!(rows, 1);
 }
 
 #[tokio::test]
@@ -178,4 +208,31 @@ async fn a_closed_store_says_so() {
     store.close();
     assert_eq!(store.extent().await.unwrap_err(), StoreError::Closed);
     assert_eq!(store.append(vec![emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
+}
+
+#[tokio::test]
+async fn the_files_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path().join("a.db"), NOW).unwrap();
+    store.append(vec![emission("secret")], None, NOW).await.unwrap();
+    for name in ["a.db", "a.db-wal", "a.db-shm"] {
+        let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_objects_chain_is_read_in_bounded_pieces() {
+    let store = SqliteStore::in_memory(NOW).unwrap();
+    let key = pointsman_core::ObjectKey::new("big").unwrap();
+    for _ in 0..20 {
+        let mut big = emission("a");
+        big.events[0].key = Some(key.clone());
+        big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
+        store.append(vec![big], None, NOW).await.unwrap();
+    }
+    let object = store.object(&Default::default(), &key, 1000).await.unwrap().unwrap();
+    assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
+    assert_eq!(object.events[0].id, object.last, "the newest come first");
 }

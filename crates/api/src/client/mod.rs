@@ -139,7 +139,8 @@ impl Client {
 
     fn unreachable(&self, source: reqwest::Error) -> ClientError {
         if source.is_builder() {
-            let what = "the request cannot be sent: the token or the idempotency key holds what no header can";
+            let what =
+                "the request cannot be sent: the token or the idempotency key holds what no header can";
             return ClientError::Address(what.into());
         }
         ClientError::Unreachable { url: self.url().into(), source }

@@ -44,7 +44,7 @@ pub trait Store: Journal + Queue + Registry + Tasks {
 pub enum Signal {
     /// The journal has grown up to this id.
     Journal(EventId),
-    /// Tasks may be ready that were not before.
+    /// Tasks may be ready that were not before, or will fall due sooner than was told.
     Work,
 }
 

@@ -45,10 +45,7 @@ pub(super) struct Emission(pub(super) Option<NewEvent>);
 
 impl Operation for Emission {
     fn on_commit(&mut self, tx: &mut Tx<'_>) -> Result<(), BoxError> {
-        if let Some(event) = self.0.take() {
-            tx.add(event);
-        }
-        Ok(())
+        Ok(self.0.take().map_or(Ok(()), |event| tx.add(event))?)
     }
 }
 

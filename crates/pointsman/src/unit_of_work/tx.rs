@@ -3,7 +3,7 @@
 use pointsman_core::{Cause, Context, NewEvent, Timestamp};
 use pointsman_store_sqlite::SqlError;
 
-use crate::emit::{BadEvent, Emit};
+use crate::emit::{BadEvent, Emit, check_context};
 use crate::event::describe;
 use crate::{Event, SqlRow, Value};
 
@@ -62,14 +62,15 @@ impl<'a> Tx<'a> {
     pub fn emit_with<E: Event>(&mut self, event: E, how: Emit) -> Result<(), BadEvent> {
         how.without_idempotency(E::TYPE)?;
         let event = describe(&event, &how, self.cause, self.now)?;
-        self.add(event);
-        Ok(())
+        self.add(event)
     }
 
     /// Adds an event; one without a context gets that of the unit of work.
-    pub(super) fn add(&mut self, event: NewEvent) {
+    pub(super) fn add(&mut self, event: NewEvent) -> Result<(), BadEvent> {
         let context = if event.context.is_empty() { self.context.clone() } else { event.context };
+        check_context(&context).map_err(|fault| BadEvent::new(event.kind.as_str(), &fault))?;
         self.events.push(NewEvent { context, ..event });
+        Ok(())
     }
 
     pub(super) fn into_events(self) -> Vec<NewEvent> {

@@ -141,3 +141,14 @@ async fn a_watch_from_an_id_that_was_never_given_out_is_torn() {
     assert_eq!(within(watch.next()).await.unwrap_err(), WatchError::Torn(EventId::MAX));
     bus.stop().await;
 }
+
+#[tokio::test]
+async fn who_watches_is_told_when_the_bus_stops() {
+    let home = Home::new();
+    let bus = Bus::builder(&home.url()).start().await.unwrap();
+    let mut watch = bus.watch().await.unwrap();
+    let waiting = tokio::spawn(async move { watch.next().await });
+    tokio::task::yield_now().await;
+    bus.stop().await;
+    assert!(matches!(within(waiting).await.unwrap(), Err(WatchError::Store(_))));
+}

@@ -312,3 +312,16 @@ async fn after_the_bus_has_stopped_nothing_is_committed() {
     assert!(matches!(uow.commit().await, Err(CommitError::Store(_))));
     assert_eq!(diary.read(), ["a registered", "a rolled back"]);
 }
+
+#[tokio::test]
+async fn its_context_is_held_to_the_limits_of_every_other() {
+    let home = Home::new();
+    let bus = bus_with_records(&home).await;
+    let mut uow = bus.unit_of_work();
+    uow.context(RequestContext::new().with("session", "x".repeat(10_000)));
+    insert(&mut uow, 1);
+    uow.emit(Published::new(1)).unwrap();
+    assert!(matches!(uow.commit().await, Err(CommitError::Operation(_))));
+    assert!(rows(&bus).await.is_empty() && journal(&bus).await.is_empty());
+    bus.stop().await;
+}

@@ -28,7 +28,7 @@ fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let presented = presented(parts).ok_or_else(|| {
         Problem::unauthorized("send a token: `Authorization: Bearer …` or `X-Admin-Token: …`")
     })?;
-    app.tokens.load().caller(presented).ok_or_else(|| Problem::unauthorized("this token is not known"))
+    app.tokens.borrow().caller(presented).ok_or_else(|| Problem::unauthorized("this token is not known"))
 }
 
 fn presented(parts: &Parts) -> Option<&str> {

@@ -14,13 +14,28 @@ use crate::config::TokenDef;
 pub struct Tokens(Vec<TokenDef>);
 
 /// Who sent a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The name of the token.
     pub name: String,
     pub role: Role,
     /// The only tenant it may name, if it is bound to one.
     pub tenant: Option<Tenant>,
+    sha256: [u8; 32],
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, role, tenant, sha256: _ } = self;
+        f.debug_struct("Caller").field("name", name).field("role", role).field("tenant", tenant).finish()
+    }
+}
+
+impl From<&TokenDef> for Caller {
+    fn from(token: &TokenDef) -> Self {
+        let TokenDef { name, role, tenant, sha256 } = token.clone();
+        Self { name, role, tenant, sha256 }
+    }
 }
 
 impl Tokens {
@@ -37,7 +52,12 @@ impl Tokens {
                 found = Some(token);
             }
         }
-        found.map(|token| Caller { name: token.name.clone(), role: token.role, tenant: token.tenant.clone() })
+        found.map(Caller::from)
+    }
+
+    /// Whether a caller would still be let in, and as the same.
+    pub(crate) fn knows(&self, caller: &Caller) -> bool {
+        self.0.iter().any(|token| Caller::from(token) == *caller)
     }
 }
 

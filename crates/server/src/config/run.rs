@@ -99,9 +99,7 @@ pub(super) fn read(
         let message = match text.as_str() {
             "pull" => "`run: pull` is not supported yet".to_owned(),
             // It may hold a password, being a URL more often than not.
-            _ => {
-                format!("this is not a way to run; write `{{http: URL}}` or `{{command: [PROGRAM, …]}}`")
-            }
+            _ => "this is not a way to run; write `{http: URL}` or `{command: [PROGRAM, …]}`".to_string(),
         };
         findings.fault(&node.place, message);
         return None;

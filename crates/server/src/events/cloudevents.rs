@@ -95,6 +95,9 @@ pub(super) fn structured(raw: &RawValue) -> Result<EventBody, Fault> {
         match name.as_str() {
             "data" if attributes.data.is_some() => return Err(Fault::new("/data", "`data` is given twice")),
             "data" => attributes.data = Some(raw),
+            "data_base64" if base64.is_some() => {
+                return Err(Fault::new("/data_base64", "`data_base64` is given twice"));
+            }
             "data_base64" => base64 = Some(string("/data_base64", &raw)?),
             _ if raw.get() == "null" => {}
             _ => attributes.add(&name, attribute(&name, &raw)?)?,

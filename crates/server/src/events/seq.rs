@@ -4,6 +4,7 @@
 //! everything up to the head at that time is streamed page by page. If something is forgotten while an answer
 //! streams, the connection breaks off: a complete answer never has a gap.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,12 @@ use pointsman_api::EventSeq;
 use pointsman_core::store::StoreError;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{Event, EventId};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::Watch;
 use crate::app::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
+use crate::paging::piece;
 use crate::problem::Problem;
 use crate::walk::{Step, Walk};
 
@@ -65,9 +67,9 @@ pub(crate) async fn read(
     };
     // A deadline beyond what the clock can count never comes.
     let deadline = Instant::now().checked_add(timeout);
-    Ok(match first(&app, walk, limit.wanted(), deadline).await? {
+    Ok(match first(&app, &caller, walk, limit.wanted(), deadline).await? {
         Found::Events { events, walk } => {
-            let answer = Answer { walk, wanted: limit.wanted(), events: Some(events), begun: false };
+            let answer = Answer { walk, wanted: limit.wanted(), page: events.into(), begun: false };
             let text = stream::unfold(Some(answer), Answer::chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
         }
@@ -121,29 +123,37 @@ enum Found {
 /// Walks to the first match, waiting for it until the deadline.
 async fn first(
     app: &App,
+    caller: &Caller,
     mut walk: Walk,
     wanted: usize,
     deadline: Option<Instant>,
 ) -> Result<Found, StoreError> {
     let give_up = deadline.map(|deadline| deadline + SEARCH_ON);
+    let mut step = walk.step(wanted).await?;
     loop {
-        match walk.step(wanted).await? {
+        match step {
             Step::Events(events) => return Ok(Found::Events { events, walk }),
             Step::Torn { head } => return Ok(Found::Torn { head }),
-            Step::Nothing if give_up.is_none_or(|end| Instant::now() < end) => continue,
             Step::Nothing => {}
-            Step::End if wait(app, &walk, deadline).await => {
-                walk.go_on();
-                continue;
-            }
-            Step::End => {}
+            Step::End if wait(app, caller, &walk, deadline).await => walk.go_on(),
+            Step::End => break,
         }
-        return Ok(Found::Nothing { head: walk.head(), last: walk.reached() });
+        // A busy store must not hold up an answer that is due.
+        step = match give_up {
+            Some(end) if end <= Instant::now() => break,
+            Some(end) => match timeout_at(end, walk.step(wanted)).await {
+                Ok(step) => step?,
+                Err(_) => break,
+            },
+            None => walk.step(wanted).await?,
+        };
     }
+    Ok(Found::Nothing { head: walk.head(), last: walk.reached() })
 }
 
-/// Waits until there is more to look at. `false`: the time is up, or the server stops.
-async fn wait(app: &App, walk: &Walk, deadline: Option<Instant>) -> bool {
+/// Waits until there is more to look at. `false`: the time is up, the server stops, or the caller's token has
+/// been taken back.
+async fn wait(app: &App, caller: &Caller, walk: &Walk, deadline: Option<Instant>) -> bool {
     let late = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -153,6 +163,7 @@ async fn wait(app: &App, walk: &Walk, deadline: Option<Instant>) -> bool {
     tokio::select! {
         biased;
         () = app.stopping.cancelled() => false,
+        () = app.revoked(caller) => false,
         () = walk.grown() => true,
         () = late => false,
     }
@@ -163,7 +174,7 @@ struct Answer {
     walk: Walk,
     wanted: usize,
     /// Found, but not sent yet.
-    events: Option<Vec<Arc<Event>>>,
+    page: VecDeque<Arc<Event>>,
     begun: bool,
 }
 
@@ -173,39 +184,39 @@ impl Answer {
     /// The next piece of the text; the last one has no successor.
     async fn chunk(answer: Option<Self>) -> Option<(Chunk, Option<Self>)> {
         let mut answer = answer?;
-        loop {
-            let events = match answer.events.take() {
-                Some(events) => events,
-                None => match answer.walk.step(answer.wanted).await {
-                    Ok(Step::Events(events)) => events,
-                    Ok(Step::Nothing) => continue,
-                    Ok(Step::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
-                    Ok(Step::Torn { .. }) => {
-                        return Some((Err(io::Error::other("the rest has been forgotten")), None));
-                    }
-                    Err(error) => return Some((Err(io::Error::other(error)), None)),
-                },
-            };
-            let text = answer.text(&events);
-            return Some((Ok(text.into()), Some(answer)));
+        while answer.page.is_empty() {
+            match answer.walk.step(answer.wanted).await {
+                Ok(Step::Events(events)) => answer.page = events.into(),
+                Ok(Step::Nothing) => {}
+                Ok(Step::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
+                Ok(Step::Torn { .. }) => {
+                    return Some((Err(io::Error::other("the rest has been forgotten")), None));
+                }
+                Err(error) => return Some((Err(io::Error::other(error)), None)),
+            }
         }
+        let text = answer.piece();
+        Some((Ok(text.into()), Some(answer)))
     }
 
-    fn text(&mut self, events: &[Arc<Event>]) -> String {
-        let mut text = String::new();
-        if !self.begun {
-            let head = self.walk.head();
-            text.push_str(&format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{head},\"eventSnapshots\":["));
-        }
-        for event in events {
-            if std::mem::replace(&mut self.begun, true) {
+    /// As much of the page as goes out at a time.
+    fn piece(&mut self) -> String {
+        let opening = match self.begun {
+            false => format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{},\"eventSnapshots\":[", self.walk.head()),
+            true => String::new(),
+        };
+        let before = self.page.len();
+        let begun = &mut self.begun;
+        let text = piece(&mut self.page, |event, text| {
+            if std::mem::replace(begun, true) {
                 text.push(',');
             }
             text.push_str(&event.to_json());
-        }
-        self.wanted -= events.len().min(self.wanted);
-        self.walk.learn(events.len(), text.len());
-        text
+        });
+        let count = before - self.page.len();
+        self.wanted -= count.min(self.wanted);
+        self.walk.learn(count, text.len());
+        opening + &text
     }
 }
 

@@ -100,8 +100,7 @@ async fn set(
     find(app, caller, &handler).await?;
     let by = caller.name.clone();
     let rule = Rule { kind, handler: handler.clone(), tenant, by, reason: hold.reason, since: now() };
-    app.store().hold(rule).await?;
-    app.engine.nudge();
+    app.engine.hold(rule).await?;
     find(app, caller, &handler).await.map(Json)
 }
 
@@ -115,7 +114,6 @@ async fn lift(
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.tenant(hold.tenant)?;
     find(app, caller, &handler).await?;
-    app.store().release(kind, &handler, tenant.as_ref()).await?;
-    app.engine.nudge();
+    app.engine.release(kind, &handler, tenant.as_ref()).await?;
     find(app, caller, &handler).await.map(Json)
 }

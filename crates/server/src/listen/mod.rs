@@ -5,6 +5,7 @@
 //! is told so and closed.
 
 mod patient;
+mod room;
 
 use std::io;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use patient::Patient;
+pub(crate) use room::connections;
 
 /// How long the head of a request may take, and how long a connection may stand idle.
 const HEAD: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::one::find;
 use crate::app::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::{Segment, TaskName};
@@ -57,17 +57,18 @@ pub(crate) async fn logs(
     let mut reader = Reader {
         app: app.clone(),
         id: id.clone(),
+        head: 0,
         from: 0,
         start: query.parse("start")?,
         end: query.parse("end")?,
     };
-    find(&app, &caller, &id).await?;
+    reader.head = find(&app, &caller, &id).await?.snapshot;
     if follow != Some(true) {
         let text = stream::unfold(Some((reader, false)), whole);
         return Ok(([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response());
     }
     reader.from = last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
-    let follower = Follower { reader, alive: Instant::now() + KEEP_ALIVE, over: false };
+    let follower = Follower { reader, caller, alive: Instant::now() + KEEP_ALIVE, over: false };
     Ok(sse::response(stream::unfold(follower, |mut follower| async move {
         let frames = follower.next().await?;
         Some((frames, follower))
@@ -77,6 +78,8 @@ pub(crate) async fn logs(
 struct Reader {
     app: App,
     id: TaskId,
+    /// The newest event when the reading began.
+    head: u64,
     /// The number of the next line.
     from: u64,
     start: Option<Timestamp>,
@@ -114,7 +117,10 @@ fn text(line: &StoredLine) -> String {
 /// The next piece of the whole log; `begun` tells whether a line has been written.
 async fn whole(state: Option<(Reader, bool)>) -> Option<(io::Result<Bytes>, Option<(Reader, bool)>)> {
     let (mut reader, begun) = state?;
-    let opening = if reader.from == 0 { "{\"logs\":[" } else { "" };
+    let opening = match reader.from {
+        0 => format!("{{\"eventId\":{},\"logs\":[", reader.head),
+        _ => String::new(),
+    };
     let stretch = match reader.next().await {
         Ok(stretch) => stretch,
         Err(error) => return Some((Err(error), None)),
@@ -130,13 +136,14 @@ async fn whole(state: Option<(Reader, bool)>) -> Option<(io::Result<Bytes>, Opti
 
 struct Follower {
     reader: Reader,
+    caller: Caller,
     alive: Instant,
     over: bool,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<String> {
-        while !self.over {
+        while !self.over && self.reader.app.tokens.borrow().knows(&self.caller) {
             let stretch = self.reader.next().await.ok()??;
             let frames: String =
                 stretch.lines.iter().map(|line| sse::frame(Some(line.number), "log", &text(line))).collect();
@@ -157,6 +164,7 @@ impl Follower {
                 }
                 tokio::select! {
                     () = self.reader.app.stopping.cancelled() => self.over = true,
+                    () = self.reader.app.revoked(&self.caller) => self.over = true,
                     () = sleep(LOOK_AGAIN) => {}
                 }
             }

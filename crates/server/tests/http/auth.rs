@@ -4,7 +4,7 @@ use pointsman_server::{Server, StartError};
 
 use crate::house::{House, sources};
 
-fn hex(token: &str) -> String {
+pub(crate) fn hex(token: &str) -> String {
     hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

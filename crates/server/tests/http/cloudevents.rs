@@ -140,3 +140,13 @@ async fn structured_faults_point_at_the_attribute() {
     let other = [("content-type", "application/cloudevents+xml")];
     assert_eq!(post(&house, &other, "<a/>").await.problem(), 415);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_is_given_once() {
+    let house = House::new().await;
+    for member in ["\"data\":1,\"data\":2", "\"data_base64\":\"MQ==\",\"data_base64\":\"Mg==\""] {
+        let body = format!(r#"{{"specversion":"1.0","id":"7","source":"/shop","type":"a",{member}}}"#);
+        let answer = post(&house, &STRUCTURED, &body).await;
+        assert_eq!(answer.problem(), 400, "{member}: {answer:?}");
+    }
+}

@@ -3,8 +3,10 @@ use serde_json::json;
 
 use tokio::time::timeout;
 
+use crate::auth::hex;
 use crate::client::HANGS;
 use crate::house::{House, sources};
+use crate::stream::Frames;
 
 const BASE: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
 
@@ -24,4 +26,27 @@ async fn handlers_change_while_running_and_a_bad_file_changes_nothing() {
     timeout(HANGS, reloads.wait_for(|count| count.refused == 1)).await.unwrap().unwrap();
     assert_eq!(house.get("/api/v1/handlers").await.json()["handlers"], list["handlers"]);
     house.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_taken_back_ends_what_was_begun_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |names: &[&str]| {
+        let token = |name: &&str| format!("    - {{name: {name}, role: admin, sha256: '{}'}}\n", hex(name));
+        format!("{BASE}auth:\n  tokens:\n{}", names.iter().map(token).collect::<String>())
+    };
+    let mut house = House::at(folder.path(), &with(&["stays", "goes"]), Setup::default()).await;
+    house.token = "goes".into();
+    let mut cut = Frames::open(&house, "/api/v1/stream", &[]).await;
+    let poll = house.get("/api/v1/events?after=0&timeout=1h");
+    let reload = async {
+        house.server.reloads().wait_for(|count| count.applied == 1).await.unwrap();
+    };
+    sources(folder.path(), &with(&["stays"]));
+    let (poll, ()) = timeout(HANGS, async { tokio::join!(poll, reload) }).await.unwrap();
+    assert_eq!(poll.json()["TYPE"], "Empty");
+    assert!(cut.next().await.is_none());
+    assert_eq!(house.get("/api/v1/tasks").await.problem(), 401);
+    house.token = "stays".into();
+    assert_eq!(house.get("/api/v1/tasks").await.status, 200);
 }

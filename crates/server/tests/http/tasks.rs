@@ -157,6 +157,7 @@ async fn logs_are_read_whole_and_followed() {
         logs["logs"][0],
         json!({"time": "1970-01-01T00:00:00.000000Z", "message": "line 0", "level": "info"})
     );
+    assert!(logs["eventId"].as_u64().unwrap() > 0, "every list is a snapshot");
     let some = format!("/api/v1/tasks/{id}/logs?start=1970-01-01T00:00:01Z&end=1970-01-01T00:00:01.002Z");
     assert_eq!(house.get(&some).await.json()["logs"].as_array().unwrap().len(), 2);
     assert_eq!(house.get("/api/v1/tasks/none/logs").await.problem(), 404);

@@ -1,0 +1,83 @@
+//! What people change while the node works.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::store::Registry;
+use pointsman_core::{NewEvent, Rule, RuleKind};
+use pointsman_engine::{Delivery, Outcome};
+
+/// A pause against a flood, over and over: nothing begins between its answer and its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn after_a_pause_has_answered_nothing_begins() {
+    let store = store();
+    let (paused, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let handler = {
+        let (paused, begun) = (paused.clone(), begun.clone());
+        move |_: Delivery| {
+            begun.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
+            async { Outcome::done() }
+        }
+    };
+    let engine = House::default().handler("index", handler).route("record", "index").start(&store).await;
+    let pause = || Rule {
+        kind: RuleKind::Pause,
+        handler: name("index"),
+        tenant: None,
+        by: "ops".into(),
+        reason: String::new(),
+        since: now(),
+    };
+    for _ in 0..100 {
+        let flood: Vec<_> = (0..8)
+            .map(|_| {
+                let engine = engine.clone();
+                tokio::spawn(async move {
+                    for _ in 0..5 {
+                        emit(&engine, vec![NewEvent::of(kind("record")); 5]).await;
+                    }
+                })
+            })
+            .collect();
+        engine.hold(pause()).await.unwrap();
+        paused.store(true, Ordering::SeqCst);
+        for producer in flood {
+            producer.await.unwrap();
+        }
+        paused.store(false, Ordering::SeqCst);
+        assert!(engine.release(RuleKind::Pause, &name("index"), None).await.unwrap());
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), 0);
+    let all_ran = async {
+        while store.queues().await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("the backlog to run", all_ran).await;
+    engine.stop(Duration::from_secs(20)).await;
+}
+
+/// Two configurations at once: whichever comes last, the store and the node have the same one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn racing_setups_leave_node_and_store_of_one_mind() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    for _ in 0..500 {
+        let racers = ["a", "b"].map(|handler| {
+            let setup = House::default().handler(handler, |_| async { Outcome::done() }).setup;
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.reconfigure(setup).await.unwrap() })
+        });
+        for racer in racers {
+            racer.await.unwrap();
+        }
+        let stored = store.registration().await.unwrap().handlers.remove(0);
+        assert_eq!(engine.setup().handlers[0].def, stored);
+    }
+    engine.stop(Duration::ZERO).await;
+}

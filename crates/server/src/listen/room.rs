@@ -1,0 +1,48 @@
+//! How many connections there is room for: each takes a file, of which a process may have only so many open. The
+//! store, commands and HTTP handlers need files too, and whoever merely connects must not take those.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Files that are kept for all but connections, and those for each task that runs.
+const KEPT: u64 = 128;
+const KEPT_FOR_A_TASK: u64 = 8;
+
+/// As many connections as wished, or as the process can have beside so many tasks. Its own limit is raised for
+/// that as far as the system lets it.
+pub(crate) fn connections(wished: usize, tasks: usize) -> usize {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return wished };
+    let kept = KEPT + KEPT_FOR_A_TASK * tasks as u64;
+    let needed = kept.saturating_add(wished as u64);
+    let raised = needed.min(hard);
+    let files = match soft < raised && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_ok() {
+        true => raised,
+        false => soft,
+    };
+    let connections = fitting(wished, files, kept);
+    if connections < wished {
+        tracing::warn!(
+            "the process may open {files} files, so that it takes {connections} connections at a time, not {wished}"
+        );
+    }
+    connections
+}
+
+/// However few files there are, half of them are for connections.
+fn fitting(wished: usize, files: u64, kept: u64) -> usize {
+    let room = files.saturating_sub(kept).max(files / 2).max(1);
+    wished.min(usize::try_from(room).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_rest() {
+        assert_eq!(fitting(1024, 1_000_000, 256), 1024);
+        assert_eq!(fitting(1024, 1024, 256), 768);
+        assert_eq!(fitting(1024, 200, 256), 100);
+        assert_eq!(fitting(1024, 0, 256), 1);
+        assert_eq!(fitting(10, 1024, 256), 10);
+    }
+}
