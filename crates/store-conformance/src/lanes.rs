@@ -1,6 +1,7 @@
 //! A lane runs one task at a time, in journal order.
 
 use pointsman_core::store::Sequenced;
+use pointsman_core::task::{EndReason, State};
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
@@ -252,4 +253,13 @@ pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
     let anew = world.claim_one().await;
     assert_eq!((&anew.id, &anew.event, anew.prev_sent), (&once.id, &once.event, once.prev_sent));
     assert_eq!((anew.attempt, anew.retries), (3, 1));
+}
+
+pub async fn a_task_without_a_lane_halts_nothing(harness: &dyn Harness) {
+    let plan = Plan::simple().halting("index");
+    let world = World::new(harness, plan).await;
+    let id = world.emit(event("record")).await.tasks.remove(0);
+    world.fail_for_good(&world.claim_one().await).await;
+    let task = world.task(&id).await;
+    assert_eq!(task.life.state, State::Error { reason: EndReason::Failed, halts: false });
 }

@@ -93,6 +93,7 @@ macro_rules! suite {
                 a_parked_head_lets_its_lane_go_on
                 a_halted_head_holds_its_lane_until_it_is_retried
                 a_halted_head_holds_its_lane_until_it_is_dropped
+                a_task_without_a_lane_halts_nothing
                 a_cancelled_head_lets_its_lane_go_on
                 cancelling_behind_the_head_moves_nobody_forward
                 a_scheduled_head_holds_its_lane

@@ -166,7 +166,7 @@ impl Txn<'_> {
             created: now,
             started: None,
             error: None,
-            life: Life::beginning(task.due),
+            life: Life::beginning(task.due, lane.is_some()),
         };
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
         if self.may_be_born_locked(&live, &handler, room)? {

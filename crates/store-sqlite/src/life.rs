@@ -140,8 +140,7 @@ impl Txn<'_> {
 
     /// Writes the new state of a task that stays unfinished.
     fn rewrite(&mut self, live: &Live, life: &Life, error: Option<&str>, now: Timestamp) -> Result<()> {
-        // A missing task, and one that comes back late, stand in no lane.
-        let lane = if life.late || matches!(life.state, State::Missing { .. }) { None } else { live.lane };
+        let lane = live.lane.filter(|_| life.ordered);
         let (phase, due, lease, reason) = match life.state {
             State::New { due } => (self.new_phase(live, lane, due, now)?, due, None, None),
             State::Scheduled => (Phase::Scheduled, now, None, None),

@@ -74,6 +74,7 @@ impl Live {
                 retries: row.get(10)?,
                 crashes: row.get(11)?,
                 late: row.get(12)?,
+                ordered: row.get::<_, Option<i64>>(4)?.is_some(),
             },
         })
     }
@@ -178,6 +179,7 @@ impl Past {
                 retries: row.get(11)?,
                 crashes: row.get(12)?,
                 late: row.get(13)?,
+                ordered: false,
             },
             prev_sent: row.get::<_, Option<i64>>(14)?.map(EventId::from_i64),
             created: Timestamp::from_micros(row.get(15)?),

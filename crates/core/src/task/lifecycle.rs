@@ -93,11 +93,13 @@ pub struct Life {
     pub crashes: u32,
     /// It runs outside the order of its lane: retried by a person after it was parked, or replayed.
     pub late: bool,
+    /// It stands in a lane, and those behind it wait for it. One that is late, lost or ended does not.
+    pub ordered: bool,
 }
 
 impl Life {
-    pub fn beginning(due: Timestamp) -> Self {
-        Self { state: State::New { due }, attempt: 0, retries: 0, crashes: 0, late: false }
+    pub fn beginning(due: Timestamp, ordered: bool) -> Self {
+        Self { state: State::New { due }, attempt: 0, retries: 0, crashes: 0, late: false, ordered }
     }
 }
 
@@ -203,7 +205,8 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
                 | State::Error { .. }
                 | State::Missing { .. } => now,
             };
-            Ok((Life { state: State::Missing { due }, ..life }, vec![Effect::OpenGate, Effect::AdvanceLane]))
+            let life = Life { state: State::Missing { due }, ordered: false, ..life };
+            Ok((life, vec![Effect::OpenGate, Effect::AdvanceLane]))
         }
         (State::New { .. } | State::Scheduled | State::Missing { .. }, Command::Cancel) => {
             Ok(canceled(life, vec![]))
@@ -319,7 +322,7 @@ fn locked(
     let again = |due, changed: Life| Life { state: State::New { due }, ..changed };
     Ok(match command {
         Command::Succeed { .. } => (
-            Life { state: State::Done, ..life },
+            Life { state: State::Done, ordered: false, ..life },
             vec![
                 Effect::RecordAttempt(AttemptEnd::Succeeded),
                 Effect::OpenGate,
@@ -363,18 +366,19 @@ fn locked(
 
 /// The end in `error`, according to what the lane does then.
 fn errored(life: Life, reason: EndReason, end: AttemptEnd, def: &HandlerDef) -> (Life, Vec<Effect>) {
-    // A task that runs outside its lane's order holds nobody up.
-    let halts = def.on_error == LaneFailure::Halt && !life.late;
+    // A task that stands in no lane holds nobody up.
+    let halts = def.on_error == LaneFailure::Halt && life.ordered;
     let mut effects = vec![Effect::RecordAttempt(end), Effect::OpenGate];
     if !halts {
         effects.extend([Effect::Archive, Effect::AdvanceLane]);
     }
-    (Life { state: State::Error { reason, halts }, ..life }, effects)
+    (Life { state: State::Error { reason, halts }, ordered: halts, ..life }, effects)
 }
 
 fn canceled(life: Life, mut effects: Vec<Effect>) -> (Life, Vec<Effect>) {
     effects.extend([Effect::OpenGate, Effect::Archive, Effect::AdvanceLane]);
-    (Life { state: State::Error { reason: EndReason::Canceled, halts: false }, ..life }, effects)
+    let state = State::Error { reason: EndReason::Canceled, halts: false };
+    (Life { state, ordered: false, ..life }, effects)
 }
 
 /// One of each state and one of each command, for tests that walk the whole table.
@@ -432,7 +436,7 @@ mod tests {
 
     fn running(retries: u32, crashes: u32) -> Life {
         let lease = Lease { node: 1, fence: 7, since: NOW };
-        Life { state: State::Locked(lease), attempt: 1, retries, crashes, late: false }
+        Life { state: State::Locked(lease), attempt: 1, retries, crashes, late: false, ordered: true }
     }
 
     /// The whole table, drawn: a row a state, a column a command, the status it leads to or `·`.
@@ -443,7 +447,7 @@ mod tests {
             let halts = matches!(state, State::Error { halts: true, .. });
             drawn.push_str(&format!("{:<10}", if halts { "halted" } else { state.status().as_str() }));
             for command in table::commands(NOW) {
-                let life = Life { state, attempt: 1, retries: 0, crashes: 0, late: false };
+                let life = Life { state, attempt: 1, retries: 0, crashes: 0, late: false, ordered: true };
                 let cell = apply(life, command).map_or("·", |(life, _)| life.state.status().as_str());
                 drawn.push_str(&format!("{cell:<10}"));
             }
@@ -513,6 +517,16 @@ missing   ·         ·         ·         ·         ·         ·         ·  
         let (parked, _) = apply(running(0, 0), fail).unwrap();
         let (again, effects) = apply(parked, Command::Retry).unwrap();
         assert!(again.late && effects.contains(&Effect::Restore));
+    }
+
+    #[test]
+    fn a_task_without_a_lane_halts_nothing() {
+        let halting = HandlerDef { on_error: LaneFailure::Halt, ..def() };
+        let fail = Command::Fail { fence: 7, after: None, last: true };
+        let alone = Life { ordered: false, ..running(0, 0) };
+        let (parked, effects) = transition(TaskSeq(1), alone, fail, &halting, NOW).unwrap();
+        assert_eq!(parked.state, State::Error { reason: EndReason::Failed, halts: false });
+        assert!(effects.contains(&Effect::Archive));
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Model {
                 priority: new.priority,
                 sync: binding.sync,
                 opened: false,
-                life: Life::beginning(new.due.unwrap_or(now)),
+                life: Life::beginning(new.due.unwrap_or(now), ordered && new.key.is_some()),
                 attempts: Vec::new(),
                 prev_sent: None,
             };
