@@ -53,7 +53,12 @@ impl Figure {
 
     /// The value itself is to be below this.
     pub fn below(mut self, limit: f64) -> Self {
-        self.goal = Some(format!("< {limit}"));
+        let unit = match self.unit {
+            Unit::PerSecond => "/s",
+            Unit::Milliseconds => " ms",
+            Unit::Megabytes => " MB",
+        };
+        self.goal = Some(format!("< {limit}{unit}"));
         self.reached = Some(self.value < limit);
         self
     }
@@ -90,6 +95,12 @@ mod tests {
         assert_eq!(percentile(&mut samples, 0.5), 50.0);
         assert_eq!(percentile(&mut samples, 0.99), 99.0);
         assert_eq!(percentile(&mut [], 0.5), 0.0);
+    }
+
+    #[test]
+    fn a_limit_is_told_with_its_unit() {
+        let figure = Figure::new("x", 20.0, Unit::Megabytes).below(30.0);
+        assert_eq!((figure.goal.as_deref(), figure.reached), (Some("< 30 MB"), Some(true)));
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::output::Output;
 ///
 /// Needs no server. Every figure stands beside the limit that it could reach at best: the same rows written by
 /// plain SQLite, with the same durability, in transactions of the same size. Absolute figures move with the
-/// machine and its neighbours; the ratios are what counts.
+/// machine and its neighbours; the ratios are what counts. Small runs are noisy: there a ratio of two rates can
+/// come out above 1, though nothing is faster than its limit.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

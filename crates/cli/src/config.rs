@@ -72,6 +72,11 @@ pub(crate) fn faulty(faults: &Faults) -> Failure {
 
 /// Check the configuration, or show it as it is understood
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman config check
+  pointsman config check --config pointsman.yml --config tokens.yml
+  POINTSMAN_WORKERS=4 pointsman config show")]
 pub(crate) struct Config {
     #[command(subcommand)]
     action: Action,

@@ -11,7 +11,7 @@ use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Emit an event, and print its id
 ///
@@ -149,7 +149,11 @@ async fn many(global: &Global, file: &std::path::Path, key: Option<&str>) -> Res
         let key = key.map(|key| format!("{key}-{batches}"));
         let answer = client.emit(&batch, key.as_deref()).await.map_err(|e| {
             let failure = Failure::from(e);
-            if sent == 0 { failure } else { failure.hint(format!("The first {sent} events are stored.")) }
+            if sent == 0 {
+                failure
+            } else {
+                failure.hint(format!("Stored before that: {}.", counted(sent as u64, "event", "events")))
+            }
         })?;
         sent += answer.events.len();
         batches += 1;
@@ -161,7 +165,9 @@ async fn many(global: &Global, file: &std::path::Path, key: Option<&str>) -> Res
     match last {
         None => Err(Failure::usage(format!("{} holds no events", file.display()))),
         Some(_) if output.is_json() => Ok(()),
-        Some(id) => Ok(output.line(format!("{sent} events, the last is {id}"))?),
+        Some(id) => {
+            Ok(output.line(format!("{}, the last is {id}", counted(sent as u64, "event", "events")))?)
+        }
     }
 }
 

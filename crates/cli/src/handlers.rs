@@ -6,7 +6,7 @@ use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody};
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, clean, day_and_time, short};
+use crate::output::{Output, clean, counted, day_and_time, short};
 
 /// List handlers, look at one, or adopt its missing tasks
 ///
@@ -52,7 +52,8 @@ impl Handlers {
                 if output.is_json() {
                     return Ok(output.json(&adopted)?);
                 }
-                Ok(output.line(format!("{} missing tasks of {name} are queued again", adopted.adopted))?)
+                let tasks = counted(adopted.adopted, "missing task", "missing tasks");
+                Ok(output.line(format!("{tasks} of {name} queued again"))?)
             }
         }
     }

@@ -160,6 +160,11 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// A number and what it counts, in the singular or the plural.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// The hour, minute, second and millisecond of an RFC 3339 time.
 pub(crate) fn clock(time: &str) -> &str {
     time.get(11..23).unwrap_or(time)
@@ -184,6 +189,12 @@ mod tests {
     fn long_texts_are_cut_by_characters() {
         assert_eq!(short("äöüß", 4), "äöüß");
         assert_eq!(short("äöüßx", 4), "äöü…");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        let tries = |count| counted(count, "retry", "retries");
+        assert_eq!([tries(0), tries(1), tries(2)], ["0 retries", "1 retry", "2 retries"]);
     }
 
     #[test]

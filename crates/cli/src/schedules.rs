@@ -11,6 +11,10 @@ use crate::output::Output;
 
 /// See when schedules fire, before they do
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman schedules next
+  pointsman schedules next '0 3 * * *' --timezone Europe/Berlin")]
 pub(crate) struct Schedules {
     #[command(subcommand)]
     action: Action,

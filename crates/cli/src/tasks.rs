@@ -7,26 +7,35 @@ use pointsman_core::Timestamp;
 
 use crate::args::Global;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, clean, clock, day_and_time, short};
+use crate::output::{Output, clean, clock, counted, day_and_time, short};
 
 /// List tasks, look into one, run one again, or end one
 ///
-/// A task is one handler to be run once. Without a subcommand, lists the newest.
+/// A task is one handler to be run once. Without a subcommand, lists the newest, as `list` does.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman tasks
-  pointsman tasks list --status FAILED --handler index
+  pointsman tasks --status FAILED --handler index
   pointsman tasks show ID
   pointsman tasks logs -f ID
   pointsman tasks retry ID ID")]
 pub(crate) struct Tasks {
     #[command(subcommand)]
     action: Option<Action>,
+    #[command(flatten)]
+    list: List,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// List tasks, the newest first
+    #[command(after_long_help = "\
+Examples:
+  pointsman tasks list --status FAILED --handler index
+  pointsman tasks list --key record:1 --limit 10
+  pointsman tasks list --start 2026-01-31T12:00:00Z --end 2026-01-31T13:00:00Z
+  pointsman tasks list --status RUNNING -o json | jq -r '.tasks[].id'")]
     List(List),
     /// Show one task with its attempts and its result
     Show {
@@ -55,8 +64,8 @@ enum Action {
     },
 }
 
-/// List tasks, the newest first
-#[derive(Debug, Default, Args)]
+/// The filters of a list.
+#[derive(Debug, Default, PartialEq, Args)]
 struct List {
     /// SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED
     #[arg(long)]
@@ -86,8 +95,14 @@ struct List {
 
 impl Tasks {
     pub(crate) async fn run(self, global: &Global) -> Result {
+        // Clap's own rule for this would also refuse the common options before a subcommand.
+        if self.action.is_some() && self.list != List::default() {
+            return Err(Failure::usage(
+                "the filters of a list go after `list`, or stand without a subcommand",
+            ));
+        }
         let (client, output) = (global.client()?, Output::new(global));
-        match self.action.unwrap_or_else(|| Action::List(List::default())) {
+        match self.action.unwrap_or(Action::List(self.list)) {
             Action::List(list) => list.run(&client, output).await,
             Action::Show { id } => show(&client, output, &id).await,
             Action::Logs { id, follow: true } => follow(&client, output, &id).await,
@@ -150,6 +165,7 @@ async fn show(client: &Client, output: Output, id: &str) -> Result {
 
 fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
     let task = &detail.task;
+    let retries = counted(task.retries.into(), "retry", "retries");
     vec![
         ("task", task.id.clone()),
         ("status", format!("{} ({})", task.status, task.state)),
@@ -160,7 +176,7 @@ fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         ("tenant", task.tenant.clone()),
         ("event", task.event_id.map(|id| id.to_string()).unwrap_or_default()),
         ("priority", task.priority.to_string()),
-        ("attempts", format!("{}, {} forgiven", task.attempt, task.retries)),
+        ("attempts", format!("{} ({retries} used)", task.attempt)),
         ("created", task.created_at.clone()),
         ("not before", task.delay_until.clone()),
         ("started", task.started_at.clone()),

@@ -10,6 +10,10 @@ use crate::output::Output;
 
 /// Make tokens
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman token new
+  pointsman token new --name shop --role producer --tenant shop")]
 pub(crate) struct Token {
     #[command(subcommand)]
     action: Action,
@@ -34,8 +38,8 @@ Examples:
 Roles:
   viewer     reads everything, changes nothing
   producer   emits events
-  worker     claims tasks and ends them
-  operator   reads, retries, cancels, pauses
+  worker     nothing yet
+  operator   reads, retries, cancels, pauses, adopts
   admin      may do all of it, and block")]
 struct New {
     /// What to call it

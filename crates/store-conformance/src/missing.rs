@@ -75,8 +75,10 @@ pub async fn missing_tasks_are_taken_up_only_on_request(harness: &dyn Harness) {
     assert_eq!(world.rescue().await.missing, 0);
     assert!(world.claim(10).await.is_empty(), "coming back is not enough");
     assert_eq!(world.queue("index").await.missing, 3);
+    assert!(world.task(&old[0].tasks[0]).await.error.is_some(), "it says why it does not run");
     assert_eq!(world.adopt("index").await, 3);
     assert_eq!(world.adopt("index").await, 0);
+    assert_eq!(world.task(&old[0].tasks[0]).await.error, None);
     let ran = world.run_all().await;
     assert_eq!(events_of(&ran), ids_of(&old), "in order");
     assert!(ran.iter().all(|task| task.late), "and late");
@@ -145,4 +147,17 @@ pub async fn a_crowd_of_missing_tasks_is_taken_up_whole(harness: &dyn Harness) {
     world.register(Plan::simple()).await;
     assert_eq!(world.adopt("index").await, 3000);
     assert_eq!(world.claim(4000).await.len(), 3000);
+}
+
+pub async fn what_was_delayed_stays_delayed(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let mut delayed = event("record");
+    delayed.due = Some(world.now.plus(secs(3600)));
+    world.emit(delayed).await;
+    assert_eq!(world.lose("index").await, 1);
+    world.register(plan()).await;
+    assert_eq!(world.adopt("index").await, 1);
+    assert!(world.claim_for(&["index"], 10).await.is_empty(), "its time has not come");
+    world.tick(3601);
+    assert_eq!(world.claim_for(&["index"], 10).await.len(), 1);
 }

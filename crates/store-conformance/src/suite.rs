@@ -131,6 +131,7 @@ macro_rules! suite {
                 what_runs_ends_as_it_began
                 what_fails_after_the_loss_is_parked_by_the_next_sweep
                 missing_tasks_are_taken_up_only_on_request
+                what_was_delayed_stays_delayed
                 the_lane_goes_on_without_the_missing
                 adoption_is_by_handler
                 missing_tasks_are_never_pruned

@@ -149,10 +149,12 @@ impl Txn<'_> {
             State::Missing { due } => (Phase::Missing, due, None, None),
             State::Done => return Err(Fault::damaged("a done task is history")),
         };
+        // What was wrong before the task was lost says nothing of it once it is taken up again.
+        let error = error.or(live.error.as_deref()).filter(|_| live.phase != Phase::Missing);
         let sql = "UPDATE pointsman_task
                    SET phase = ?2, lane = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                        node = ?9, fence = ?10, started = coalesce(?11, started), reason = ?12,
-                       error = coalesce(?13, error)
+                       error = ?13
                    WHERE seq = ?1";
         self.conn.prepare_cached(sql)?.execute(rusqlite::params![
             live.seq.0,
