@@ -26,20 +26,9 @@ const LEFTOVERS: &[&str] = &[
     concat!("XX", "X"),
 ];
 
-/// Where only one machine can go: home folders, and the hosts that packages happened to come from.
-const ELSEWHERE: &[&str] = &[
-    concat!("/ho", "me/"),
-    concat!("/ro", "ot/"),
-    concat!("/wo", "rk/"),
-    concat!("/Us", "ers/"),
-    concat!("index.", "crates.io"),
-    concat!("static.", "crates.io"),
-    concat!("registry.", "npmjs"),
-    concat!("files.", "pythonhosted"),
-];
-
-/// The one place that dependencies may be locked to.
-const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
+/// Where only one machine can go.
+const ELSEWHERE: &[&str] =
+    &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
 /// A rule broken somewhere.
 #[derive(Debug, PartialEq, Eq)]
@@ -97,7 +86,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Resu
 
 fn is_checked(path: &Path) -> bool {
     let known = CODE.contains(&extension(path)) || PROSE.contains(&extension(path));
-    known || path == Path::new(".ci/run") || path == Path::new("Cargo.lock")
+    known || path == Path::new(".ci/run")
 }
 
 fn extension(path: &Path) -> &str {
@@ -107,16 +96,9 @@ fn extension(path: &Path) -> &str {
 /// Checks one file by its text alone.
 fn check(file: &Path, text: &str, faults: &mut Vec<Fault>) {
     let mut fault = |line: usize, what: String| faults.push(Fault { file: file.into(), line, what });
-    let lock = file == Path::new("Cargo.lock");
     let prose = PROSE.contains(&extension(file));
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
-        if lock {
-            if line.starts_with("source = ") && !line.contains(SOURCE) {
-                fault(number, "is locked to a place of its own; use the public index".into());
-            }
-            continue;
-        }
         if line.contains('\t') {
             fault(number, "has a tab".into());
         }
@@ -131,7 +113,7 @@ fn check(file: &Path, text: &str, faults: &mut Vec<Fault>) {
         }
     }
     let lines = text.lines().count();
-    if !prose && !lock && lines > MAX_LINES {
+    if !prose && lines > MAX_LINES {
         fault(lines, format!("has {lines} lines; the most is {MAX_LINES}"));
     }
     if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
@@ -208,13 +190,6 @@ mod tests {
     fn documents_may_be_long_and_may_speak_of_leftovers() {
         let text = concat!("We leave no `to", "do!` behind.\n").repeat(MAX_LINES + 1);
         assert!(faults("CONTRIBUTING.md", &text).is_empty());
-    }
-
-    #[test]
-    fn dependencies_come_from_the_public_index() {
-        let good = format!("source = \"{SOURCE}\"\n");
-        assert!(faults("Cargo.lock", &good).is_empty());
-        assert_eq!(faults("Cargo.lock", "source = \"registry+https://mirror.example/\"\n").len(), 1);
     }
 
     #[test]

@@ -197,9 +197,8 @@ impl Engine {
         done: Result<(), Rejected>,
     ) -> Result<Result<(), Rejected>, StoreError> {
         if done.is_ok() {
-            if self.inner.node.changes.watched()
-                && let Some((task, _)) = self.store().task(id).await?
-            {
+            if let Some((task, _)) = self.store().task(id).await? {
+                self.inner.node.metrics.task_stands(&task.handler, task.life.state.status());
                 self.inner.node.changes.moved(task, now());
             }
             self.nudge();

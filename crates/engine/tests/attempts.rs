@@ -325,6 +325,7 @@ async fn a_cancelled_task_ends_its_attempt() {
     engine.cancel(&running.id).await.unwrap().unwrap();
     let told = watcher.until(|c| c.status == Status::Error).await;
     assert_eq!(told.reason, Some(EndReason::Canceled));
+    assert!(engine.metrics_text().await.contains("tasks_ended_total{handler=\"h\",status=\"error\"} 1"));
     soon("the slot to be free", async {
         while !engine.metrics_text().await.contains("pointsman_slots_busy 0") {
             tokio::task::yield_now().await;

@@ -48,7 +48,13 @@ pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
     let mut lock_path = path.clone().into_os_string();
     lock_path.push(".lock");
     let io = |source| OpenError::Io { path: path.clone(), source };
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(lock_path).map_err(io)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(lock_path)
+        .map_err(io)?;
     let begun = Instant::now();
     loop {
         match file.try_lock() {

@@ -216,7 +216,7 @@ async fn the_files_are_their_owners_alone() {
     let dir = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(dir.path().join("a.db"), NOW).unwrap();
     store.append(vec![emission("secret")], None, NOW).await.unwrap();
-    for name in ["a.db", "a.db-wal", "a.db-shm"] {
+    for name in ["a.db", "a.db-wal", "a.db-shm", "a.db.lock"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
