@@ -48,8 +48,10 @@ async fn filled(dir: &std::path::Path, name: &str, waiting: usize) -> anyhow::Re
     let handler = HandlerName::new(rig::HANDLER)?;
     let mut routes = Routes::new();
     routes.bind(HandlingKey::new(rig::TYPE)?, Binding::queued(handler.clone()));
-    store.register(Registration { handlers: vec![HandlerDef::new(handler)], routes }, rig::now()).await?;
-    store.join("bench", rig::now()).await?;
+    store
+        .register(Registration { handlers: vec![HandlerDef::new(handler)], routes }, pointsman_engine::now())
+        .await?;
+    store.join("bench", pointsman_engine::now()).await?;
     let mut from = 0;
     while from < waiting {
         let count = 5_000.min(waiting - from);
@@ -57,7 +59,7 @@ async fn filled(dir: &std::path::Path, name: &str, waiting: usize) -> anyhow::Re
         for (index, event) in emission.events.iter_mut().enumerate() {
             event.key = Some(pointsman_core::ObjectKey::new(format!("waiting:{}", from + index))?);
         }
-        store.append(vec![emission], None, rig::now()).await?;
+        store.append(vec![emission], None, pointsman_engine::now()).await?;
         from += count;
     }
     Ok(store)
@@ -81,7 +83,7 @@ impl Took {
 async fn round(store: &SqliteStore) -> anyhow::Result<Took> {
     let handlers = Arc::new(BTreeSet::from([HandlerName::new(rig::HANDLER)?]));
     let start = Instant::now();
-    let claims = store.claim(Claim { node: 1, handlers, max: AT_A_TIME }, rig::now()).await?;
+    let claims = store.claim(Claim { node: 1, handlers, max: AT_A_TIME }, pointsman_engine::now()).await?;
     let claimed = start.elapsed();
     let endings = claims.tasks.iter().map(|task| Ending {
         task: task.seq,
@@ -90,7 +92,7 @@ async fn round(store: &SqliteStore) -> anyhow::Result<Took> {
         emits: vec![],
         logs: vec![],
     });
-    store.finish(endings.collect(), None, rig::now()).await?;
+    store.finish(endings.collect(), None, pointsman_engine::now()).await?;
     let ended = start.elapsed() - claimed;
     Ok(Took { claims: claimed.as_secs_f64(), ends: ended.as_secs_f64() })
 }

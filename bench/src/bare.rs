@@ -35,7 +35,7 @@ pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<Connection> {
 
 /// Writes the rows of `events` events in transactions of `batch`; answers events per second.
 pub(crate) fn rate(conn: &Connection, events: usize, batch: usize, rows: Rows) -> anyhow::Result<f64> {
-    let base = rig::now().micros();
+    let base = pointsman_engine::now().micros();
     let start = Instant::now();
     let mut done = 0;
     while done < events {

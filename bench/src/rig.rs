@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pointsman_core::route::Binding;
 use pointsman_core::store::Emission;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes, Timestamp};
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Rooms, Settings, Setup};
 use pointsman_store_sqlite::SqliteStore;
@@ -22,11 +22,6 @@ pub(crate) fn payload(n: usize) -> String {
         r#"{{"n":{n},"title":"A record that somebody has just published","by":"bench","rank":{}}}"#,
         n % 17
     )
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(since.as_micros() as i64)
 }
 
 /// The n-th event. Ten thousand objects take turns.
@@ -67,7 +62,7 @@ impl Handled {
 }
 
 pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<SqliteStore> {
-    Ok(SqliteStore::open(dir.join(name), now())?)
+    Ok(SqliteStore::open(dir.join(name), pointsman_engine::now())?)
 }
 
 /// An engine on this store whose one handler is `run`.

@@ -3,10 +3,8 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use pointsman_core::Timestamp;
 use pointsman_server::config::{self, Env, Faults, Flag, Sources, Summary};
 
 use crate::args::{Global, named};
@@ -109,7 +107,7 @@ impl Config {
 }
 
 fn check(sources: &Sources, output: Output) -> Result {
-    let report = config::check(sources, now());
+    let report = config::check(sources, pointsman_engine::now());
     match report.outcome {
         Ok(summary) if output.is_json() => Ok(output.json(&good(&summary))?),
         Ok(summary) => Ok(output.line(summary.to_string())?),
@@ -152,9 +150,4 @@ fn bad(faults: &Faults) -> serde_json::Value {
 fn show(sources: &Sources) -> Result {
     let config = sources.load().map_err(|faults| faulty(&faults))?;
     Ok(std::io::stdout().write_all(config.to_yaml().as_bytes())?)
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

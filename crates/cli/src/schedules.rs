@@ -5,7 +5,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
 use crate::args::Global;
-use crate::config::{ConfigArgs, now};
+use crate::config::ConfigArgs;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::Output;
 
@@ -87,7 +87,7 @@ impl Next {
     }
 
     fn tell(&self, name: &str, schedule: &Schedule) -> Told {
-        let now = now();
+        let now = pointsman_engine::now();
         Told {
             name: name.into(),
             means: schedule.expression().describe(),

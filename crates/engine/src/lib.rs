@@ -43,3 +43,4 @@ pub use engine::{EmitError, Engine};
 pub use observer::Observer;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
 pub use settings::{Rooms, Schedule, Settings, Setup};
+pub use time::now;

@@ -1,11 +1,12 @@
-//! The one place in the engine that reads the clock. Everything below it is told what time it is.
+//! The one place that reads the clock, for the engine and for those who build on it. Everything below is told what
+//! time it is.
 
 use std::time::{Duration, SystemTime};
 
 use pointsman_core::Timestamp;
 
 /// What the clock says now. A clock that stands before 1970 is taken to stand at its beginning.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::MIN.plus(since)
 }

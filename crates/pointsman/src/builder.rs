@@ -16,7 +16,7 @@ use pointsman_store_sqlite::SqliteStore;
 
 use crate::handler::{Handler, attempt};
 use crate::state::{MissingState, Shared, States};
-use crate::{Bus, Event, clock};
+use crate::{Bus, Event};
 
 /// How long an attempt may take, if nothing is said.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -248,8 +248,8 @@ fn runner<Args: 'static, H: Handler<Args>>(
 
 fn open(url: &str) -> Result<SqliteStore, StartError> {
     match url.strip_prefix("sqlite:") {
-        Some(":memory:") => Ok(SqliteStore::in_memory(clock::now())?),
-        Some(path) if !path.is_empty() => Ok(SqliteStore::open(Path::new(path), clock::now())?),
+        Some(":memory:") => Ok(SqliteStore::in_memory(pointsman_engine::now())?),
+        Some(path) if !path.is_empty() => Ok(SqliteStore::open(Path::new(path), pointsman_engine::now())?),
         Some(_) | None => Err(StartError::NoSuchStore(url.into())),
     }
 }

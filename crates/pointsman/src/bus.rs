@@ -17,7 +17,7 @@ use crate::emit::{Emit, EmitError, Emitted};
 use crate::event::describe;
 use crate::state::{Shared, States};
 use crate::watch::Watch;
-use crate::{Event, UnitOfWork, clock, scope};
+use crate::{Event, UnitOfWork, scope};
 
 /// How long [`Bus::stop`] lets running attempts go on.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ impl Bus {
 
     /// The same, with more to say.
     pub async fn emit_with<E: Event>(&self, event: E, how: Emit) -> Result<Emitted, EmitError> {
-        let event = describe(&event, &how, scope::cause(), clock::now())?;
+        let event = describe(&event, &how, scope::cause(), pointsman_engine::now())?;
         let idempotency = how.idempotency(&event)?;
         let receipt = self.engine.emit(Emission { events: vec![event], idempotency }).await?;
         let answer = Emitted::all(receipt).pop();
@@ -75,7 +75,7 @@ impl Bus {
         &self,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Vec<Emitted>, EmitError> {
-        let (how, cause, now) = (Emit::new(), scope::cause(), clock::now());
+        let (how, cause, now) = (Emit::new(), scope::cause(), pointsman_engine::now());
         let events = events
             .into_iter()
             .map(|event| describe(&event, &how, cause, now))

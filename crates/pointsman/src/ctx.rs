@@ -17,7 +17,7 @@ use crate::emit::{BadEvent, Emit};
 use crate::event::describe;
 use crate::scope::Scope;
 use crate::state::States;
-use crate::{Bus, Event, Extract, HandlerError, Raw, clock};
+use crate::{Bus, Event, Extract, HandlerError, Raw};
 
 /// The context of an attempt. Cheap to clone; after the attempt has ended it takes nothing any more.
 #[derive(Clone)]
@@ -133,7 +133,7 @@ impl Ctx {
             ..how
         };
         // The worker fills in the cause, and fails the attempt for good if it is one of a storm.
-        let event = describe(&event, &how, None, clock::now())?;
+        let event = describe(&event, &how, None, pointsman_engine::now())?;
         self.effects(|effects| effects.emits.push(event))
     }
 
@@ -148,7 +148,7 @@ impl Ctx {
     }
 
     fn line(&self, level: Level, message: String) {
-        let line = LogLine { time: clock::now(), level, message };
+        let line = LogLine { time: pointsman_engine::now(), level, message };
         // A line after the end has no attempt to belong to, and is no reason to fail whoever wrote it.
         let _ = self.effects(|effects| effects.logs.push(line));
     }
@@ -180,7 +180,7 @@ impl Ctx {
         let Effects { emits, logs } = effects.unwrap_or_default();
         let ended = match answer {
             Ok(result) => Ended::Succeeded { result },
-            Err(error) => error.into_ended(clock::now()),
+            Err(error) => error.into_ended(pointsman_engine::now()),
         };
         Outcome { ended, emits, logs }
     }

@@ -78,7 +78,6 @@
 pub mod answer;
 pub mod builder;
 mod bus;
-mod clock;
 mod ctx;
 mod emit;
 pub mod event;

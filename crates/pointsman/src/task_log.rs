@@ -18,7 +18,7 @@ use tracing::{Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-use crate::{clock, scope};
+use crate::scope;
 
 /// The most lines that an attempt's queue takes: well above what the engine keeps of one attempt, which puts
 /// the mark where it cuts. This one only bounds the memory of a handler that logs without end.
@@ -69,7 +69,7 @@ impl<S: Subscriber> Layer<S> for TaskLog {
             event.record(&mut text);
             let level =
                 if *event.metadata().level() == tracing::Level::ERROR { Level::Error } else { Level::Info };
-            lines.add(LogLine { time: clock::now(), level, message: text.into_line() });
+            lines.add(LogLine { time: pointsman_engine::now(), level, message: text.into_line() });
         });
     }
 }

@@ -1,9 +1,7 @@
 //! What every request can reach.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_engine::Engine;
 use tokio::sync::{Semaphore, watch};
@@ -42,10 +40,4 @@ impl Shared {
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         self.engine.store()
     }
-}
-
-/// The wall clock.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)).min(Timestamp::MAX)
 }

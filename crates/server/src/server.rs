@@ -13,10 +13,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{App, Shared, now};
+use crate::app::{App, Shared};
 use crate::auth::{self, FirstToken, Tokens};
 use crate::config::{self, Config, Faults, Sources, StoreUrl, TokenDef};
 use crate::{listen, router};
+use pointsman_engine::now;
 
 /// How long requests may go on when the server stops. They are short: streams and long polls end at once.
 const DRAIN_REQUESTS: Duration = Duration::from_secs(5);

@@ -33,7 +33,7 @@ pub use tx::Tx;
 use crate::emit::{BadEvent, Emit, Emitted};
 use crate::event::describe;
 use crate::handler::panicked;
-use crate::{Bus, Event, RequestContext, Value, clock, scope};
+use crate::{Bus, Event, RequestContext, Value, scope};
 use operation::{Emission, OnCommit, OnPostCommit};
 
 /// Any error.
@@ -103,7 +103,7 @@ impl UnitOfWork {
     /// The same, with more to say.
     pub fn emit_with<E: Event>(&mut self, event: E, how: Emit) -> Result<(), BadEvent> {
         how.without_idempotency(E::TYPE)?;
-        let event = describe(&event, &how, self.cause, clock::now())?;
+        let event = describe(&event, &how, self.cause, pointsman_engine::now())?;
         self.operations.push(Box::new(Emission(Some(event))));
         Ok(())
     }
@@ -135,7 +135,7 @@ async fn settle(
     // The writer's thread borrows the operations for the transaction; the hooks after it run here.
     let operations = Arc::new(Mutex::new(operations));
     let lent = operations.clone();
-    let now = clock::now();
+    let now = pointsman_engine::now();
     let work = move |tx: &mut pointsman_store_sqlite::Tx<'_>| {
         let mut operations = lent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = Tx::new(tx, context, cause, now);

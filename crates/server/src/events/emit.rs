@@ -12,12 +12,13 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::cloudevents;
-use crate::app::{App, now};
+use crate::app::App;
 use crate::auth::{Caller, Producer};
 use crate::body::Received;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
+use pointsman_engine::now;
 
 /// The most events in one request.
 const MAX_EVENTS: usize = 10_000;

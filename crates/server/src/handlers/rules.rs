@@ -7,10 +7,11 @@ use pointsman_core::{HandlerName, Rule, RuleKind};
 
 use super::overview::find;
 use crate::action::Hold;
-use crate::app::{App, now};
+use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
 use crate::problem::Problem;
 use crate::segment::Segment;
+use pointsman_engine::now;
 
 /// Pauses a handler: when this answers, no new attempt starts.
 #[utoipa::path(
