@@ -73,11 +73,11 @@ fn emitted(conn: &Connection, base: i64, n: usize, rows: Rows) -> rusqlite::Resu
         Rows::WholeLife { .. } => (5, Some(seq)),
     };
     conn.prepare_cached(
-        "INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries,
-                                     crashes, late, node, fence, started, created)
-         VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 100, ?5, 0, 0, 0, 0, ?6, ?6, ?6, ?5)",
+        "INSERT INTO pointsman_task (seq, queue, event, phase, lane, place, bucket, sync, stage, priority, score, rank,
+                                     due, attempt, retries, crashes, late, node, fence, started, created)
+         VALUES (?1, 1, ?2, ?3, ?4, ?1, ?7, 0, 0, 100, 100000000, ?8, ?5, 0, 0, 0, 0, ?6, ?6, ?6, ?5)",
     )?
-    .execute(params![seq, id, phase, lane, base, fence])?;
+    .execute(params![seq, id, phase, lane, base, fence, seq % 1024, seq / 1024])?;
     Ok(())
 }
 
@@ -96,8 +96,8 @@ fn ended(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> {
     conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([seq])?;
     conn.prepare_cached(
         "INSERT INTO pointsman_history (seq, queue, event, type, key, status, sync, stage, priority, attempt, retries,
-                                        crashes, late, created, started, finished)
-         VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 0, 100, 1, 0, 0, 0, ?5, ?5, ?5)",
+                                        crashes, late, laned, created, started, finished)
+         VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 0, 100, 1, 0, 0, 0, 1, ?5, ?5, ?5)",
     )?
     .execute(params![seq, id, rig::TYPE, format!("object:{}", n % 10_000), base])?;
     Ok(())

@@ -1,20 +1,28 @@
-//! What `pointsman bench` measures: this machine, now, with the engine and the bare store side by side.
+//! What `pointsman bench` measures: this machine, now, with both sides of every comparison in one run.
 //!
-//! Figures from one machine say little about another, so everything is measured next to the limit it could
-//! reach at best: the same rows written by plain SQLite, with the same durability, in transactions of the same
-//! size, in the same run. What is compared is printed with the result.
+//! Figures from one machine say little about another, so everything is measured next to something: throughput and
+//! latency next to the limit they could reach at best (the same rows written by plain SQLite, with the same
+//! durability, in transactions of the same size), and what should not matter (a backlog, a flood, idle queues, a
+//! limit) next to the same without it. What is compared is printed with the result.
 
 mod backlog;
 mod bare;
+mod claims;
 mod emit;
 mod end_to_end;
+mod flood;
+mod idle_queues;
 mod latency;
+mod limits;
 mod memory;
+mod part;
 mod report;
 mod rig;
+mod schedules;
 
 use std::path::PathBuf;
 
+pub use part::{Part, UnknownPart};
 pub use report::{Figure, Report, Unit};
 
 /// What to measure, and how long.
@@ -26,15 +34,27 @@ pub struct Options {
     pub events: usize,
     /// How long latency is measured, in seconds.
     pub seconds: u64,
-    /// How many tasks wait in the measurement of the backlog.
+    /// How many tasks wait in the measurements of the backlog and the flood.
     pub backlog: usize,
+    /// How many queues have nothing to run in the measurement of idle queues.
+    pub queues: usize,
+    pub schedules: usize,
     /// The program whose idle memory is measured, if it can be started.
     pub program: Option<PathBuf>,
+    /// Only these; all if empty.
+    pub only: Vec<Part>,
 }
 
-/// How many measurements there are.
+impl Options {
+    fn parts(&self) -> impl Iterator<Item = Part> {
+        let wanted = |part: &Part| self.only.is_empty() || self.only.contains(part);
+        Part::ALL.into_iter().filter(wanted)
+    }
+}
+
+/// How many steps a run has.
 pub fn steps(options: &Options) -> u64 {
-    4 + emit::SHAPES.len() as u64 + u64::from(options.program.is_some())
+    options.parts().map(|part| part.steps(options)).sum()
 }
 
 /// Runs every measurement, telling `progress` which one begins.
@@ -46,21 +66,8 @@ pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Re
         progress(step, what);
         step += 1;
     };
-    if let Some(program) = &options.program {
-        begin("idle memory of a server");
-        report.extend(memory::idle(program, &options.dir)?);
+    for part in options.parts() {
+        report.extend(runtime.block_on(part.measure(options, &mut begin))?);
     }
-    begin("latency from emit to handler start, and of a bare durable commit");
-    report.extend(runtime.block_on(latency::measure(options))?);
-    for shape in emit::SHAPES {
-        begin(&format!("emits acknowledged, {shape}"));
-        report.extend(runtime.block_on(emit::measure(options, shape))?);
-    }
-    for slots in [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS] {
-        begin(&format!("end to end: emitted, handled in {slots} slots, ended, history kept"));
-        report.extend(runtime.block_on(end_to_end::measure(options, slots))?);
-    }
-    begin("claims with few and with many tasks waiting");
-    report.extend(runtime.block_on(backlog::measure(options))?);
     Ok(report)
 }

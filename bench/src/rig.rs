@@ -1,5 +1,6 @@
-//! What the measurements share: a store in a fresh folder, an engine with a handler that does nothing.
+//! What the measurements share: a store in a fresh folder, events, and engines with handlers of this process.
 
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +14,9 @@ use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Rooms, Settings, 
 use pointsman_store_sqlite::SqliteStore;
 use tokio::sync::Notify;
 
+/// The type of the events, and the name of the handler that gets them.
 pub(crate) const TYPE: &str = "bench.event";
-pub(crate) const HANDLER: &str = "bench";
+pub(crate) const HANDLER: &str = TYPE;
 
 /// About a hundred bytes, as a small event has them.
 pub(crate) fn payload(n: usize) -> String {
@@ -50,10 +52,14 @@ impl Handled {
         self.changed.notify_waiters();
     }
 
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
     pub(crate) async fn reached(&self, count: u64) {
         loop {
             let changed = self.changed.notified();
-            if self.count.load(Ordering::Relaxed) >= count {
+            if self.count() >= count {
                 return;
             }
             changed.await;
@@ -63,6 +69,41 @@ impl Handled {
 
 pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<SqliteStore> {
     Ok(SqliteStore::open(dir.join(name), pointsman_engine::now())?)
+}
+
+/// Every handler gets the events of the type that is called as it is.
+pub(crate) fn routes<'a>(handlers: impl IntoIterator<Item = &'a HandlerDef>) -> anyhow::Result<Routes> {
+    let mut routes = Routes::new();
+    for def in handlers {
+        routes.bind(HandlingKey::new(def.name.as_str())?, Binding::queued(def.name.clone()));
+    }
+    Ok(routes)
+}
+
+/// A handler that is a function of this process.
+pub(crate) fn handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
+where
+    F: Fn(Delivery) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    Ok(HandlerSpec {
+        def: HandlerDef::new(HandlerName::new(name)?),
+        timeout: Duration::from_secs(60),
+        runner: Some(Arc::new(InProcess::new(run))),
+    })
+}
+
+/// An engine on this store with these handlers.
+pub(crate) async fn engine_with(
+    store: SqliteStore,
+    slots: usize,
+    rooms: Rooms,
+    handlers: Vec<HandlerSpec>,
+) -> anyhow::Result<Engine> {
+    let routes = routes(handlers.iter().map(|spec| &spec.def))?;
+    let setup = Setup { handlers, routes, ..Setup::default() };
+    let settings = Settings { slots, rooms, ..Settings::default() };
+    Ok(Engine::start(Arc::new(store), settings, setup).await?)
 }
 
 /// An engine on this store whose one handler is `run`.
@@ -75,19 +116,9 @@ pub(crate) async fn engine<F>(
 where
     F: Fn(&Delivery) + Send + Sync + 'static,
 {
-    let name = HandlerName::new(HANDLER)?;
-    let mut routes = Routes::new();
-    routes.bind(HandlingKey::new(TYPE)?, Binding::queued(name.clone()));
-    let runner = InProcess::new(move |delivery: Delivery| {
+    let handler = handler(HANDLER, move |delivery| {
         run(&delivery);
         async { Outcome::done() }
-    });
-    let spec = HandlerSpec {
-        def: HandlerDef::new(name),
-        timeout: Duration::from_secs(60),
-        runner: Arc::new(runner),
-    };
-    let setup = Setup { handlers: vec![spec], routes, schedules: vec![] };
-    let settings = Settings { slots, rooms, ..Settings::default() };
-    Ok(Engine::start(Arc::new(store), settings, setup).await?)
+    })?;
+    engine_with(store, slots, rooms, vec![handler]).await
 }

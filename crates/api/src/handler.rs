@@ -1,10 +1,12 @@
-//! Handlers and their rules on the wire.
+//! Handlers on the wire.
 
 use pointsman_core::handler::{LaneFailure, Order};
 use pointsman_core::store::QueueView;
-use pointsman_core::{Rule, RuleKind};
+use pointsman_core::{Limits, SourceDef};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::RuleBody;
 
 /// All handlers there are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -31,7 +33,7 @@ pub struct HandlerBody {
     pub name: String,
     /// False when only its tasks or rules are left.
     pub defined: bool,
-    /// `in-process`, `http` or `command`; null where this node cannot run it.
+    /// `in-process`, `http`, `command` or `pull`; null where this node cannot run it.
     pub run: Option<String>,
     /// An attempt that takes longer has failed; null where this node cannot run it.
     pub timeout_seconds: Option<f64>,
@@ -41,12 +43,67 @@ pub struct HandlerBody {
     pub on_error: Option<LaneFailure>,
     /// How many failures a task is forgiven.
     pub retry_max: Option<u32>,
+    /// Null where it is not defined.
+    pub limits: Option<LimitsBody>,
+    /// What it synchronises, if it is a source.
+    pub source: Option<SourceBody>,
     pub routes: Vec<RouteBody>,
     /// All its queues together.
     pub counts: Counts,
-    /// One for each tenant that has tasks.
+    /// For how long the task has waited that is next in line, of those that could run now.
+    pub oldest_runnable_seconds: Option<f64>,
+    /// One for each tenant, or each collection, that has tasks.
     pub queues: Vec<QueueBody>,
     pub rules: Vec<RuleBody>,
+}
+
+/// What bounds how fast its tasks begin, over all nodes together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LimitsBody {
+    /// How many run at a time; null for no limit.
+    pub concurrency: Option<u32>,
+    /// How many of one object's run at a time, where they keep no order.
+    pub concurrency_per_key: Option<u32>,
+    /// How often one begins, like `100/m`.
+    pub rate: Option<String>,
+    /// Its share in the round robin.
+    pub weight: u16,
+    /// A waiting task gains one point of priority each time this has passed.
+    pub ageing_seconds: Option<f64>,
+}
+
+impl From<&Limits> for LimitsBody {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            concurrency: limits.concurrency,
+            concurrency_per_key: limits.concurrency_per_key,
+            rate: limits.rate.map(|rate| rate.to_string()),
+            weight: limits.weight.get(),
+            ageing_seconds: limits.ageing.map(|each| each.as_secs_f64()),
+        }
+    }
+}
+
+/// What a source synchronises.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceBody {
+    pub tenant: String,
+    pub collections: Vec<CollectionBody>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CollectionBody {
+    pub name: String,
+    pub priority: u16,
+}
+
+impl From<&SourceDef> for SourceBody {
+    fn from(source: &SourceDef) -> Self {
+        let collections = source.collections.iter();
+        let collections = collections
+            .map(|(name, priority)| CollectionBody { name: name.to_string(), priority: priority.get() });
+        Self { tenant: source.tenant.to_string(), collections: collections.collect() }
+    }
 }
 
 /// A handling key that leads to a handler.
@@ -96,55 +153,38 @@ impl Counts {
     }
 }
 
-/// The tasks of one handler for one tenant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// The tasks of one handler for one tenant, or of one collection of a source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueBody {
     pub tenant: String,
+    /// Null where the handler is no source.
+    pub collection: Option<String>,
+    /// For how long the task has waited that is next in line, of those that could run now.
+    pub oldest_runnable_seconds: Option<f64>,
     /// A rule holds it.
     pub held: bool,
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// A standing rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RuleBody {
-    /// `pause` or `block`.
-    #[schema(value_type = String)]
-    pub kind: RuleKind,
-    /// Null if it holds all tenants.
-    pub tenant: Option<String>,
-    pub by: String,
-    pub reason: String,
-    pub since: String,
-}
-
-impl From<&Rule> for RuleBody {
-    fn from(rule: &Rule) -> Self {
-        Self {
-            kind: rule.kind,
-            tenant: rule.tenant.as_ref().map(ToString::to_string),
-            by: rule.by.clone(),
-            reason: rule.reason.clone(),
-            since: rule.since.to_string(),
-        }
-    }
-}
-
-/// What a pause or a block may say. All of it is optional, the body too.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// What to take up beside the `missing` tasks. The body is optional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct HoldBody {
+pub struct AdoptBody {
+    /// Replays history to the handler from this event on, at the lowest priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tenant: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub from: Option<u64>,
 }
 
-/// How many `missing` tasks were taken up.
+/// How many tasks were taken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Adopted {
+    /// That were `missing`.
     pub adopted: u64,
+    /// That were made for events of the past.
+    pub replayed: u64,
+    /// There is more to replay: the same call goes on where this one stopped.
+    pub more: bool,
 }
 
 /// Whether the server and its store are well.

@@ -7,13 +7,26 @@
 pub mod client;
 pub mod event;
 pub mod handler;
+pub mod node;
 pub mod problem;
+pub mod redrive;
+pub mod rule;
+pub mod schedule;
+pub mod source;
 pub mod task;
+pub mod why;
+pub mod worker;
 
 pub use event::{CauseBody, Emitted, EmittedEvent, EventDetail, EventSeq, EventSnapshot, ObjectDetail};
 pub use handler::{
-    Adopted, Counts, HandlerBody, HandlerDetail, HandlerList, Health, HoldBody, QueueBody, RouteBody,
-    RuleBody,
+    AdoptBody, Adopted, CollectionBody, Counts, HandlerBody, HandlerDetail, HandlerList, Health, LimitsBody,
+    QueueBody, RouteBody, SourceBody,
 };
+pub use node::{AuditList, DeedBody, NodeBody, NodeList};
 pub use problem::Problem;
-pub use task::{AttemptBody, LogBody, LogList, TaskBody, TaskChangeBody, TaskDetail, TaskList};
+pub use redrive::{RedriveBody, RedriveCount, RedriveJob, RedriveList};
+pub use rule::{HoldBody, RuleBody};
+pub use schedule::{FireBody, FireList, MakesBody, RanNow, ScheduleBody, ScheduleDetail, ScheduleList};
+pub use source::{SourceLogs, SourceRun, SourceTasks};
+pub use task::{AttemptBody, LogBody, LogList, RunningBody, TaskBody, TaskChangeBody, TaskDetail, TaskList};
+pub use why::{GateBody, WhyBody};

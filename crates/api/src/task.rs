@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskBody {
     pub id: String,
-    /// For an event's task the handler.
+    /// The source; for an event's task the handler.
     pub source: String,
-    /// For an event's task the event's type.
+    /// The collection; for an event's task the event's type.
     pub collection: String,
     pub priority: u16,
     pub created_at: String,
@@ -29,14 +29,15 @@ pub struct TaskBody {
     pub retries: u32,
     /// How often it was begun.
     pub attempt: u32,
-    /// The time a schedule planned it for; empty for an event's task.
+    /// The time a schedule planned it for; empty if none did.
     pub planned_at: String,
     /// It is not begun before this.
     pub delay_until: String,
     pub error: Option<String>,
 }
 
-fn time(instant: Option<Timestamp>) -> String {
+/// A time as a task has it: empty where there is none.
+pub(crate) fn time(instant: Option<Timestamp>) -> String {
     instant.map(|instant| instant.to_string()).unwrap_or_default()
 }
 
@@ -50,7 +51,7 @@ impl From<&Task> for TaskBody {
         Self {
             id: task.id.to_string(),
             source: task.handler.to_string(),
-            collection: task.kind.to_string(),
+            collection: task.collection.to_string(),
             priority: task.priority.get(),
             created_at: time(Some(task.created_at)),
             started_at: time(task.started_at),
@@ -63,7 +64,7 @@ impl From<&Task> for TaskBody {
             event_id: task.event.map(|id| id.get()),
             retries: task.life.retries,
             attempt: task.life.attempt,
-            planned_at: String::new(),
+            planned_at: time(task.planned_at),
             delay_until: time(delay),
             error: task.error.clone(),
         }
@@ -78,11 +79,31 @@ pub struct TaskDetail {
     pub snapshot: u64,
     #[serde(flatten)]
     pub task: TaskBody,
+    /// The attempt that runs now.
+    pub running: Option<RunningBody>,
     /// The attempts that have ended, in order.
     pub attempts: Vec<AttemptBody>,
     /// What the handler returned, if anything.
     #[schema(value_type = serde_json::Value)]
     pub result: Option<Json>,
+}
+
+/// An attempt that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunningBody {
+    pub number: u32,
+    pub started_at: String,
+    /// When a worker that fetched it loses it unless it sends a heartbeat; empty where a node runs it.
+    pub lease_until: String,
+}
+
+impl RunningBody {
+    /// The attempt that runs, if one does.
+    pub fn of(task: &Task) -> Option<Self> {
+        let State::Locked(lease) = task.life.state else { return None };
+        let (number, started_at) = (task.life.attempt, lease.since.to_string());
+        Some(Self { number, started_at, lease_until: time(lease.until) })
+    }
 }
 
 /// An attempt that has ended.
@@ -152,9 +173,10 @@ pub struct TaskChangeBody {
     pub handler: String,
     pub tenant: String,
     pub key: Option<String>,
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub event_id: u64,
+    /// The event's type, or the source's collection.
+    pub collection: String,
+    /// Null for a source's task.
+    pub event_id: Option<u64>,
     pub status: String,
     pub state: String,
     pub attempt: u32,

@@ -8,7 +8,8 @@ use pointsman_api::client::{Client, DEFAULT_URL};
 
 use crate::failure::{Failure, Result};
 use crate::{
-    bench, completions, config, emit, handlers, objects, rules, schedules, serve, tasks, token, watch,
+    bench, completions, config, emit, handlers, nodes, objects, rules, run, schedules, serve, tasks, token,
+    watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -57,7 +58,8 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Emit(emit::Emit),
     Watch(watch::Watch),
-    Tasks(tasks::Tasks),
+    Tasks(Box<tasks::Tasks>),
+    Run(run::Run),
     Handlers(handlers::Handlers),
     Pause(rules::Pause),
     Resume(rules::Resume),
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     Unblock(rules::Unblock),
     Objects(objects::Objects),
     Schedules(schedules::Schedules),
+    Work(work::Work),
+    Nodes(nodes::Nodes),
+    Audit(nodes::Audit),
     Config(config::Config),
     Token(token::Token),
     Bench(bench::Bench),

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
-use pointsman_bench::{Figure, Options, Report, Unit};
+use pointsman_bench::{Figure, Options, Part, Report, Unit};
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
@@ -13,15 +14,17 @@ use crate::output::Output;
 
 /// Measure this machine: Pointsman beside the bare store, in one run
 ///
-/// Needs no server. Every figure stands beside the limit that it could reach at best: the same rows written by
-/// plain SQLite, with the same durability, in transactions of the same size. Absolute figures move with the
-/// machine and its neighbours; the ratios are what counts. Small runs are noisy: there a ratio of two rates can
-/// come out above 1, though nothing is faster than its limit.
+/// Needs no server. Throughput and latency stand beside the limit that they could reach at best: the same rows
+/// written by plain SQLite, with the same durability, in transactions of the same size. What should not matter (a
+/// backlog, the flood of one tenant, idle queues, a limit) is measured with it and without it. Absolute figures
+/// move with the machine and its neighbours; the ratios are what counts. Small runs are noisy: there a ratio of two
+/// rates can come out above 1, though nothing is faster than its limit.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman bench
   pointsman bench --events 20000 --seconds 5 --backlog 100000     a quick look
+  pointsman bench --only flood --only schedules                   some of it
   pointsman bench --dir /mnt/disk -o json > figures.json          another disk, for a program")]
 pub(crate) struct Bench {
     /// Where the databases are made: the disk under this folder is measured
@@ -30,12 +33,25 @@ pub(crate) struct Bench {
     /// How many events the throughput measurements take
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     events: u32,
-    /// How long latency is measured
+    /// How long latency is measured; and the waits beside a flood, three times
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// How many tasks wait in the measurement of the backlog
+    /// How many tasks wait in the measurements of the backlog and of the flood
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     backlog: u32,
+    /// How many queues are idle in the measurement of idle queues
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    queues: u32,
+    /// How many schedules are checked
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    schedules: u32,
+    /// Measure only this; may be given more than once
+    #[arg(long, value_name = "PART", value_parser = part())]
+    only: Vec<Part>,
+}
+
+fn part() -> impl TypedValueParser<Value = Part> {
+    PossibleValuesParser::new(Part::ALL.map(Part::name)).try_map(|name| name.parse::<Part>())
 }
 
 impl Bench {
@@ -46,6 +62,9 @@ impl Bench {
             events: self.events as usize,
             seconds: self.seconds,
             backlog: self.backlog as usize,
+            queues: self.queues as usize,
+            schedules: self.schedules as usize,
+            only: self.only,
             program: std::env::current_exe().ok(),
         };
         let bar = ProgressBar::new(pointsman_bench::steps(&options));

@@ -121,21 +121,17 @@ fn check(sources: &Sources, output: Output) -> Result {
 }
 
 fn good(summary: &Summary) -> serde_json::Value {
-    let handlers = summary
-        .handlers
-        .iter()
-        .map(|[name, run, target]| serde_json::json!({"name": name, "run": run, "target": target}));
     let routes =
         summary.routes.iter().map(|(kind, handlers)| serde_json::json!({"type": kind, "handlers": handlers}));
-    let schedules = summary
-        .schedules
-        .iter()
-        .map(|(name, does, next)| serde_json::json!({"name": name, "does": does, "next": next}));
+    let tenants =
+        summary.tenants.iter().map(|(name, weight)| serde_json::json!({"name": name, "weight": weight}));
     serde_json::json!({
         "good": true,
-        "handlers": handlers.collect::<Vec<_>>(),
+        "handlers": summary.handlers,
         "routes": routes.collect::<Vec<_>>(),
-        "schedules": schedules.collect::<Vec<_>>(),
+        "sources": summary.sources,
+        "schedules": summary.schedules,
+        "tenants": tenants.collect::<Vec<_>>(),
         "tokens": summary.tokens,
         "warnings": summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })

@@ -4,9 +4,12 @@
 //!  args        what all commands share
 //!  failure     what a person is told when something is wrong, and the exit codes
 //!  output      tables, colours, JSON
-//!  serve       runs a node
-//!  emit watch tasks handlers rules objects      talk to a node over HTTP
-//!  schedules config token bench completions     need no node
+//!  process     what the commands share that run a node
+//!  serve work  run a node: for good, or for a while
+//!  emit watch tasks run handlers rules schedules objects nodes
+//!              talk to a node over HTTP
+//!  config token bench completions
+//!              need no node, nor does `schedules next`
 //! ```
 
 mod args;
@@ -16,14 +19,18 @@ mod config;
 mod emit;
 mod failure;
 mod handlers;
+mod nodes;
 mod objects;
 mod output;
+mod process;
 mod rules;
+mod run;
 mod schedules;
 mod serve;
 mod tasks;
 mod token;
 mod watch;
+mod work;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -47,13 +54,17 @@ fn run(cli: Cli) -> Result {
         Command::Emit(command) => wait(command.run(global)),
         Command::Watch(command) => wait(command.run(global)),
         Command::Tasks(command) => wait(command.run(global)),
+        Command::Run(command) => wait(command.run(global)),
         Command::Handlers(command) => wait(command.run(global)),
         Command::Pause(command) => wait(command.run(global)),
         Command::Resume(command) => wait(command.run(global)),
         Command::Block(command) => wait(command.run(global)),
         Command::Unblock(command) => wait(command.run(global)),
         Command::Objects(command) => wait(command.run(global)),
-        Command::Schedules(command) => command.run(global),
+        Command::Schedules(command) => wait(command.run(global)),
+        Command::Nodes(command) => wait(command.run(global)),
+        Command::Audit(command) => wait(command.run(global)),
+        Command::Work(command) => command.run(global),
         Command::Config(command) => command.run(global),
         Command::Token(command) => command.run(global),
         Command::Bench(command) => command.run(global),

@@ -1,47 +1,52 @@
-//! `pointsman pause`, `resume`, `block` and `unblock`: hold a handler's tasks back, and let them go on.
+//! `pointsman pause`, `resume`, `block` and `unblock`: hold tasks or a schedule back, and let them go on.
 
 use clap::Args;
 use pointsman_api::HoldBody;
-use pointsman_core::{HandlerName, RuleKind, Tenant};
+use pointsman_core::{HandlerName, Pair, RuleKind, Tenant};
 
 use crate::args::Global;
 use crate::failure::Result;
-use crate::handlers;
 use crate::output::Output;
+use crate::{handlers, schedules};
 
-/// Hold a handler's tasks back
+/// Hold back a handler, a source, a collection or a schedule
 ///
 /// When this returns, no new attempt starts; what runs already runs to its end. What is emitted meanwhile
-/// waits, and runs in order after `resume`.
+/// waits, and runs in order after `resume`. The times of a paused schedule pass without firing; after `resume`
+/// its `catch_up` says what is made up for.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman pause index --reason 'the search cluster is down'
-  pointsman pause index --tenant shop")]
+  pointsman pause index --tenant shop
+  pointsman pause shop/orders
+  pointsman pause --schedule nightly")]
 pub(crate) struct Pause {
     #[command(flatten)]
     hold: Hold,
 }
 
-/// Let a paused handler's tasks go on
+/// Let what was paused go on
 ///
-/// A block, which only an admin can lift, may still hold them.
+/// A block, which only an admin can lift, may still hold it.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Example:
-  pointsman resume index")]
+Examples:
+  pointsman resume index
+  pointsman resume --schedule nightly")]
 pub(crate) struct Resume {
     #[command(flatten)]
     release: Release,
 }
 
-/// Hold a handler's tasks back as an admin
+/// Hold something back as an admin
 ///
 /// Like `pause`, but operators cannot lift it.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Example:
-  pointsman block index --reason 'wrong data, see the incident'")]
+Examples:
+  pointsman block index --reason 'wrong data, see the incident'
+  pointsman block shop/orders --tenant shop")]
 pub(crate) struct Block {
     #[command(flatten)]
     hold: Hold,
@@ -49,11 +54,12 @@ pub(crate) struct Block {
 
 /// Lift a block
 ///
-/// A pause may still hold the handler's tasks.
+/// A pause may still hold what was blocked.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Example:
-  pointsman unblock index")]
+Examples:
+  pointsman unblock index
+  pointsman unblock --schedule nightly")]
 pub(crate) struct Unblock {
     #[command(flatten)]
     release: Release,
@@ -61,11 +67,8 @@ pub(crate) struct Unblock {
 
 #[derive(Debug, Args)]
 struct Hold {
-    /// The handler's name
-    handler: HandlerName,
-    /// Only one tenant's tasks
-    #[arg(long)]
-    tenant: Option<Tenant>,
+    #[command(flatten)]
+    what: What,
     /// Why, for those who wonder
     #[arg(long)]
     reason: Option<String>,
@@ -73,11 +76,31 @@ struct Hold {
 
 #[derive(Debug, Args)]
 struct Release {
-    /// The handler's name
-    handler: HandlerName,
-    /// The rule for only one tenant's tasks
+    #[command(flatten)]
+    what: What,
+}
+
+/// What a rule speaks of.
+#[derive(Debug, Args)]
+struct What {
+    /// A handler, a source, or SOURCE/COLLECTION; with --schedule, a schedule
+    #[arg(value_parser = name)]
+    name: String,
+    /// It is a schedule's name: its firings are meant, not tasks
+    #[arg(long, conflicts_with = "tenant")]
+    schedule: bool,
+    /// Only one tenant's tasks
     #[arg(long)]
     tenant: Option<Tenant>,
+}
+
+/// A name, or two with a slash between; schedules are called the same.
+fn name(text: &str) -> std::result::Result<String, String> {
+    let checked = match text.contains('/') {
+        true => text.parse::<Pair>().map(|_| ()),
+        false => HandlerName::new(text).map(|_| ()),
+    };
+    checked.map(|()| text.into()).map_err(|e| e.to_string())
 }
 
 impl Pause {
@@ -106,18 +129,24 @@ impl Unblock {
 
 impl Hold {
     async fn run(self, global: &Global, kind: RuleKind) -> Result {
-        let (client, name) = (global.client()?, self.handler.as_str());
-        let body = HoldBody { tenant: self.tenant.map(|t| t.to_string()), reason: self.reason };
-        let detail = client.hold(kind, name, &body).await.map_err(|e| handlers::about(name, e))?;
-        handlers::show(Output::new(global), &detail)
+        let (client, output, name) = (global.client()?, Output::new(global), self.what.name.as_str());
+        let body = HoldBody { tenant: self.what.tenant.map(|t| t.to_string()), reason: self.reason };
+        if self.what.schedule {
+            let held = client.hold_schedule(kind, name, &body).await;
+            return schedules::show(output, &held.map_err(schedules::about)?);
+        }
+        handlers::show(output, &client.hold(kind, name, &body).await.map_err(handlers::about)?)
     }
 }
 
 impl Release {
     async fn run(self, global: &Global, kind: RuleKind) -> Result {
-        let (client, name) = (global.client()?, self.handler.as_str());
-        let body = HoldBody { tenant: self.tenant.map(|t| t.to_string()), reason: None };
-        let detail = client.release(kind, name, &body).await.map_err(|e| handlers::about(name, e))?;
-        handlers::show(Output::new(global), &detail)
+        let (client, output, name) = (global.client()?, Output::new(global), self.what.name.as_str());
+        if self.what.schedule {
+            let released = client.release_schedule(kind, name).await;
+            return schedules::show(output, &released.map_err(schedules::about)?);
+        }
+        let body = HoldBody { tenant: self.what.tenant.map(|t| t.to_string()), reason: None };
+        handlers::show(output, &client.release(kind, name, &body).await.map_err(handlers::about)?)
     }
 }

@@ -38,9 +38,9 @@ Examples:
 Roles:
   viewer     reads everything, changes nothing
   producer   emits events
-  worker     nothing yet
-  operator   reads, retries, cancels, pauses, adopts
-  admin      may do all of it, and block")]
+  worker     fetches the tasks of pulled handlers, and tells how they ended
+  operator   reads, runs, retries, cancels, pauses, adopts
+  admin      may do all of it, block, and read the audit")]
 struct New {
     /// What to call it
     #[arg(long, default_value = "me")]

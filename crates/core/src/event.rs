@@ -21,6 +21,7 @@ pub struct Priority(u16);
 impl Priority {
     /// Above 9000 the score of a sync task (`priority * 10^12 - seconds`) would no longer fit a double.
     pub const MAX: Self = Self(9000);
+    pub const LOWEST: Self = Self(1);
 
     pub fn get(self) -> u16 {
         self.0
@@ -79,6 +80,8 @@ pub struct NewEvent {
     pub due: Option<Timestamp>,
     pub priority: Priority,
     pub cause: Option<Cause>,
+    /// The time that a schedule planned it for.
+    pub planned: Option<Timestamp>,
 }
 
 impl NewEvent {
@@ -94,6 +97,7 @@ impl NewEvent {
             due: None,
             priority: Priority::default(),
             cause: None,
+            planned: None,
         }
     }
 }

@@ -1,10 +1,14 @@
 //! What the store knows of a handler: how its tasks are ordered, retried and shown. How it is *run* is the
 //! engine's business.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::HandlerName;
+use crate::limit::Limits;
+use crate::names::CollectionName;
 use crate::task::retry::RetryPolicy;
+use crate::{HandlerName, Priority, Tenant};
 
 /// Whether tasks of one object run one at a time, in journal order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,6 +39,21 @@ pub struct HandlerDef {
     pub retry: RetryPolicy,
     /// How many nodes may die running one task before it ends in `error`.
     pub crashes: u32,
+    #[serde(default)]
+    pub limits: Limits,
+    /// Its tasks are fetched by workers elsewhere; no node runs them.
+    #[serde(default)]
+    pub pull: bool,
+    /// What it synchronises, if it is a source. A source gets no events.
+    #[serde(default)]
+    pub source: Option<SourceDef>,
+}
+
+/// The collections of a source. Each is synchronised by one task at a time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SourceDef {
+    pub tenant: Tenant,
+    pub collections: BTreeMap<CollectionName, Priority>,
 }
 
 impl HandlerDef {
@@ -45,6 +64,9 @@ impl HandlerDef {
             on_error: LaneFailure::default(),
             retry: RetryPolicy::default(),
             crashes: 3,
+            limits: Limits::default(),
+            pull: false,
+            source: None,
         }
     }
 }

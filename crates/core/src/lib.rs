@@ -7,7 +7,8 @@
 //!  event                  what is emitted, and what the journal holds
 //!  route, handler         which handlers an event goes to, and how each of them is treated
 //!  task                   one handler to be run once; its lifecycle is one exhaustive function
-//!  rule                   pause and block
+//!  rule, limit            pause and block; how many at a time and how often
+//!  fire                   what becomes of a schedule's planned times
 //!  cron                   expressions, schedules and their instants
 //!  journal                cursors, filters, retention
 //!  wire                   an event to emit, as JSON has it
@@ -20,9 +21,11 @@
 pub mod cron;
 pub mod event;
 pub mod event_id;
+pub mod fire;
 pub mod handler;
 pub mod journal;
 pub mod json;
+pub mod limit;
 pub mod names;
 pub mod route;
 pub mod rule;
@@ -33,10 +36,11 @@ pub mod wire;
 
 pub use event::{Cause, Context, Event, NewEvent, Priority};
 pub use event_id::{EventId, IdClock};
-pub use handler::{HandlerDef, LaneFailure, Order};
+pub use handler::{HandlerDef, LaneFailure, Order, SourceDef};
 pub use json::Json;
-pub use names::{HandlerName, HandlingKey, ObjectKey, Tenant};
+pub use limit::{Limits, Rate, Weight};
+pub use names::{CollectionName, HandlerName, HandlingKey, ObjectKey, Pair, ScheduleName, Tenant};
 pub use route::Routes;
-pub use rule::{Rule, RuleKind};
+pub use rule::{Place, Rule, RuleKind};
 pub use task::{Status, TaskId, TaskSeq};
 pub use time::Timestamp;

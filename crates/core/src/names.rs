@@ -114,6 +114,72 @@ impl HandlerName {
     }
 }
 
+/// A part of a source that is synchronised by itself.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CollectionName(Arc<str>);
+
+impl CollectionName {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
+        plain_name("collection", text.as_ref()).map(|()| Self(text.as_ref().into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The name of a schedule: its own, or `source/collection` for that of a collection.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScheduleName(Arc<str>);
+
+impl ScheduleName {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
+        let text = text.as_ref();
+        match text.split_once('/') {
+            Some((source, collection)) => {
+                plain_name("source", source)?;
+                plain_name("collection", collection)?;
+            }
+            None => plain_name("schedule's name", text)?,
+        }
+        Ok(Self(text.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A source and one of its collections: what is synchronised one task at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pair {
+    pub source: HandlerName,
+    pub collection: CollectionName,
+}
+
+impl Pair {
+    /// What its schedule is called.
+    pub fn schedule(&self) -> ScheduleName {
+        ScheduleName(self.to_string().into())
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.source, self.collection)
+    }
+}
+
+impl std::str::FromStr for Pair {
+    type Err = BadName;
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let Some((source, collection)) = text.split_once('/') else {
+            return Err(BadName(format!("{text:?} is not a pair; write `source/collection`")));
+        };
+        Ok(Self { source: HandlerName::new(source)?, collection: CollectionName::new(collection)? })
+    }
+}
+
 fn plain_name(what: &str, text: &str) -> Result<(), BadName> {
     if text.is_empty() || text.len() > MAX_NAME {
         return Err(BadName(format!("a {what} has 1 to {MAX_NAME} bytes, this one has {}", text.len())));
@@ -158,7 +224,7 @@ macro_rules! text_name {
         }
     )+};
 }
-text_name!(HandlingKey, ObjectKey, Tenant, HandlerName);
+text_name!(HandlingKey, ObjectKey, Tenant, HandlerName, CollectionName, ScheduleName);
 
 /// The event types of the engine itself, and their ancestors. Nobody else may emit them.
 pub const RESERVED_TYPES: &[&str] = &[
@@ -228,6 +294,19 @@ mod tests {
         }
         for bad in ["", "a\r\nb", "a\0", "\u{7f}", &"x".repeat(513)] {
             assert!(ObjectKey::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_pair_reads_back_and_names_its_schedule() {
+        let pair: Pair = "shop/orders".parse().unwrap();
+        assert_eq!(pair.to_string().parse::<Pair>().unwrap(), pair);
+        assert_eq!(pair.schedule(), ScheduleName::new("shop/orders").unwrap());
+        for bad in ["shop", "shop/", "/orders", "a/b/c", "a b/c"] {
+            assert!(bad.parse::<Pair>().is_err(), "{bad:?}");
+        }
+        for bad in ["", "a/b/c", "a b", "/"] {
+            assert!(ScheduleName::new(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -94,6 +94,7 @@ impl EventBody {
             due: due(self.delay.as_deref(), self.at.as_deref(), now)?,
             priority: self.priority.map(|raw| priority(&raw)).transpose()?.unwrap_or_default(),
             cause: None,
+            planned: None,
         })
     }
 }

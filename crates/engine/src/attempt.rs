@@ -13,10 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::event::MAX_DEPTH;
-use pointsman_core::names::is_reserved;
 use pointsman_core::store::{Claimed, Ended, Ending};
-use pointsman_core::{Cause, NewEvent};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
@@ -25,48 +22,30 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use crate::held::Asked;
-use crate::logbook::{ATTEMPT_BUFFER, Allowance, cut};
-use crate::node::Node;
+use crate::logbook::{ATTEMPT_BUFFER, Allowance};
+use crate::node::{Node, Runs};
 use crate::runner::LogSink;
 use crate::running::{Control, Stop};
+use crate::settle::{EndedAttempt, released, settle};
 use crate::slots::Slot;
 use crate::time::now;
-use crate::{Delivery, HandlerSpec, Outcome};
+use crate::{Delivery, Outcome};
 
 /// How long a cancelled handler may take to end by itself, and how long its cleaning up on drop may take.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
-
-/// An attempt that is over, and what is to be written of it.
-#[derive(Debug)]
-pub(crate) struct EndedAttempt {
-    pub(crate) task: Claimed,
-    pub(crate) ending: Ending,
-}
-
-impl EndedAttempt {
-    /// What went wrong, if something did.
-    pub(crate) fn error(&self) -> Option<&str> {
-        match &self.ending.ended {
-            Ended::Failed { error, .. } => Some(error),
-            Ended::Succeeded { .. } | Ended::Snoozed { .. } | Ended::Released => None,
-        }
-    }
-}
 
 /// Runs a claimed task on a task of its own.
 pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: Asked) {
     let control = node.running.begin(&task);
     let at = now();
     node.changes.locked(&task, at);
-    if task.attempt == 1 {
-        node.metrics.start_took(at.since(task.event.id.timestamp()));
-    }
+    node.metrics.started(&task, at);
     let span = tracing::info_span!(
         "attempt",
         task.id = %task.id,
         handler = %task.handler,
         attempt = task.attempt,
-        event.id = task.event.id.get(),
+        event.id = task.subject.event().map(|event| event.id.get()),
     );
     tokio::spawn(run(node.clone(), task, control, slot, asked).instrument(span));
 }
@@ -74,15 +53,15 @@ pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: 
 async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option<Slot>, asked: Asked) {
     let began = Instant::now();
     let configured = node.configured();
-    let spec = configured.spec(&task.handler);
-    let ended = match spec {
+    let runs = configured.runs(&task.handler);
+    let ended = match runs {
         // It was over before it began: the node stops.
         _ if control.stopped().is_some() => Some(settle(&task, released(), Allowance::default())),
-        Some(spec) => perform(&node, spec, &task, &control, asked).await,
-        // Its handler went away between the claim and now: others may still have it.
+        Some(runs) => perform(&node, runs, &task, &control, asked).await,
+        // Its handler went away between the claim and now, or is pulled now: others may have it.
         None => Some(settle(&task, released(), Allowance::default())),
     };
-    record(spec.is_some(), ended.as_ref());
+    record(runs.is_some(), ended.as_ref());
     drop(slot);
     match ended {
         Some(ending) => {
@@ -90,7 +69,7 @@ async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option
             // The worker is gone only when the node has stopped; then the rescuer frees the task.
             let _ = node.ended.send(EndedAttempt { task, ending });
         }
-        None => node.signals.work.notify_one(),
+        None => node.signals.work(),
     }
     node.running.end(&control);
 }
@@ -98,7 +77,7 @@ async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option
 /// Runs the handler and brings its lines to the store, until both are through.
 async fn perform(
     node: &Arc<Node>,
-    spec: &HandlerSpec,
+    runs: &Runs,
     task: &Claimed,
     control: &Control,
     asked: Asked,
@@ -112,7 +91,7 @@ async fn perform(
     };
     let over = CancellationToken::new();
     let watched = async {
-        let outcome = watch(begin(node.clone(), spec, delivery, asked), spec.timeout, control).await;
+        let outcome = watch(begin(node.clone(), runs, delivery, asked), runs.timeout, control).await;
         over.cancel();
         outcome
     };
@@ -124,13 +103,13 @@ async fn perform(
 /// The handler's work, unless a rule was set while the claim was under way.
 fn begin(
     node: Arc<Node>,
-    spec: &HandlerSpec,
+    runs: &Runs,
     delivery: Delivery,
     asked: Asked,
 ) -> impl Future<Output = Outcome> + Send + 'static {
-    let runner = spec.runner.clone();
+    let runner = runs.runner.clone();
     async move {
-        if node.held.since(asked, &delivery.task.handler, &delivery.task.event.tenant) {
+        if node.held.since(asked, &delivery.task) {
             return released();
         }
         runner.run(delivery).await
@@ -167,9 +146,12 @@ async fn watch(
                 |outcome: &Outcome| matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. });
             Some(outcome.filter(good).unwrap_or_else(released))
         }
-        (Some(Stop::TimedOut), _) | (None, None) => {
-            Some(Outcome::failed(format!("timed out after {longest:?}")))
+        // What a handler that was cut short says counts no more, but for how its target fares.
+        (Some(Stop::TimedOut), outcome) => {
+            let target = outcome.and_then(|outcome| outcome.target);
+            Some(Outcome { target, ..Outcome::failed(format!("timed out after {longest:?}")) })
         }
+        (None, None) => Some(Outcome::failed(format!("timed out after {longest:?}"))),
     }
 }
 
@@ -201,43 +183,6 @@ fn outcome_of(ended: Result<Outcome, JoinError>) -> Outcome {
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
-}
-
-fn released() -> Outcome {
-    Outcome { ended: Ended::Released, emits: vec![], logs: vec![] }
-}
-
-/// What is written of an attempt: its emits with their cause, or none where it did not succeed; its logs as
-/// far as they are allowed.
-fn settle(task: &Claimed, outcome: Outcome, mut allowance: Allowance) -> Ending {
-    let (ended, emits) = match outcome.ended {
-        Ended::Succeeded { .. } | Ended::Snoozed { .. } => match with_cause(task, outcome.emits) {
-            Ok(emits) => (outcome.ended, emits),
-            Err(error) => (Ended::Failed { error, after: None, last: true }, vec![]),
-        },
-        Ended::Failed { error, after, last } => (Ended::Failed { error: cut(error), after, last }, vec![]),
-        Ended::Released => (Ended::Released, vec![]),
-    };
-    let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit(line)).collect();
-    Ending { task: task.seq, fence: task.fence, ended, emits, logs }
-}
-
-/// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other
-/// the next time.
-fn with_cause(task: &Claimed, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
-    let depth = task.event.depth().saturating_add(1);
-    if !emits.is_empty() && depth > MAX_DEPTH {
-        return Err(format!(
-            "event storm: {MAX_DEPTH} events have caused each other up to this one, and it may cause no more"
-        ));
-    }
-    if let Some(emit) = emits.iter().find(|emit| is_reserved(&emit.kind)) {
-        return Err(format!("the handler emitted {}, a type that only the engine may emit", emit.kind));
-    }
-    for emit in &mut emits {
-        emit.cause = Some(Cause { event: Some(task.event.id), task: task.seq, depth });
-    }
-    Ok(emits)
 }
 
 /// The record of an attempt, in the span that names its task.

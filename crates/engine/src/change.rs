@@ -1,5 +1,7 @@
 //! What became of a task, for those who watch. Not journaled, not durable: the store has the truth.
 
+use std::sync::Arc;
+
 use pointsman_core::store::{Claimed, Finished, Sequenced};
 use pointsman_core::task::{EndReason, State, Task};
 use pointsman_core::{
@@ -13,9 +15,11 @@ pub struct TaskChange {
     pub id: TaskId,
     pub handler: HandlerName,
     pub tenant: Tenant,
-    pub kind: HandlingKey,
+    /// The type of its event, or the collection of its source.
+    pub collection: Arc<str>,
     pub key: Option<ObjectKey>,
-    pub event: EventId,
+    /// None for a source's task.
+    pub event: Option<EventId>,
     pub status: Status,
     /// Why it ended in `error`, where more than a failure is known.
     pub reason: Option<EndReason>,
@@ -60,9 +64,9 @@ impl Changes {
                     id: id.clone(),
                     handler,
                     tenant: event.tenant.clone(),
-                    kind: event.kind.clone(),
+                    collection: event.kind.as_str().into(),
                     key: event.key.clone(),
-                    event: sequenced.id,
+                    event: Some(sequenced.id),
                     status: Status::New,
                     reason: None,
                     attempt: 0,
@@ -89,7 +93,7 @@ impl Changes {
         }
     }
 
-    /// A task was taken from a node that is gone, or steered by a person.
+    /// A task was made for a source, taken from somebody who is gone, or steered by a person.
     pub(crate) fn moved(&self, task: Task, at: Timestamp) {
         let due = match task.life.state {
             State::New { due } => Some(due),
@@ -103,11 +107,11 @@ impl Changes {
             status: task.life.state.status(),
             reason: task.life.state.reason(),
             attempt: task.life.attempt,
-            event: task.event.unwrap_or_default(),
+            event: task.event,
             id: task.id,
             handler: task.handler,
             tenant: task.tenant,
-            kind: task.kind,
+            collection: task.collection,
             key: task.key,
             error: task.error,
             due,
@@ -125,10 +129,10 @@ fn of_claimed(task: &Claimed, status: Status, at: Timestamp) -> TaskChange {
     TaskChange {
         id: task.id.clone(),
         handler: task.handler.clone(),
-        tenant: task.event.tenant.clone(),
-        kind: task.event.kind.clone(),
-        key: task.event.key.clone(),
-        event: task.event.id,
+        tenant: task.subject.tenant().clone(),
+        collection: task.subject.collection().into(),
+        key: task.subject.key().cloned(),
+        event: task.subject.event().map(|event| event.id),
         status,
         reason: None,
         attempt: task.attempt,

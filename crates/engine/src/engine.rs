@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
-use pointsman_core::task::Rejected;
-use pointsman_core::{HandlerName, Rule, RuleKind, TaskId, Tenant};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +15,7 @@ use crate::logbook::Logbook;
 use crate::metrics::Metrics;
 use crate::node::{Node, Parts, registration};
 use crate::observer::Observer;
+use crate::pull::{Clerk, Desk};
 use crate::sequencer::{Intake, Sequencer};
 use crate::time::now;
 use crate::worker::Worker;
@@ -53,7 +52,7 @@ struct Inner {
 
 /// The running rooms, by when they are to end.
 struct Rooms {
-    /// Those that begin something: clock, scheduler, pruner.
+    /// Those that begin something: clock, scheduler, desk, pruner.
     early: Group,
     /// Those that running attempts need: worker, rescuer, logbook.
     late: Group,
@@ -75,8 +74,11 @@ impl Engine {
         let metrics = Arc::new(Metrics::default());
         let (logbook, writer) = Logbook::new(store.clone(), metrics.clone());
         let (ended, ends) = mpsc::unbounded_channel();
-        let node = Arc::new(Node::new(Parts { store, settings, metrics, logbook, ended }, id, setup));
+        let (desk, letters) = Desk::new();
+        let parts = Parts { store, settings, metrics, logbook, desk, ended };
+        let node = Arc::new(Node::new(parts, id, setup));
         node.store.listen(node.signals.clone());
+        node.announce().await?;
         if node.settings.rooms.rescuer {
             rescuer::rescue(&node).await?;
         }
@@ -92,11 +94,12 @@ impl Engine {
             late.start(|stop| rescuer::run_checks(node.clone(), stop));
             late.start(|stop| Worker::new(node.clone(), ends).run(stop));
         }
+        early.start(|stop| Clerk::new(node.clone(), letters).run(stop));
         if wanted.worker && wanted.scheduler {
             early.start(|stop| scheduler::run(node.clone(), stop));
         }
         if wanted.clock {
-            early.start(|stop| Clock::new(node.clone(), intake.clone()).run(stop));
+            early.start(|stop| Clock::new(node.clone()).run(stop));
         }
         if wanted.pruner {
             early.start(|stop| pruner::run(node.clone(), stop));
@@ -118,6 +121,7 @@ impl Engine {
         let _one_at_a_time = self.inner.reconfiguring.lock().await;
         self.inner.node.store.register(registration(&setup), now()).await?;
         self.inner.node.configure(setup);
+        self.inner.node.announce_soon().await;
         Ok(())
     }
 
@@ -158,66 +162,20 @@ impl Engine {
         node.metrics.encode()
     }
 
-    /// Sets a rule. When this answers, no new attempt begins: what was claimed before and has not begun is given
-    /// back.
-    pub async fn hold(&self, rule: Rule) -> Result<(), StoreError> {
-        self.store().hold(rule.clone()).await?;
-        self.inner.node.held.hold(rule);
-        Ok(())
+    /// Changes after this node has stored log lines, so that who follows a log need not look all the time.
+    pub fn logged(&self) -> watch::Receiver<u64> {
+        self.node().logbook.logged()
     }
 
-    /// Lifts a rule; `false` if there was none.
-    pub async fn release(
-        &self,
-        kind: RuleKind,
-        handler: &HandlerName,
-        tenant: Option<&Tenant>,
-    ) -> Result<bool, StoreError> {
-        let lifted = self.store().release(kind, handler, tenant).await?;
-        self.nudge();
-        Ok(lifted)
+    /// Returns when a bounded run has begun as many attempts as it may and none of them runs any more; never for
+    /// a node without a bound.
+    pub async fn bound_reached(&self) {
+        self.node().slots.all_spent().await;
+        self.node().running.empty().await;
     }
 
-    /// Runs a task in `error` again.
-    pub async fn retry(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
-        let steered = self.store().retry(id, now()).await?;
-        self.steered(id, steered).await
-    }
-
-    /// Ends a task. If it runs, its attempt is cut short.
-    pub async fn cancel(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
-        let steered = self.store().cancel(id, now()).await?;
-        self.steered(id, steered).await
-    }
-
-    /// Tells those who watch what a person has done to a task.
-    async fn steered(
-        &self,
-        id: &TaskId,
-        done: Result<(), Rejected>,
-    ) -> Result<Result<(), Rejected>, StoreError> {
-        if done.is_ok() {
-            if let Some((task, _)) = self.store().task(id).await? {
-                self.inner.node.metrics.task_stands(&task.handler, task.life.state.status());
-                self.inner.node.changes.moved(task, now());
-            }
-            self.nudge();
-        }
-        Ok(done)
-    }
-
-    /// Takes up a handler's `missing` tasks; answers how many.
-    pub async fn adopt(&self, handler: &HandlerName) -> Result<u64, StoreError> {
-        let adopted = self.store().adopt(handler, now()).await?;
-        self.nudge();
-        Ok(adopted)
-    }
-
-    /// Tells the rooms that something was changed in the store past them, so that a running attempt that lost
-    /// its task is ended and new work is looked for.
-    pub fn nudge(&self) {
-        self.inner.node.nudged.notify_one();
-        self.inner.node.signals.work.notify_one();
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.inner.node
     }
 
     /// Stops claiming, lets running attempts end for up to `drain`, gives the rest back without cost, leaves
@@ -228,6 +186,7 @@ impl Engine {
         let node = &self.inner.node;
         node.slots.close();
         rooms.early.stop().await;
+        node.redrives.stop().await;
         if timeout(drain, idle(node)).await.is_err() {
             tracing::info!("running attempts are given back");
             node.running.drain();

@@ -7,7 +7,9 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use pointsman_core::{HandlerName, Rule, Tenant};
+use pointsman_core::Rule;
+use pointsman_core::store::Claimed;
+use pointsman_core::task::Subject;
 
 #[derive(Debug, Default)]
 pub(crate) struct Held(RwLock<Rules>);
@@ -37,9 +39,15 @@ impl Held {
         Asked(self.0.read().unwrap_or_else(PoisonError::into_inner).set)
     }
 
-    /// Whether a rule that was set since then holds this queue.
-    pub(crate) fn since(&self, asked: Asked, handler: &HandlerName, tenant: &Tenant) -> bool {
+    /// Whether a rule that was set since then holds the queue of this task.
+    pub(crate) fn since(&self, asked: Asked, task: &Claimed) -> bool {
+        let collection = match &task.subject {
+            Subject::Run(run) => Some(run.pair.collection.as_str()),
+            Subject::Event(_) => None,
+        };
+        let tenant = task.subject.tenant();
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        rules.latest.iter().any(|(number, rule)| *number > asked.0 && rule.holds(handler, tenant))
+        let mut later = rules.latest.iter().filter(|(number, _)| *number > asked.0);
+        later.any(|(_, rule)| rule.holds(&task.handler, collection, tenant))
     }
 }

@@ -4,13 +4,15 @@
 //!   emit ─▶ sequencer ─▶ store ─▶ scheduler ─▶ worker ─▶ handlers/…
 //!                          │  ▲                  │
 //!              observer ◀──┘  ├── clock          └─▶ back to the store: the end and its effects
+//!                             ├── pull ◀─▶ workers elsewhere
 //!                             ├── rescuer
 //!                             └── pruner
 //! ```
 //!
 //! `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
 //! helpers: `slots` are counted, each `attempt` is watched while it is `running` unless a rule `held` it back
-//! just before, and its lines go through the `logbook`. The observer's `tail` is the end of the journal in memory.
+//! just before, its lines go through the `logbook`, and `settle` says what is written of it. What people do to
+//! tasks is in `steer`, and to many of them in `redrive`. The observer's `tail` is the end of the journal in memory.
 //!
 //! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
 //! wake each other by signals; timers are only for what has a time.
@@ -26,21 +28,30 @@ pub mod metrics;
 mod node;
 pub mod observer;
 mod pruner;
+mod pull;
+mod redrive;
 mod rescuer;
+mod run_now;
 pub mod runner;
 mod running;
 mod scheduler;
 mod sequencer;
 pub mod settings;
+mod settle;
 mod signals;
 mod slots;
+mod steer;
 mod tail;
 mod time;
 mod worker;
 
 pub use change::TaskChange;
+pub use clock::Agenda;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
+pub use pull::PullRequest;
+pub use redrive::{Redrive, RedriveRequest, RedriveState};
+pub use run_now::RanNow;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
-pub use settings::{Rooms, Schedule, Settings, Setup};
+pub use settings::{Bound, Rooms, Schedule, Settings, Setup};
 pub use time::now;

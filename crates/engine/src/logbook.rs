@@ -14,7 +14,7 @@ use std::sync::Arc;
 use pointsman_core::store::{NewLogLine, Store, StoreError};
 use pointsman_core::task::{Level, LogLine};
 use pointsman_core::{TaskSeq, Timestamp};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
@@ -38,13 +38,26 @@ enum Entry {
 #[derive(Clone)]
 pub(crate) struct Logbook {
     entries: mpsc::Sender<Entry>,
+    /// Changes whenever lines have been stored, for those who follow a log.
+    stored: watch::Sender<u64>,
 }
 
 impl Logbook {
     /// A logbook, and the writer that must run for it.
     pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, Writer) {
         let (entries, waiting) = mpsc::channel(NODE_BUFFER);
-        (Self { entries }, Writer { store, metrics, waiting })
+        let stored = watch::Sender::new(0);
+        (Self { entries, stored: stored.clone() }, Writer { store, metrics, waiting, stored })
+    }
+
+    /// Changes after lines were stored by this node.
+    pub(crate) fn logged(&self) -> watch::Receiver<u64> {
+        self.stored.subscribe()
+    }
+
+    /// Lines were stored past the writer: with an attempt's end, or for a worker elsewhere.
+    pub(crate) fn stored(&self) {
+        tell(&self.stored);
     }
 
     /// Forwards one attempt's lines until `over`, and then those that still wait. Answers what is left of the
@@ -88,6 +101,11 @@ pub(crate) struct Writer {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     waiting: mpsc::Receiver<Entry>,
+    stored: watch::Sender<u64>,
+}
+
+fn tell(stored: &watch::Sender<u64>) {
+    stored.send_modify(|times| *times = times.wrapping_add(1));
 }
 
 impl Writer {
@@ -121,7 +139,8 @@ impl Writer {
         let mut patience = Patience::new();
         while !lines.is_empty() {
             match self.store.log(lines.clone()).await {
-                Ok(()) | Err(StoreError::Closed) => return,
+                Ok(_) => return tell(&self.stored),
+                Err(StoreError::Closed) => return,
                 Err(error) => {
                     self.metrics.store_errors.inc();
                     tracing::warn!(%error, lines = lines.len(), "log lines wait for the store");
@@ -133,7 +152,7 @@ impl Writer {
 }
 
 /// How much an attempt may still log.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     lines: usize,
 }
@@ -147,6 +166,11 @@ impl Allowance {
             n if n == MAX_LINES + 1 => Some(mark(line.time)),
             _ => None,
         }
+    }
+
+    /// So many lines that were admitted, or asked for, never reached the store.
+    pub(crate) fn take_back(&mut self, lines: usize) {
+        self.lines = self.lines.saturating_sub(lines);
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use pointsman_core::store::{Ended, QueueView};
-use pointsman_core::{HandlerName, Status};
+use pointsman_core::store::{Claimed, Ended, QueueView};
+use pointsman_core::{HandlerName, Status, Timestamp};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -121,8 +121,11 @@ impl Metrics {
         self.emit_seconds.observe(time.as_secs_f64());
     }
 
-    pub(crate) fn start_took(&self, time: Duration) {
-        self.start_latency.observe(time.as_secs_f64());
+    /// An attempt begins. Only the first one of an event's task tells how long it took to get to it.
+    pub(crate) fn started(&self, task: &Claimed, at: Timestamp) {
+        if let Some(event) = task.subject.event().filter(|_| task.attempt == 1) {
+            self.start_latency.observe(at.since(event.id.timestamp()).as_secs_f64());
+        }
     }
 
     pub(crate) fn attempt_ended(&self, handler: &HandlerName, ended: &Ended, time: Duration) {

@@ -2,23 +2,30 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use pointsman_core::store::{Claim, Claims, NodeId, Registration, Store};
+use pointsman_core::store::{
+    Abilities, Claim, Claimant, Claims, Finished, NodeId, Registration, Store, StoreError,
+};
 use pointsman_core::{HandlerName, NewEvent, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::attempt::{self, EndedAttempt};
+use crate::attempt;
 use crate::change::Changes;
 use crate::held::{Asked, Held};
 use crate::logbook::Logbook;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
+use crate::pull::{Desk, Leases};
+use crate::redrive::Redrives;
 use crate::running::Running;
+use crate::settings::Bound;
+use crate::settle::EndedAttempt;
 use crate::signals::Signals;
 use crate::slots::{Reserved, Slots};
-use crate::{HandlerSpec, Settings, Setup};
+use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
@@ -30,16 +37,24 @@ pub(crate) struct Node {
     pub(crate) running: Running,
     pub(crate) held: Held,
     pub(crate) logbook: Logbook,
+    /// Where workers elsewhere wait, and what they hold.
+    pub(crate) desk: Desk,
+    pub(crate) leases: Leases,
+    pub(crate) redrives: Redrives,
     /// Ends on their way to the worker.
     pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
     pub(crate) signals: Arc<Signals>,
     /// Wakes whoever checks that running attempts still hold their tasks.
     pub(crate) nudged: Notify,
+    /// Wakes the clock: a rule was lifted.
+    pub(crate) released: Notify,
     /// Whether there is work that waits for a slot.
     pub(crate) saturated: watch::Sender<bool>,
     configured: ArcSwap<Configured>,
     reconfigured: watch::Sender<()>,
     id: AtomicI64,
+    /// The store has not been told what this node can run.
+    unannounced: AtomicBool,
 }
 
 /// What a node is made of before it has joined.
@@ -48,30 +63,39 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) logbook: Logbook,
+    pub(crate) desk: Desk,
     pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
 }
 
 impl Node {
     pub(crate) fn new(parts: Parts, id: NodeId, setup: Setup) -> Self {
-        let slots = if parts.settings.rooms.worker { parts.settings.slots } else { 0 };
         let signals = Arc::new(Signals::new());
+        let bound = parts.settings.bound.as_ref();
+        let slots = if parts.settings.rooms.worker { parts.settings.slots } else { 0 };
+        let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
+        let configured = ArcSwap::from_pointee(Configured::new(setup, bound));
         Self {
             observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
             store: parts.store,
             settings: parts.settings,
             metrics: parts.metrics,
             changes: Changes::new(),
-            slots: Slots::new(slots),
+            slots,
             running: Running::default(),
             held: Held::default(),
             logbook: parts.logbook,
+            desk: parts.desk,
+            leases: Leases::default(),
+            redrives: Redrives::default(),
             ended: parts.ended,
             signals,
             nudged: Notify::new(),
+            released: Notify::new(),
             saturated: watch::Sender::new(false),
-            configured: ArcSwap::from_pointee(Configured::new(setup)),
+            configured,
             reconfigured: watch::Sender::new(()),
             id: AtomicI64::new(id),
+            unannounced: AtomicBool::new(false),
         }
     }
 
@@ -89,9 +113,9 @@ impl Node {
     }
 
     pub(crate) fn configure(&self, setup: Setup) {
-        self.configured.store(Arc::new(Configured::new(setup)));
+        self.configured.store(Arc::new(Configured::new(setup, self.settings.bound.as_ref())));
         self.reconfigured.send_replace(());
-        self.signals.work.notify_one();
+        self.signals.work();
     }
 
     /// Changes whenever something else is set up.
@@ -103,14 +127,53 @@ impl Node {
     pub(crate) fn claim(&self, reserved: &Reserved) -> Option<Claim> {
         let handlers = self.configured.load().names.clone();
         let max = reserved.count();
-        (max > 0 && !handlers.is_empty()).then(|| Claim { node: self.id(), handlers, max })
+        (max > 0 && !handlers.is_empty()).then(|| Claim { by: Claimant::Node(self.id()), handlers, max })
     }
 
     /// Starts what a claim brought, each in one of the slots that were reserved for it.
     pub(crate) fn start(self: &Arc<Self>, claims: &mut Claims, reserved: &mut Reserved, asked: Asked) {
         for task in claims.tasks.drain(..) {
             attempt::start(self, task, reserved.take(), asked);
+            self.slots.begun();
         }
+    }
+
+    /// Tells all who care that an attempt's end is in the store.
+    pub(crate) fn finished(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
+        let EndedAttempt { task, ending } = ended;
+        self.metrics.task_stands(&task.handler, finished.status);
+        self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
+        self.changes.finished(task, finished, ended.error(), at);
+        self.changes.created(&ending.emits, &finished.emitted, at);
+        if let Some(last) = finished.emitted.last() {
+            self.signals.grown(last.id);
+        }
+        if !ending.logs.is_empty() {
+            self.logbook.stored();
+        }
+    }
+
+    /// Tells the store what this node can run.
+    pub(crate) async fn announce(&self) -> Result<(), StoreError> {
+        let handlers = match self.settings.rooms.worker {
+            true => BTreeSet::clone(&self.configured.load().names),
+            false => BTreeSet::new(),
+        };
+        self.store.announce(self.id(), Abilities { handlers, slots: self.slots.all() }).await
+    }
+
+    /// The same, and if the store does not answer now, with the next sweep.
+    pub(crate) async fn announce_soon(&self) {
+        let announced = self.announce().await;
+        self.unannounced.store(announced.is_err(), Ordering::Release);
+        if let Err(error) = announced {
+            self.store_failed();
+            tracing::warn!(%error, "the store does not know yet what this node can run");
+        }
+    }
+
+    pub(crate) fn announced(&self) -> bool {
+        !self.unannounced.load(Ordering::Acquire)
     }
 
     /// Counts a call that the store did not answer.
@@ -122,22 +185,38 @@ impl Node {
 /// A setup, prepared for looking things up.
 pub(crate) struct Configured {
     pub(crate) setup: Arc<Setup>,
+    /// What this node asks for.
     names: Arc<BTreeSet<HandlerName>>,
-    specs: HashMap<HandlerName, HandlerSpec>,
+    runs: HashMap<HandlerName, Runs>,
+}
+
+/// How a handler is run on this node.
+pub(crate) struct Runs {
+    pub(crate) runner: Arc<dyn Runner>,
+    pub(crate) timeout: Duration,
 }
 
 impl Configured {
-    fn new(setup: Setup) -> Self {
-        let specs: HashMap<_, _> =
-            setup.handlers.iter().map(|spec| (spec.def.name.clone(), spec.clone())).collect();
-        Self { names: Arc::new(specs.keys().cloned().collect()), specs, setup: Arc::new(setup) }
+    fn new(setup: Setup, bound: Option<&Bound>) -> Self {
+        let here = setup.handlers.iter().filter(|spec| !spec.def.pull);
+        let runs = here.filter_map(|spec| {
+            let runner = spec.runner.clone()?;
+            Some((spec.def.name.clone(), Runs { runner, timeout: spec.timeout }))
+        });
+        let runs: HashMap<_, _> = runs.collect();
+        let wanted = |name: &&HandlerName| {
+            bound.is_none_or(|bound| bound.handlers.is_empty() || bound.handlers.contains(*name))
+        };
+        let names = Arc::new(runs.keys().filter(wanted).cloned().collect());
+        Self { names, runs, setup: Arc::new(setup) }
     }
 
-    pub(crate) fn spec(&self, handler: &HandlerName) -> Option<&HandlerSpec> {
-        self.specs.get(handler)
+    /// How this node runs a handler, if it does.
+    pub(crate) fn runs(&self, handler: &HandlerName) -> Option<&Runs> {
+        self.runs.get(handler)
     }
 
-    /// How many tasks will be ready at once when these events are journaled. Stops counting at `enough`, and
+    /// How many tasks of this node's will be ready at once when these events are journaled. Stops counting at `enough`, and
     /// after a few dozen events: it is only to know how many slots to set aside.
     pub(crate) fn ready_tasks<'a>(
         &self,
@@ -151,7 +230,8 @@ impl Configured {
             if tasks >= enough {
                 break;
             }
-            tasks += self.setup.routes.resolve(&event.kind).len();
+            let bindings = self.setup.routes.resolve(&event.kind);
+            tasks += bindings.iter().filter(|binding| self.names.contains(&binding.handler)).count();
         }
         tasks.min(enough)
     }
@@ -160,5 +240,5 @@ impl Configured {
 /// What the store is told of a setup.
 pub(crate) fn registration(setup: &Setup) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
-    Registration { handlers, routes: setup.routes.clone() }
+    Registration { handlers, routes: setup.routes.clone(), tenants: setup.tenants.clone() }
 }

@@ -57,6 +57,8 @@ async fn sweeps(node: Arc<Node>) {
 async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<(), StoreError> {
     if !node.store.heartbeat(node.id(), now()).await? {
         rejoin(node).await?;
+    } else if !node.announced() {
+        node.announce_soon().await;
     }
     trust.answered(asked, Instant::now());
     node.running.check(&*node.store).await?;
@@ -71,7 +73,8 @@ async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<()
 async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
     tracing::warn!("this node was silent for too long and was given up; it joins again");
     node.set_id(node.store.join(&node.settings.node_name, now()).await?);
-    node.signals.work.notify_one();
+    node.announce_soon().await;
+    node.signals.work();
     Ok(())
 }
 
@@ -83,8 +86,8 @@ pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
         tracing::warn!(tasks = missing, "tasks were parked because their handler is no longer defined");
     }
     if !tasks.is_empty() {
-        tracing::warn!(tasks = tasks.len(), "tasks were taken from nodes that are gone");
-        node.signals.work.notify_one();
+        tracing::warn!(tasks = tasks.len(), "tasks were taken from nodes and workers that are gone");
+        node.signals.work();
     }
     if node.changes.watched() {
         for (id, _) in &tasks {

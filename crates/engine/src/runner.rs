@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pointsman_core::limit::Target;
 use pointsman_core::store::{Claimed, Ended};
 use pointsman_core::task::{Level, LogLine};
 use pointsman_core::{HandlerDef, NewEvent, Timestamp};
@@ -16,7 +17,8 @@ pub struct HandlerSpec {
     pub def: HandlerDef,
     /// An attempt that takes longer has failed.
     pub timeout: Duration,
-    pub runner: Arc<dyn Runner>,
+    /// None where workers elsewhere fetch its tasks.
+    pub runner: Option<Arc<dyn Runner>>,
 }
 
 /// Runs attempts of one handler.
@@ -49,6 +51,8 @@ pub struct Delivery {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub ended: Ended,
+    /// How the target behind the handler fares, if the attempt tells. None: the handler has no target.
+    pub target: Option<Target>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emits: Vec<NewEvent>,
     pub logs: Vec<LogLine>,
@@ -56,13 +60,13 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn done() -> Self {
-        Self { ended: Ended::Succeeded { result: None }, emits: vec![], logs: vec![] }
+        Self { ended: Ended::Succeeded { result: None }, target: None, emits: vec![], logs: vec![] }
     }
 
     /// Failed, to be tried again.
     pub fn failed(error: impl Into<String>) -> Self {
         let ended = Ended::Failed { error: error.into(), after: None, last: false };
-        Self { ended, emits: vec![], logs: vec![] }
+        Self { ended, target: None, emits: vec![], logs: vec![] }
     }
 }
 

@@ -229,7 +229,7 @@ impl Sequencer {
     /// Tells the worker what this claim left: others that are ready, or tasks whose time will come.
     fn hint(&self, claims: &Claims, delayed: bool) {
         if claims.more || delayed {
-            self.node.signals.work.notify_one();
+            self.node.signals.work();
         }
     }
 

@@ -1,9 +1,11 @@
 //! What an engine is told when it starts, and what can be changed while it runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use pointsman_core::fire::{CatchUp, Makes, Overlap};
 use pointsman_core::journal::Retention;
-use pointsman_core::{NewEvent, Routes, cron};
+use pointsman_core::{HandlerName, Routes, ScheduleName, Tenant, Weight, cron};
 
 use crate::HandlerSpec;
 
@@ -20,6 +22,17 @@ pub struct Settings {
     pub journal: Retention,
     pub history: Retention,
     pub rooms: Rooms,
+    /// A run that ends by itself; a node that goes on for ever has none.
+    pub bound: Option<Bound>,
+}
+
+/// What a bounded run does.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// It runs only these; all that it can if empty.
+    pub handlers: BTreeSet<HandlerName>,
+    /// It begins no more attempts than this.
+    pub max_events: u64,
 }
 
 impl Default for Settings {
@@ -32,6 +45,7 @@ impl Default for Settings {
             journal: Retention::default(),
             history: Retention::default(),
             rooms: Rooms::default(),
+            bound: None,
         }
     }
 }
@@ -57,13 +71,36 @@ impl Default for Rooms {
 pub struct Setup {
     pub handlers: Vec<HandlerSpec>,
     pub routes: Routes,
+    /// The shares of tenants in the round robin; 1 for those not named.
+    pub tenants: BTreeMap<Tenant, Weight>,
     pub schedules: Vec<Schedule>,
 }
 
-/// Emits an event at planned times.
+/// Makes an event or a task at planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    pub name: String,
+    pub name: ScheduleName,
     pub when: cron::Schedule,
-    pub emit: NewEvent,
+    pub makes: Makes,
+    pub catch_up: CatchUp,
+    /// Only times that passed no longer ago are made up for.
+    pub catch_up_within: Duration,
+    pub overlap: Overlap,
+    /// Each firing is put off by a part of this, the same on every node.
+    pub jitter: Duration,
+}
+
+impl Schedule {
+    /// One with the usual policies.
+    pub fn new(name: ScheduleName, when: cron::Schedule, makes: Makes) -> Self {
+        Self {
+            name,
+            when,
+            makes,
+            catch_up: CatchUp::default(),
+            catch_up_within: Duration::from_secs(24 * 3600),
+            overlap: Overlap::default(),
+            jitter: Duration::ZERO,
+        }
+    }
 }

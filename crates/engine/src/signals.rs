@@ -10,14 +10,22 @@ use tokio::sync::{Notify, watch};
 #[derive(Debug)]
 pub(crate) struct Signals {
     /// Wakes the worker: there may be work.
-    pub(crate) work: Notify,
+    pub(crate) worker: Notify,
+    /// Wakes the desk where workers elsewhere wait: there may be work.
+    pub(crate) desk: Notify,
     /// The newest id that somebody has told of.
     pub(crate) head: watch::Sender<EventId>,
 }
 
 impl Signals {
     pub(crate) fn new() -> Self {
-        Self { work: Notify::new(), head: watch::Sender::new(EventId::ZERO) }
+        Self { worker: Notify::new(), desk: Notify::new(), head: watch::Sender::new(EventId::ZERO) }
+    }
+
+    /// There may be work.
+    pub(crate) fn work(&self) {
+        self.worker.notify_one();
+        self.desk.notify_one();
     }
 
     /// The journal has grown up to this id.
@@ -34,7 +42,7 @@ impl Listener for Signals {
     fn heard(&self, signal: Signal) {
         match signal {
             Signal::Journal(head) => self.grown(head),
-            Signal::Work => self.work.notify_one(),
+            Signal::Work => self.work(),
         }
     }
 }

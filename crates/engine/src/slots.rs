@@ -2,11 +2,14 @@
 //!
 //! Whoever asks the store for work first reserves the slots for it, so that a claim never brings more than the
 //! node can run. The sequencer and the worker reserve from the same lot; what a claim did not fill goes back.
+//!
+//! A bounded run also has a budget: how many attempts it begins altogether. It is reserved along with the slots,
+//! and what an attempt has taken of it never comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 /// One slot, held by a running attempt. Dropping it frees it.
 pub(crate) type Slot = OwnedSemaphorePermit;
@@ -18,11 +21,28 @@ pub(crate) struct Slots {
     closed: AtomicBool,
     troubled: AtomicBool,
     returned: Notify,
+    budget: Option<Budget>,
+}
+
+#[derive(Debug)]
+struct Budget {
+    left: Arc<Semaphore>,
+    /// How many attempts have yet to begin.
+    unbegun: watch::Sender<usize>,
+}
+
+impl Budget {
+    fn new(attempts: u64) -> Self {
+        let attempts = usize::try_from(attempts).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Self { left: Arc::new(Semaphore::new(attempts)), unbegun: watch::Sender::new(attempts) }
+    }
 }
 
 impl Slots {
-    pub(crate) fn new(all: usize) -> Self {
+    /// So many slots, for so many attempts altogether, if that is bounded.
+    pub(crate) fn new(all: usize, attempts: Option<u64>) -> Self {
         Self {
+            budget: attempts.map(Budget::new),
             all,
             free: Arc::new(Semaphore::new(all)),
             closed: AtomicBool::new(false),
@@ -41,7 +61,8 @@ impl Slots {
 
     /// How many could be reserved now.
     pub(crate) fn available(&self) -> usize {
-        if self.closed.load(Ordering::Acquire) { 0 } else { self.free.available_permits() }
+        let affordable = self.budget.as_ref().map_or(usize::MAX, |budget| budget.left.available_permits());
+        if self.closed.load(Ordering::Acquire) { 0 } else { self.free.available_permits().min(affordable) }
     }
 
     /// Takes up to `most` free slots, without waiting for more.
@@ -49,11 +70,13 @@ impl Slots {
         loop {
             let wanted = self.available().min(most).min(u32::MAX as usize) as u32;
             if wanted == 0 {
-                return Reserved(None);
+                return Reserved::none();
             }
+            let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(wanted);
+            let budget = self.budget.as_ref().map(|budget| take(&budget.left)).transpose();
             // Somebody else may have been quicker; then there are fewer to ask for.
-            if let Ok(permits) = self.free.clone().try_acquire_many_owned(wanted) {
-                return Reserved(Some(permits));
+            if let (Ok(slots), Ok(budget)) = (take(&self.free), budget) {
+                return Reserved { slots: Some(slots), budget };
             }
         }
     }
@@ -70,6 +93,27 @@ impl Slots {
     /// Waits until the sequencer gives slots back.
     pub(crate) async fn returned(&self) {
         self.returned.notified().await;
+    }
+
+    /// An attempt has begun, and is among those that run.
+    pub(crate) fn begun(&self) {
+        if let Some(budget) = &self.budget {
+            budget.unbegun.send_modify(|left| *left = left.saturating_sub(1));
+        }
+    }
+
+    /// Whether the budget is used up.
+    pub(crate) fn spent(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| *budget.unbegun.borrow() == 0)
+    }
+
+    /// Waits until the budget is used up; for ever if there is none.
+    pub(crate) async fn all_spent(&self) {
+        match &self.budget {
+            // The sender is our own, and lives as long as we do.
+            Some(budget) => drop(budget.unbegun.subscribe().wait_for(|left| *left == 0).await),
+            None => std::future::pending().await,
+        }
     }
 
     /// From now on nothing is reserved.
@@ -98,20 +142,27 @@ impl Slots {
 
 /// Slots set aside for a claim. What is not taken is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved(Option<OwnedSemaphorePermit>);
+pub(crate) struct Reserved {
+    slots: Option<OwnedSemaphorePermit>,
+    budget: Option<OwnedSemaphorePermit>,
+}
 
 impl Reserved {
     pub(crate) fn none() -> Self {
-        Self(None)
+        Self { slots: None, budget: None }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+        self.slots.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
     /// One of them, for an attempt.
     pub(crate) fn take(&mut self) -> Option<Slot> {
-        self.0.as_mut().and_then(|permits| permits.split(1))
+        let slot = self.slots.as_mut().and_then(|permits| permits.split(1))?;
+        if let Some(paid) = self.budget.as_mut().and_then(|permits| permits.split(1)) {
+            paid.forget();
+        }
+        Some(slot)
     }
 }
 
@@ -121,7 +172,7 @@ mod tests {
 
     #[test]
     fn no_slot_is_given_twice_and_none_is_lost() {
-        let slots = Slots::new(3);
+        let slots = Slots::new(3, None);
         let mut first = slots.reserve(2);
         let second = slots.reserve(5);
         assert_eq!((first.count(), second.count(), slots.available()), (2, 1, 0));
@@ -134,8 +185,24 @@ mod tests {
 
     #[test]
     fn closed_slots_are_not_reserved() {
-        let slots = Slots::new(3);
+        let slots = Slots::new(3, None);
         slots.close();
         assert_eq!(slots.reserve(1).count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_budget_is_reserved_with_the_slots_and_spent_by_attempts_alone() {
+        let slots = Slots::new(3, Some(4));
+        let mut first = slots.reserve(9);
+        assert_eq!((first.count(), slots.available()), (3, 0));
+        drop((first.take(), first.take()));
+        drop(first);
+        assert_eq!(slots.available(), 2, "what was not taken came back, slots and budget");
+        let mut second = slots.reserve(9);
+        drop((second.take(), second.take(), second.take()));
+        assert_eq!((slots.available(), slots.spent()), (0, false));
+        (0..4).for_each(|_| slots.begun());
+        slots.all_spent().await;
+        assert!(slots.spent());
     }
 }

@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::EndedAttempt;
 use crate::node::Node;
+use crate::settle::EndedAttempt;
 use crate::time::{Patience, now};
 
 /// How many ends one transaction takes.
@@ -70,12 +70,12 @@ impl Worker {
             if self.look && room {
                 return true;
             }
-            let saturated = self.look && !room;
+            let saturated = self.look && !room && !self.node.slots.spent();
             self.node.saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
             let nap = self.nap();
             tokio::select! {
                 taken = self.ended.recv_many(&mut self.kept, MOST_ENDS) => return taken > 0,
-                () = self.node.signals.work.notified() => self.look = true,
+                () = self.node.signals.worker.notified() => self.look = true,
                 () = self.node.slots.returned() => {}
                 () = sleep(nap) => self.look = true,
                 () = stop.cancelled() => return false,
@@ -148,15 +148,9 @@ impl Worker {
         let task = &ended.task;
         match result {
             Ok(finished) => {
-                node.metrics.task_stands(&task.handler, finished.status);
-                node.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
-                node.changes.finished(task, &finished, ended.error(), at);
-                node.changes.created(&ended.ending.emits, &finished.emitted, at);
+                node.finished(&ended, &finished, at);
                 let delays = ended.ending.emits.iter().filter_map(|emit| emit.due);
                 self.due = delays.chain(finished.due).chain(self.due).min();
-                if let Some(last) = finished.emitted.last() {
-                    node.signals.grown(last.id);
-                }
             }
             Err(rejected) => {
                 tracing::info!(task.id = %task.id, attempt = task.attempt, %rejected, "an attempt's end was refused");

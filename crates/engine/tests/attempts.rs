@@ -204,7 +204,7 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
                 1 => Ended::Failed { error: "once".into(), after: None, last: false },
                 _ => Ended::Succeeded { result: None },
             };
-            Outcome { ended, emits, logs: vec![] }
+            Outcome { ended, emits, ..Outcome::done() }
         })
         .handler("next", |_| async { Outcome::done() })
         .route("a", "h")

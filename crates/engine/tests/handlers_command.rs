@@ -6,13 +6,13 @@ mod handler_support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use handler_support::{bare_task, delivery, failure, run, task};
+use handler_support::{bare_task, delivery, event, failure, run, run_task, task};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use pointsman_core::Json;
 use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{Level, LogLine};
+use pointsman_core::task::{Level, LogLine, Subject};
+use pointsman_core::{Event, Json};
 use pointsman_engine::handlers::command::{BadCommand, CommandHandler, CommandSpec};
 use pointsman_engine::{Outcome, Runner};
 
@@ -102,12 +102,32 @@ async fn what_is_not_there_has_no_variable() {
 
 #[tokio::test]
 async fn the_event_is_on_stdin_for_those_who_care() {
-    assert_eq!(printed("cat", task()).await, [task().event.to_json()]);
-    let mut large = task();
+    assert_eq!(printed("cat", task()).await, [event(&task()).to_json()]);
     let value = Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
-    std::sync::Arc::make_mut(&mut large.event).value = value;
+    let subject = Subject::Event(Event { value, ..event(&task()) }.into());
+    let large = Claimed { subject, ..task() };
     assert_eq!(printed("exec <&-; echo deaf", large.clone()).await, ["deaf"]);
     assert_eq!(printed("echo hasty", large).await, ["hasty"]);
+}
+
+#[tokio::test]
+async fn a_source_is_told_which_collection_to_synchronise() {
+    let said = printed("cat", run_task()).await.remove(0);
+    let id = run_task().id;
+    let expected = serde_json::json!({
+        "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
+        "planned_at": "2026-01-31T12:00:00.000000Z",
+    });
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected);
+    let unplanned = Claimed { planned: None, ..run_task() };
+    assert!(printed("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
+
+    let lines = printed("env | grep ^POINTSMAN_ | sort", run_task()).await;
+    let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.split_once('=')).collect();
+    let names: Vec<_> = found.keys().map(|name| name.trim_start_matches("POINTSMAN_")).collect();
+    assert_eq!(names, ["ATTEMPT", "COLLECTION", "EFFECTS", "FENCE", "SOURCE", "TASK_ID", "TENANT"]);
+    assert_eq!((found["POINTSMAN_SOURCE"], found["POINTSMAN_COLLECTION"]), ("shop", "orders"));
+    assert_eq!((found["POINTSMAN_TENANT"], found["POINTSMAN_TASK_ID"]), ("north", id.as_str()));
 }
 
 #[tokio::test]

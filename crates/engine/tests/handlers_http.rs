@@ -3,61 +3,23 @@
 
 mod handler_support;
 
-use std::sync::{Arc, Mutex};
+#[path = "handler_support/server.rs"]
+mod web;
+
+use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Response, StatusCode};
-use handler_support::{bare_task, delivery, failure, run, task};
+use axum::http::StatusCode;
+use handler_support::{bare_task, delivery, event, failure, run, run_task, task};
 use pointsman_core::Json;
+use pointsman_core::limit::Target;
 use pointsman_core::store::Ended;
 use pointsman_core::task::Level;
 use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
 use pointsman_engine::{Outcome, Runner};
 use tokio::sync::Notify;
 use url::Url;
-
-/// What a server was sent.
-#[derive(Clone, Default)]
-struct Inbox(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
-
-impl Inbox {
-    fn take(&self) -> Vec<(HeaderMap, Bytes)> {
-        std::mem::take(&mut self.0.lock().unwrap())
-    }
-}
-
-/// Serves `answer` to everything, on a port of its own.
-async fn server(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> (Url, Inbox) {
-    let inbox = Inbox::default();
-    let kept = inbox.clone();
-    let app = Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
-        kept.0.lock().unwrap().push((headers, body));
-        let answer = answer();
-        async move { answer }
-    });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap()).parse().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    (url, inbox)
-}
-
-fn target(url: Url) -> HttpTarget {
-    let access = NetworkAccess { allow_loopback: true, allow: vec![] };
-    HttpTarget { url, secrets: vec![], headers: vec![], access }
-}
-
-fn handler(url: Url) -> HttpHandler {
-    HttpHandler::new(target(url)).unwrap()
-}
-
-fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Body> {
-    let mut response = Response::builder().status(status);
-    for (name, value) in headers {
-        response = response.header(*name, *value);
-    }
-    response.body(Body::from(body.to_owned())).unwrap()
-}
+use web::{answer, handler, server, target};
 
 /// The outcome of a delivery that is answered like this.
 async fn answered(
@@ -87,7 +49,7 @@ async fn a_delivery_is_a_cloud_event() {
     assert_eq!((lines[0].level, lines[0].message.as_str()), (Level::Info, "HTTP 204 No Content"));
 
     let (headers, body) = inbox.take().remove(0);
-    assert_eq!(body, task().event.value.as_str());
+    assert_eq!(body, event(&task()).value.as_str());
     for (name, value) in [
         ("content-type", "application/json"),
         ("ce-specversion", "1.0"),
@@ -213,24 +175,66 @@ async fn redirects_are_failures() {
 }
 
 #[tokio::test]
-async fn a_busy_target_is_left_alone_by_all_its_tasks() {
-    for status in [429, 503] {
-        let (url, inbox) = server(move || answer(status, &[("retry-after", "3600")], "busy")).await;
-        let handler = handler(url);
-        let before = jiff::Timestamp::now().as_microsecond();
-        let (outcome, lines) = run(&handler, task()).await;
-        let after = jiff::Timestamp::now().as_microsecond();
-        let Ended::Failed { after: Some(until), last: false, .. } = outcome.ended else {
-            panic!("{outcome:?}")
-        };
-        assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
-        assert_eq!(lines[0].level, Level::Error);
-        let second = run(&handler, task()).await.0;
-        assert_eq!(second.ended, Ended::Snoozed { until });
-        assert_eq!(inbox.take().len(), 1);
+async fn a_run_of_a_source_is_told_like_an_event() {
+    let (url, inbox) = server(|| answer(204, &[], "")).await;
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let handler =
+        HttpHandler::new(HttpTarget { secrets: vec![secret.parse().unwrap()], ..target(url) }).unwrap();
+    run(&handler, run_task()).await;
+    let (headers, body) = inbox.take().remove(0);
+    let id = run_task().id;
+    for (name, value) in [
+        ("ce-specversion", "1.0"),
+        ("ce-id", id.as_str()),
+        ("ce-source", "/sources/shop"),
+        ("ce-type", "pointsman.run"),
+        ("ce-subject", "orders"),
+        ("ce-time", "2026-01-31T12:00:00.000000Z"),
+        ("pointsman-task", id.as_str()),
+        ("pointsman-attempt", "2"),
+        ("pointsman-fence", "77"),
+    ] {
+        assert_eq!(headers[name], value, "{name}");
     }
-    let once = answered(500, &[("retry-after", "3600")], "").await;
-    assert!(matches!(once.ended, Ended::Failed { after: None, .. }));
+    let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let expected = serde_json::json!({
+        "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
+        "planned_at": "2026-01-31T12:00:00.000000Z",
+    });
+    assert_eq!(said, expected);
+    standardwebhooks::Webhook::new(secret).unwrap().verify(&body, &headers).unwrap();
+}
+
+#[tokio::test]
+async fn a_busy_target_is_waited_for_at_no_cost() {
+    for status in [429, 503] {
+        let before = jiff::Timestamp::now().as_microsecond();
+        let outcome = answered(status, &[("retry-after", "3600")], "busy").await;
+        let after = jiff::Timestamp::now().as_microsecond();
+        let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
+        assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
+        assert_eq!(outcome.target, Some(Target::Busy { until }));
+    }
+    let never = &[("retry-after", "3600"), ("content-type", "application/json")];
+    let refused = answered(429, never, r#"{"retry":false}"#).await;
+    assert!(failure(&refused).1, "{refused:?}");
+    assert!(matches!(refused.target, Some(Target::Busy { .. })));
+}
+
+#[tokio::test]
+async fn every_answer_tells_how_the_target_fares() {
+    for (status, headers) in [(200, &[][..]), (204, &[]), (307, &[]), (404, &[]), (410, &[])] {
+        assert_eq!(answered(status, headers, "").await.target, Some(Target::Well), "{status}");
+    }
+    assert_eq!(answered(200, JSON, r#"{"emit":1}"#).await.target, Some(Target::Well), "it works, if oddly");
+    for (status, headers) in [(500, &[("retry-after", "3600")][..]), (502, &[]), (503, &[])] {
+        let outcome = answered(status, headers, "").await;
+        assert_eq!(outcome.target, Some(Target::Unwell), "{status}");
+        assert!(matches!(outcome.ended, Ended::Failed { after: None, last: false, .. }), "{status}");
+    }
+    let busy = answered(429, &[], "").await;
+    assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it did not say how long: {busy:?}");
+    assert!(matches!(busy.target, Some(Target::Busy { .. })));
 }
 
 #[tokio::test]
@@ -242,6 +246,7 @@ async fn an_unreachable_target_is_told_by_its_root_cause() {
     let (error, last) = failure(&outcome);
     assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
     assert!(!last && !error.contains("secret"));
+    assert_eq!(outcome.target, Some(Target::Unwell));
 }
 
 #[tokio::test]
@@ -263,7 +268,7 @@ async fn an_answer_that_breaks_off_is_a_failure() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
         // To the end of the body: closing with something unread would reset the connection.
-        while !request.ends_with(task().event.value.as_str().as_bytes()) {
+        while !request.ends_with(event(&task()).value.as_str().as_bytes()) {
             assert!(stream.read_buf(&mut request).await.unwrap() > 0);
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
@@ -271,6 +276,7 @@ async fn an_answer_that_breaks_off_is_a_failure() {
     let outcome = run(&handler(url), task()).await.0;
     let (error, last) = failure(&outcome);
     assert!(error.contains("broke off") && !last, "{error}");
+    assert_eq!(outcome.target, Some(Target::Unwell));
 }
 
 #[tokio::test]
@@ -291,6 +297,7 @@ async fn cancelling_ends_the_request() {
     cancel.cancel();
     let outcome = running.await.unwrap();
     assert!(failure(&outcome).0.contains("cancelled"));
+    assert_eq!(outcome.target, Some(Target::Unwell), "if it was cut because it took too long");
 }
 
 #[tokio::test]
@@ -306,6 +313,7 @@ async fn addresses_that_are_not_allowed_are_never_connected_to() {
         assert!(last, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
         assert!(error.contains("network.allow"), "{error}");
+        assert_eq!(outcome.target, None, "nobody was asked");
     }
     assert!(inbox.take().is_empty());
 }

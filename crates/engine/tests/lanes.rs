@@ -29,7 +29,7 @@ async fn lanes_keep_their_order_under_failures() {
         move |d: Delivery| {
             let lanes = lanes.clone();
             async move {
-                let event = &d.task.event;
+                let event = d.task.subject.event().unwrap();
                 let key = event.key.as_ref().unwrap().to_string();
                 {
                     let mut lanes = lanes.lock().unwrap();

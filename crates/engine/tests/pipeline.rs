@@ -101,7 +101,7 @@ async fn watchers_see_new_locked_done() {
     assert_eq!(seen.each_ref().map(|c| c.attempt), [0, 1, 1]);
     for change in &seen {
         assert_eq!(change.id, receipt.events[0].tasks[0]);
-        assert_eq!((change.handler.as_str(), change.event), ("h", receipt.events[0].id));
+        assert_eq!((change.handler.as_str(), change.event), ("h", Some(receipt.events[0].id)));
     }
     engine.stop(PATIENCE).await;
 }
@@ -171,7 +171,7 @@ async fn what_a_node_cannot_run_waits_for_one_that_can() {
     let engine = House::default().handler("here", noting(&diary)).start(&store).await;
     let Setup { handlers, routes, .. } = both().setup;
     let handlers = handlers.into_iter().map(|spec| spec.def).collect();
-    store.register(Registration { handlers, routes }, now()).await.unwrap();
+    store.register(Registration { handlers, routes, ..Registration::default() }, now()).await.unwrap();
 
     let mut watcher = Watcher::of(&engine);
     for _ in 0..3 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::Status;
-use pointsman_core::store::{Claim, Queue, Registry, Tasks};
+use pointsman_core::store::{Claim, Claimant, Queue, Registry, Tasks};
 use pointsman_core::task::{AttemptEnd, State};
 use pointsman_engine::{Delivery, Outcome, Setup};
 
@@ -34,7 +34,7 @@ async fn what_a_dead_node_held_goes_on() {
     // A node that claims and is never heard of again.
     let dead = store.join("dead", now()).await.unwrap();
     let handlers = Arc::new([name("h")].into());
-    let claims = store.claim(Claim { node: dead, handlers, max: 1 }, now()).await.unwrap();
+    let claims = store.claim(Claim { by: Claimant::Node(dead), handlers, max: 1 }, now()).await.unwrap();
     assert_eq!(claims.tasks.len(), 1);
 
     let engine = quick(House::default().handler("h", |_| async { Outcome::done() }).route("a", "h"))

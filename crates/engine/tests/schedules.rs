@@ -1,90 +1,120 @@
-//! Schedules fire once for each planned time, whoever races for it.
+//! Schedules: each planned time is settled once, whoever races for it, dies or sleeps.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
+#[path = "schedules/catching_up.rs"]
+mod catching_up;
+#[path = "schedules/holding.rs"]
+mod holding;
+#[path = "schedules/making.rs"]
+mod making;
+#[path = "schedules/overlapping.rs"]
+mod overlapping;
+#[path = "schedules/sharing.rs"]
+mod sharing;
+
 use std::time::Duration;
 
 use common::*;
+use pointsman_core::fire::{Fire, Makes, Outcome as Became, Skipped};
 use pointsman_core::journal::Filter;
-use pointsman_core::store::{Emission, Idempotency, Journal};
-use pointsman_core::{EventId, Timestamp};
-use pointsman_engine::{Engine, Setup};
+use pointsman_core::store::{Plan, Schedules, Standing};
+use pointsman_core::{Event, EventId, NewEvent, ScheduleName, Timestamp, cron};
+use pointsman_engine::{Engine, Schedule};
 use pointsman_store_sqlite::SqliteStore;
-use sha2::{Digest, Sha256};
 
-const EVERY: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
-fn house() -> House {
-    House::default().schedule("tick", "every 1s", event("tick", "clock"))
+const MISSED: Became = Became::Skipped(Skipped::Missed);
+const HELD: Became = Became::Skipped(Skipped::Held);
+
+fn schedule_name(text: &str) -> ScheduleName {
+    ScheduleName::new(text).unwrap()
 }
 
-async fn ticks(engine: &Engine) -> Vec<EventId> {
-    let page = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
-    page.events.iter().map(|event| event.id).collect()
+fn schedule_that(makes: Makes, schedule: &str, when: &str) -> Schedule {
+    Schedule::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
 }
 
-async fn wait_for_ticks(engine: &Engine, count: usize) {
-    soon("ticks", async {
-        let mut head = EventId::ZERO;
-        while ticks(engine).await.len() < count {
-            engine.observer().grown(head).await;
-            head = engine.observer().extent().await.unwrap().head;
+/// One that emits an event named after it.
+fn schedule(schedule: &str, when: &str) -> Schedule {
+    schedule_that(Makes::Event(Box::new(NewEvent::of(kind(schedule)))), schedule, when)
+}
+
+fn ticking() -> Schedule {
+    schedule("tick", "every 1s")
+}
+
+/// One whose last planned time passed a while ago and whose next is far off.
+fn long_ago() -> Schedule {
+    let quiet = now().minus(HOUR * 12);
+    let time = quiet.to_string();
+    let (hour, minute) = (&time[11..13], &time[14..16]);
+    schedule("daily", &format!("{minute} {hour} * * *"))
+}
+
+/// Makes a schedule stand where it would if it had first been planned then.
+async fn planned_since(store: &SqliteStore, schedules: &[&Schedule], then: Timestamp) -> Vec<Standing> {
+    let plan = |schedule: &&Schedule| {
+        let when = &schedule.when;
+        let (zone, dialect) = (when.zone().name(), when.expression().dialect());
+        Plan { name: schedule.name.clone(), expression: format!("{} {zone} {dialect}", when.expression()) }
+    };
+    store.plan(schedules.iter().map(plan).collect(), then).await.unwrap()
+}
+
+/// What became of its planned times, the earliest first.
+async fn ledger(store: &SqliteStore, schedule: &Schedule) -> Vec<Fire> {
+    let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
+    fires.reverse();
+    fires
+}
+
+/// Waits until the ledger is as wanted.
+async fn ledger_when(
+    store: &SqliteStore,
+    schedule: &Schedule,
+    what: &str,
+    wanted: impl Fn(&[Fire]) -> bool,
+) -> Vec<Fire> {
+    soon(what, async {
+        loop {
+            let fires = ledger(store, schedule).await;
+            if wanted(&fires) {
+                return fires;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}
+
+fn outcomes(fires: &[Fire]) -> Vec<Became> {
+    fires.iter().map(|fire| fire.outcome).collect()
+}
+
+fn made(fires: &[Fire]) -> Vec<EventId> {
+    fires.iter().filter_map(|fire| fire.event).collect()
+}
+
+fn count(fires: &[Fire], wanted: Became) -> usize {
+    fires.iter().filter(|fire| fire.outcome == wanted).count()
+}
+
+/// All events there are, in order.
+async fn events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
+    engine.observer().page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap().events
+}
+
+/// Waits until the clock has gone past this time.
+async fn past(time: Timestamp) {
+    soon("time to pass", async {
+        while now() <= time {
+            tokio::time::sleep(SECOND / 20).await;
         }
     })
     .await;
-}
-
-/// The event of a planned time, if it was fired: a repeat of its emission tells.
-async fn fired(store: &SqliteStore, planned: Timestamp) -> Option<EventId> {
-    let key = format!("\u{1}schedule:tick:{}", planned.micros());
-    let digest = Sha256::digest(&key).into();
-    let idempotency = Some(Idempotency { tenant: Default::default(), key, digest });
-    let emission = Emission { events: vec![event("tick", "clock")], idempotency };
-    let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();
-    let receipt = receipts.into_iter().next().unwrap().unwrap();
-    receipt.repeated.then(|| receipt.events[0].id)
-}
-
-#[tokio::test]
-async fn two_clocks_fire_each_planned_time_once() {
-    let store = store();
-    let begin = now();
-    let (one, other) = (house().start(&store).await, house().start(&store).await);
-    wait_for_ticks(&one, 2).await;
-    one.stop(PATIENCE).await;
-    // A third one takes over in the middle of things.
-    let third = house().start(&store).await;
-    wait_for_ticks(&third, 4).await;
-    other.stop(PATIENCE).await;
-    third.stop(PATIENCE).await;
-    let ticks = ticks(&third).await;
-
-    let every = EVERY.as_micros() as i64;
-    let (first, last) = (begin.micros() / every, now().micros() / every);
-    let mut by_plan = Vec::new();
-    for planned in first..=last {
-        by_plan.extend(fired(&store, Timestamp::from_micros(planned * every)).await);
-    }
-    assert_eq!(by_plan, ticks, "every tick belongs to a planned time, and each to another one");
-}
-
-#[tokio::test]
-async fn a_schedule_that_is_taken_away_fires_no_more() {
-    let store = store();
-    let engine = house().start(&store).await;
-    wait_for_ticks(&engine, 1).await;
-    engine.reconfigure(Setup::default()).await.unwrap();
-    let marker = emit(&engine, vec![event("marker", "m")]).await.events[0].id;
-    let planned = Timestamp::from_micros((now().micros() / 1_000_000 + 3) * 1_000_000);
-    soon("three intervals", async {
-        while now() < planned {
-            tokio::time::sleep(EVERY / 10).await;
-        }
-    })
-    .await;
-    // One may have been under way.
-    let after = ticks(&engine).await.into_iter().filter(|id| *id > marker).count();
-    assert!(after <= 1, "{after}");
-    engine.stop(PATIENCE).await;
 }

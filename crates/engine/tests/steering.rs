@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::store::Registry;
-use pointsman_core::{NewEvent, Rule, RuleKind};
+use pointsman_core::{NewEvent, Place, Rule, RuleKind};
 use pointsman_engine::{Delivery, Outcome};
 
 /// A pause against a flood, over and over: nothing begins between its answer and its end.
@@ -27,7 +27,7 @@ async fn after_a_pause_has_answered_nothing_begins() {
     let engine = House::default().handler("index", handler).route("record", "index").start(&store).await;
     let pause = || Rule {
         kind: RuleKind::Pause,
-        handler: name("index"),
+        place: Place::Handler(name("index")),
         tenant: None,
         by: "ops".into(),
         reason: String::new(),
@@ -50,7 +50,7 @@ async fn after_a_pause_has_answered_nothing_begins() {
             producer.await.unwrap();
         }
         paused.store(false, Ordering::SeqCst);
-        assert!(engine.release(RuleKind::Pause, &name("index"), None).await.unwrap());
+        assert!(engine.release(RuleKind::Pause, &Place::Handler(name("index")), None).await.unwrap());
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     let all_ran = async {

@@ -152,12 +152,12 @@ impl<Last> Builder<Last> {
         let spec = |handler: Registered| HandlerSpec {
             def: handler.def,
             timeout: handler.timeout,
-            runner: (handler.runner)(shared.clone()),
+            runner: Some((handler.runner)(shared.clone())),
         };
         let setup = Setup {
             handlers: plan.handlers.into_iter().map(spec).collect(),
             routes: plan.routes,
-            schedules: Vec::new(),
+            ..Setup::default()
         };
         let store = open(&plan.store)?;
         match Engine::start(Arc::new(store.clone()), plan.settings, setup).await {

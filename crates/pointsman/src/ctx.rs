@@ -25,6 +25,7 @@ pub struct Ctx(Arc<Inner>);
 
 struct Inner {
     delivery: Delivery,
+    event: Arc<pointsman_core::Event>,
     bus: Bus,
     scope: Scope,
     /// `None` once the attempt has ended.
@@ -68,22 +69,23 @@ pub enum CtxError {
 }
 
 impl Ctx {
-    pub(crate) fn new(delivery: Delivery, bus: Bus, scope: Scope) -> Self {
-        Self(Arc::new(Inner { delivery, bus, scope, effects: Mutex::new(Some(Effects::default())) }))
+    pub(crate) fn new(delivery: Delivery, event: Arc<pointsman_core::Event>, bus: Bus, scope: Scope) -> Self {
+        let effects = Mutex::new(Some(Effects::default()));
+        Self(Arc::new(Inner { delivery, event, bus, scope, effects }))
     }
 
     /// The event as the journal holds it.
     pub fn event(&self) -> Raw {
-        Raw(self.0.delivery.task.event.clone())
+        Raw(self.0.event.clone())
     }
 
     pub fn task(&self) -> TaskInfo {
-        let task = &self.0.delivery.task;
+        let Inner { delivery: Delivery { task, .. }, event, .. } = &*self.0;
         TaskInfo {
             id: task.id.clone(),
             handler: task.handler.clone(),
-            event: task.event.id,
-            prev: task.event.prev,
+            event: event.id,
+            prev: event.prev,
             prev_sent: task.prev_sent,
             attempt: task.attempt,
             retries: task.retries,
@@ -104,7 +106,7 @@ impl Ctx {
 
     /// The preceding event of the object.
     pub fn prev(&self) -> Option<EventId> {
-        self.0.delivery.task.event.prev
+        self.0.event.prev
     }
 
     /// The preceding event of the object that this handler was sent.
@@ -126,7 +128,7 @@ impl Ctx {
     /// request id and the trace of the one it comes from.
     pub fn emit_with<E: Event>(&self, event: E, how: Emit) -> Result<(), CtxError> {
         how.without_idempotency(E::TYPE)?;
-        let origin = &self.0.delivery.task.event;
+        let origin = &self.0.event;
         let how = Emit {
             context: how.context.or_else(|| Some(trace_of(&origin.context))),
             tenant: how.tenant.or_else(|| Some(origin.tenant.to_string())),
@@ -182,7 +184,7 @@ impl Ctx {
             Ok(result) => Ended::Succeeded { result },
             Err(error) => error.into_ended(pointsman_engine::now()),
         };
-        Outcome { ended, emits, logs }
+        Outcome { ended, target: None, emits, logs }
     }
 }
 

@@ -151,5 +151,6 @@ pub(crate) fn describe<E: Event>(
         due: how.due(now),
         priority: priority.transpose().map_err(|e| fault(&e))?.unwrap_or_default(),
         cause,
+        planned: None,
     })
 }

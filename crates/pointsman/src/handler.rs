@@ -122,10 +122,14 @@ pub(crate) async fn attempt<Args, H: Handler<Args>>(
     delivery: Delivery,
     shared: Arc<Shared>,
 ) -> Outcome {
+    // The engine gives functions nothing but events.
+    let Some(event) = delivery.task.subject.event().cloned() else {
+        return Outcome::failed("there is no event to handle");
+    };
     let (lines, queue) = Lines::new();
     let sink = delivery.log.clone();
-    let scope = Scope::new(&delivery.task, lines.clone());
-    let ctx = Ctx::new(delivery, shared.bus().await, scope.clone());
+    let scope = Scope::new(&delivery.task, &event, lines.clone());
+    let ctx = Ctx::new(delivery, event, shared.bus().await, scope.clone());
     let work = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());
     let pump = pin!(queue.pump(sink));
     let answer = match select(work, pump).await {

@@ -1,8 +1,9 @@
-//! Requests of actions. Their bodies are optional.
+//! Requests of actions: a JSON object whose members stay raw until they are looked at one by one. Bodies of
+//! actions are optional; what a call cannot do without, it asks for itself.
 
 use axum::extract::{FromRequest, Request};
 use pointsman_core::Tenant;
-use pointsman_core::wire::{Fault, string};
+use pointsman_core::wire::{Fault, members, string};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -16,16 +17,39 @@ use crate::query::Query;
 /// The longest reason.
 const MAX_REASON: usize = 1024;
 
+/// The members of a request's body; none if it has no body. There are no parameters.
+pub(crate) struct Members<T>(pub(crate) T);
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for Members<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        Query::of(request.uri(), &[])?;
+        read(request, app).await.map(Self)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an empty JSON object, or nothing at all")]
+struct NoMembers {}
+
 /// The request of an action that takes nothing: no parameters, and no body or an empty object.
 pub(crate) struct Nothing;
 
 impl FromRequest<App> for Nothing {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        #[derive(Default, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Members {}
-        let Members {} = read(request, app).await?;
+        let Members(NoMembers {}) = Members::from_request(request, app).await?;
+        Ok(Self)
+    }
+}
+
+/// The body of an action that is told all by its parameters: none, or an empty object.
+pub(crate) struct NoBody;
+
+impl FromRequest<App> for NoBody {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let NoMembers {} = read(request, app).await?;
         Ok(Self)
     }
 }
@@ -40,15 +64,15 @@ impl FromRequest<App> for Hold {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         #[derive(Default, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Members {
+        #[serde(deny_unknown_fields, expecting = "a JSON object")]
+        struct Said {
             tenant: Option<Box<RawValue>>,
             reason: Option<Box<RawValue>>,
         }
-        let members: Members = read(request, app).await?;
-        let tenant = members.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
+        let Members(said): Members<Said> = Members::from_request(request, app).await?;
+        let tenant = said.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
         let tenant = tenant.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
-        let reason = members.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
+        let reason = said.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
         if reason.len() > MAX_REASON {
             return Err(Fault::new("/reason", format!("a reason has at most {MAX_REASON} bytes")).into());
         }
@@ -57,13 +81,14 @@ impl FromRequest<App> for Hold {
 }
 
 async fn read<T: Default + DeserializeOwned>(request: Request, app: &App) -> Result<T, Problem> {
-    Query::of(request.uri(), &[])?;
     let headers = request.headers().clone();
     let body = Received::from_request(request, app).await?;
     if body.bytes.is_empty() {
         return Ok(T::default());
     }
     media::require_json(&headers)?;
-    serde_json::from_str(media::text(&body.bytes)?)
-        .map_err(|e| Problem::malformed(format!("the body is not what was expected: {e}")).pointer(""))
+    members(media::text(&body.bytes)?).map_err(|fault| {
+        let detail = format!("the body is not what was expected: {}", fault.detail);
+        Problem::malformed(detail).pointer(fault.pointer)
+    })
 }

@@ -57,11 +57,7 @@ pub(crate) async fn metrics(
     Viewer(caller): Viewer,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, Problem> {
-    if caller.tenant.is_some() {
-        return Err(Problem::forbidden(
-            "metrics count every tenant; this needs a token that is bound to none",
-        ));
-    }
+    caller.unbound("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, media)], app.engine.metrics_text().await))
 }

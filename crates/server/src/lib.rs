@@ -6,8 +6,9 @@
 //!  listen               the accept loop: connections, their limits and their end
 //!  router               what stands before every call
 //!  auth                 tokens, roles, tenants
-//!  events, stream, tasks, handlers, health, pages
+//!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, worker, nodes, health, pages
 //!                       a file or a folder a resource
+//!  rules, deeds         holding things, and who did what
 //!  problem              the one policy on errors
 //!  body, media, query, segment, percent, action
 //!                       what a request is made of, read strictly
@@ -26,21 +27,28 @@ pub mod server;
 mod action;
 mod app;
 mod body;
+mod deeds;
 mod events;
 mod handlers;
 mod health;
 mod listen;
 mod media;
+mod nodes;
 mod pages;
 mod paging;
 mod percent;
 mod problem;
 mod query;
+mod redrives;
 mod router;
+mod rules;
+mod schedules;
 mod segment;
 mod sse;
 mod stream;
+mod sync_tasks;
 mod tasks;
 mod walk;
+mod worker;
 
 pub use server::{Reloads, Server, StartError};

@@ -6,7 +6,7 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
-use crate::{events, handlers, health, stream, tasks};
+use crate::{events, handlers, health, nodes, redrives, schedules, stream, sync_tasks, tasks, worker};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -14,7 +14,11 @@ use crate::{events, handlers, health, stream, tasks};
     tags(
         (name = "events", description = "Emitting events and reading the journal"),
         (name = "tasks", description = "Tasks, their logs, and steering them"),
+        (name = "sources", description = "Tasks of sources, as their document has them"),
         (name = "handlers", description = "Handlers, their queues and rules"),
+        (name = "schedules", description = "Schedules, their ledgers and rules"),
+        (name = "worker", description = "Fetching tasks and telling how they went"),
+        (name = "house", description = "Nodes, and who changed what"),
         (name = "health", description = "Health and metrics"),
     ),
     components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
@@ -41,7 +45,12 @@ pub(crate) fn api() -> (axum::Router<App>, Document) {
         .merge(events::routes())
         .merge(stream::routes())
         .merge(tasks::routes())
+        .merge(redrives::routes())
+        .merge(sync_tasks::routes())
         .merge(handlers::routes())
+        .merge(schedules::routes())
+        .merge(worker::routes())
+        .merge(nodes::routes())
         .merge(health::routes())
         .split_for_parts();
     add_problems(&mut document);

@@ -228,7 +228,9 @@ impl From<Rejected> for Problem {
     fn from(rejected: Rejected) -> Self {
         match rejected {
             Rejected::NoSuchTask => Self::not_found(rejected),
-            Rejected::WrongState(_) | Rejected::StaleFence | Rejected::Forgotten => Self::conflict(rejected),
+            Rejected::WrongState(_) | Rejected::StaleFence | Rejected::Forgotten | Rejected::PairIsBusy => {
+                Self::conflict(rejected)
+            }
         }
     }
 }

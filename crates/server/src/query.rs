@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use http::Uri;
+use pointsman_core::Timestamp;
 
 use crate::percent;
 use crate::problem::Problem;
@@ -55,6 +56,40 @@ impl Query {
     }
 }
 
+/// Two times that bound a period from one up to the other, which itself does not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Period {
+    pub(crate) start: Option<Timestamp>,
+    pub(crate) end: Option<Timestamp>,
+}
+
+impl Query {
+    /// The period of `start` and `end`.
+    pub(crate) fn period(&self) -> Result<Period, Problem> {
+        let (start, end) = (self.parse("start")?, self.parse("end")?);
+        match (start, end) {
+            (Some(from), Some(to)) if to < from => {
+                Err(Problem::malformed("the period ends before it starts").parameter("end"))
+            }
+            _ => Ok(Period { start, end }),
+        }
+    }
+
+    /// A parameter that the call cannot do without.
+    pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
+        value.ok_or_else(|| Problem::malformed("this call needs the parameter").parameter(name))
+    }
+
+    /// How many at most: 1 to `most`.
+    pub(crate) fn limit(&self, usual: usize, most: usize) -> Result<usize, Problem> {
+        let limit = self.read("limit", |text| {
+            let number = text.parse().ok().filter(|n| (1..=most).contains(n) && !text.starts_with('+'));
+            number.ok_or_else(|| format!("a limit is a whole number from 1 to {most}"))
+        });
+        Ok(limit?.unwrap_or(usual))
+    }
+}
+
 /// As forms write it: `+` is a blank.
 fn decode(text: &str) -> Result<String, Problem> {
     percent::decode(&text.replace('+', " "))
@@ -77,6 +112,30 @@ mod tests {
         assert_eq!(query.get("a"), Some("1+1 2"));
         assert_eq!(query.get("b c"), Some("ä"));
         assert_eq!(query.get("after"), None);
+    }
+
+    #[test]
+    fn limits_are_whole_numbers_within_bounds() {
+        let limit = |text: &str| Query::of(&format!("/x?limit={text}").parse().unwrap(), &["limit"]);
+        assert_eq!(limit("1000").unwrap().limit(5, 1000).unwrap(), 1000);
+        for bad in ["0", "1001", "-1", "%2B5", "x", ""] {
+            assert!(limit(bad).unwrap().limit(5, 1000).is_err(), "{bad:?}");
+        }
+        assert_eq!(query("").unwrap().limit(5, 1000).unwrap(), 5);
+    }
+
+    #[test]
+    fn a_period_does_not_end_before_it_starts() {
+        let period = |start: &str, end: &str| {
+            let address = format!("/x?start={start}&end={end}");
+            Query::of(&address.parse().unwrap(), &["start", "end"]).unwrap().period()
+        };
+        assert!(period("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z").is_ok());
+        for (start, end) in
+            [("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"), ("now", "2026-01-01T00:00:00Z"), ("", "")]
+        {
+            assert!(period(start, end).is_err(), "{start} {end}");
+        }
     }
 
     #[test]

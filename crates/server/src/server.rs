@@ -165,7 +165,8 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
-async fn open(url: StoreUrl) -> Result<Arc<dyn Store>, StartError> {
+/// Opens the store of a configuration.
+pub async fn open(url: StoreUrl) -> Result<Arc<dyn Store>, StartError> {
     let opened = tokio::task::spawn_blocking(move || match url {
         StoreUrl::Sqlite { path } => SqliteStore::open(path, now()),
         StoreUrl::SqliteMemory => SqliteStore::in_memory(now()),
@@ -174,7 +175,8 @@ async fn open(url: StoreUrl) -> Result<Arc<dyn Store>, StartError> {
     Ok(Arc::new(opened.map_err(StartError::Store)?))
 }
 
-fn settings(config: &Config) -> Settings {
+/// What a node is told that a configuration describes.
+pub fn settings(config: &Config) -> Settings {
     Settings {
         node_name: format!("pointsman-{}", std::process::id()),
         slots: config.workers,
@@ -217,6 +219,7 @@ fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
             setup.routes.bind(key.clone(), binding.clone());
         }
     }
+    setup.tenants.extend(configured.tenants);
     setup.schedules.extend(configured.schedules);
     Ok(setup)
 }

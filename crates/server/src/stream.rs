@@ -208,7 +208,7 @@ impl Follower {
     }
 }
 
-async fn next_change(changes: &mut Option<broadcast::Receiver<TaskChange>>) -> TaskChange {
+pub(crate) async fn next_change(changes: &mut Option<broadcast::Receiver<TaskChange>>) -> TaskChange {
     if let Some(receiver) = changes {
         loop {
             match receiver.recv().await {
@@ -228,8 +228,8 @@ fn task_frame(change: &TaskChange) -> String {
         handler: change.handler.to_string(),
         tenant: change.tenant.to_string(),
         key: change.key.as_ref().map(ToString::to_string),
-        kind: change.kind.to_string(),
-        event_id: change.event.get(),
+        collection: change.collection.to_string(),
+        event_id: change.event.map(EventId::get),
         status: change.status.public(change.reason).into(),
         state: change.status.as_str().into(),
         attempt: change.attempt,

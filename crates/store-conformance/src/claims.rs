@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointsman_core::Status;
-use pointsman_core::store::Claim;
+use pointsman_core::store::{Claim, Claimant};
 
 use crate::Harness;
 use crate::world::*;
@@ -57,7 +57,7 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
     world.tick(5);
     let claimed = world.claim_one().await;
     assert_eq!((claimed.attempt, claimed.retries, claimed.late), (1, 0, false));
-    assert_eq!(claimed.event.value.as_str(), "{\"n\":1}");
+    assert_eq!(claimed.event().value.as_str(), "{\"n\":1}");
     let task = world.task(&claimed.id).await;
     assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
     let pointsman_core::task::State::Locked(lease) = task.life.state else {
@@ -250,7 +250,7 @@ pub async fn racing_nodes_never_get_the_same_task(harness: &dyn Harness) {
     let mut racers = Vec::new();
     for n in 0..10 {
         let node = must(world.store.join(&format!("node-{n}"), world.now).await);
-        let claim = Claim { node, handlers: Arc::clone(&handlers), max: 13 };
+        let claim = Claim { by: Claimant::Node(node), handlers: Arc::clone(&handlers), max: 13 };
         let (store, now) = (Arc::clone(&world.store), world.now);
         racers.push(tokio::spawn(async move { must(store.claim(claim, now).await).tasks }));
     }

@@ -114,7 +114,7 @@ pub async fn emits_are_journaled_with_the_end(harness: &dyn Harness) {
     assert_eq!(prevs, [Some(before.id), Some(finished.emitted[0].id), None]);
     let counts: Vec<_> = finished.emitted.iter().map(|event| event.tasks.len()).collect();
     assert_eq!(counts, [1, 1, 0], "routed like any other");
-    let read = world.read_after(task.event.id, &Default::default()).await;
+    let read = world.read_after(task.event().id, &Default::default()).await;
     assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), ids_of(&finished.emitted));
     for (event, emit) in read.iter().zip(&emits) {
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
@@ -197,7 +197,7 @@ pub async fn good_and_stale_endings_travel_together(harness: &dyn Harness) {
         answers.iter().flatten().flat_map(|finished| ids_of(&finished.emitted)).collect();
     assert_eq!(emitted.len(), 2);
     assert_ascending(&emitted);
-    let read = world.read_after(tasks[2].event.id, &Default::default()).await;
+    let read = world.read_after(tasks[2].event().id, &Default::default()).await;
     assert_eq!(read.iter().map(|event| event.value.as_str()).collect::<Vec<_>>(), ["0", "2"]);
     assert_eq!(world.status(&tasks[1].id).await, Status::Locked);
 }

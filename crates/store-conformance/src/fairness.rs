@@ -40,7 +40,7 @@ pub async fn tenants_of_one_handler_are_queues_of_their_own(harness: &dyn Harnes
     for n in 0..5 {
         world.emit(event("record").tenant(&format!("tenant-{n}"))).await;
     }
-    let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event.tenant.to_string()).collect();
+    let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
     for n in 0..5 {
         assert!(served.contains(&format!("tenant-{n}")), "{served:?}");
     }

@@ -148,7 +148,7 @@ pub async fn an_event_is_kept_exactly_as_emitted(harness: &dyn Harness) {
         (&sent.kind, &sent.key, &sent.sub, &sent.context, &sent.tenant, &sent.cause)
     );
     let claimed = world.claim_one().await;
-    assert_eq!(claimed.event, stored, "and reaches the handler so");
+    assert_eq!(*claimed.event(), stored, "and reaches the handler so");
 }
 
 pub async fn a_value_may_be_large(harness: &dyn Harness) {
@@ -156,7 +156,7 @@ pub async fn a_value_may_be_large(harness: &dyn Harness) {
     let text = format!("\"{}\"", "ä".repeat(500_000));
     world.emit(event("record").key("a").value(&text)).await;
     let world = world.reopen().await;
-    assert_eq!(world.claim_one().await.event.value.as_str(), text);
+    assert_eq!(world.claim_one().await.event().value.as_str(), text);
 }
 
 pub async fn emitters_at_the_same_time_share_one_order(harness: &dyn Harness) {

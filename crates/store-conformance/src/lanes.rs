@@ -44,7 +44,7 @@ pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) 
     let slow = world.claim_one_for("slow").await;
     for event in &events {
         let quick = world.claim_one_for("quick").await;
-        assert_eq!(quick.event.id, event.id);
+        assert_eq!(quick.event().id, event.id);
         world.succeed(&quick).await;
     }
     assert!(world.claim(10).await.is_empty());
@@ -134,7 +134,7 @@ pub async fn a_parked_head_lets_its_lane_go_on(harness: &dyn Harness) {
     assert_eq!((finished.status, finished.due), (Status::Error, None));
     let ran = world.run_all().await;
     assert_eq!(events_of(&ran), ids_of(&events[1..]));
-    assert_eq!(ran[0].event.prev, Some(events[0].id), "the delivery tells of the hole");
+    assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery tells of the hole");
 }
 
 pub async fn a_halted_head_holds_its_lane_until_it_is_retried(harness: &dyn Harness) {
@@ -214,7 +214,7 @@ pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
     let elsewhere = world.emit(event("record.published").key("a").tenant("shop")).await.id;
     let mut sent = Vec::new();
     for task in world.run_all().await {
-        sent.push((task.handler.to_string(), task.event.id, task.prev_sent));
+        sent.push((task.handler.to_string(), task.event().id, task.prev_sent));
     }
     sent.sort();
     let told = |handler: &str, id: EventId, prev: Option<EventId>| (handler.to_string(), id, prev);
@@ -233,7 +233,7 @@ pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
     world.tick(1);
     let last = world.emit(event("record.published").key("a")).await.id;
     assert_eq!(world.claim_one_for("some").await.prev_sent, Some(events[2]), "also when the lane was empty");
-    assert_eq!(world.claim_one_for("all").await.event.id, last);
+    assert_eq!(world.claim_one_for("all").await.event().id, last);
 }
 
 pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
@@ -247,11 +247,11 @@ pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
     world.fail(&once).await;
     world.tick(BACKOFF);
     let again = world.claim_one().await;
-    assert_eq!((&again.id, &again.event, again.prev_sent), (&once.id, &once.event, once.prev_sent));
+    assert_eq!((&again.id, again.event(), again.prev_sent), (&once.id, once.event(), once.prev_sent));
     world.give_back(&again).await;
     let world = world.reopen().await;
     let anew = world.claim_one().await;
-    assert_eq!((&anew.id, &anew.event, anew.prev_sent), (&once.id, &once.event, once.prev_sent));
+    assert_eq!((&anew.id, anew.event(), anew.prev_sent), (&once.id, once.event(), once.prev_sent));
     assert_eq!((anew.attempt, anew.retries), (3, 1));
 }
 

@@ -1,7 +1,8 @@
-//! The one exception to the order: a parked task that a person retries.
+//! The one exception to the order: a parked task that a person retries comes late, at the end of its lane.
 
 use pointsman_core::Status;
-use pointsman_core::store::Sequenced;
+use pointsman_core::store::{Claimed, Sequenced};
+use pointsman_core::task::{Rejected, TaskSeq};
 
 use crate::Harness;
 use crate::world::*;
@@ -14,13 +15,29 @@ async fn parked(harness: &dyn Harness) -> (World<'_>, Vec<Sequenced>) {
     (world, events)
 }
 
+/// Four events of one object, all of them parked, and the numbers of their tasks.
+async fn all_parked(harness: &dyn Harness) -> (World<'_>, Vec<Sequenced>, Vec<TaskSeq>) {
+    let (world, events) = parked(harness).await;
+    let mut tasks = vec![world.task(&events[0].tasks[0]).await.seq];
+    for _ in 1..4 {
+        let task = world.claim_one().await;
+        world.fail_for_good(&task).await;
+        tasks.push(task.seq);
+    }
+    (world, events, tasks)
+}
+
+fn late(tasks: &[Claimed]) -> Vec<bool> {
+    tasks.iter().map(|task| task.late).collect()
+}
+
 pub async fn a_parked_task_that_is_retried_comes_late(harness: &dyn Harness) {
     let (world, events) = parked(harness).await;
     world.run_all().await;
     assert_eq!(world.retry(&events[0].tasks[0]).await, Ok(()));
     let late = world.claim_one().await;
     assert!(late.late);
-    assert_eq!((late.event.id, late.attempt, late.retries), (events[0].id, 2, 0));
+    assert_eq!((late.event().id, late.attempt, late.retries), (events[0].id, 2, 0));
     world.succeed(&late).await;
     let task = world.task(&events[0].tasks[0]).await;
     assert_eq!(task.life.state.status(), Status::Done);
@@ -28,59 +45,126 @@ pub async fn a_parked_task_that_is_retried_comes_late(harness: &dyn Harness) {
     assert_eq!(world.queue("index").await.ready, 0);
 }
 
-/// Its end is not the end of the lane's head.
-pub async fn a_late_task_moves_nobody_forward(harness: &dyn Harness) {
+pub async fn a_late_task_goes_to_the_end_of_its_lane(harness: &dyn Harness) {
     let (world, events) = parked(harness).await;
-    let head = world.claim_one().await;
-    assert_eq!(head.event.id, events[1].id);
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
-    let late = world.claim(10).await;
-    assert_eq!(events_of(&late), [events[0].id], "a late task waits for nobody");
-    world.succeed(&late[0]).await;
-    assert!(world.claim(10).await.is_empty(), "the head still runs");
-    world.succeed(&head).await;
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[2..]));
+    let newest = world.emit(event("record").key("a")).await;
+    let ran = world.run_all().await;
+    let want = [&events[1], &events[2], &events[3], &events[0], &newest].map(|event| event.id);
+    assert_eq!(events_of(&ran), want);
+    assert_eq!(late(&ran), [false, false, false, true, false]);
 }
 
-pub async fn a_late_task_holds_nobody_up(harness: &dyn Harness) {
-    let (mut world, events) = parked(harness).await;
+pub async fn a_late_task_waits_for_the_head(harness: &dyn Harness) {
+    let (world, events) = parked(harness).await;
+    let head = world.claim_one().await;
+    assert_eq!(head.event().id, events[1].id);
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
-    let claimed = world.claim(10).await;
-    let late = claimed.iter().find(|task| task.late).expect("the late one is ready");
-    let head = claimed.iter().find(|task| !task.late).expect("and so is the head");
-    world.fail(late).await;
-    world.succeed(head).await;
-    assert_eq!(
-        events_of(&world.run_all().await),
-        ids_of(&events[2..]),
-        "while the late one waits to be retried"
-    );
+    assert!(world.claim(10).await.is_empty(), "the head still runs");
+    world.succeed(&head).await;
+    let ran = world.run_all().await;
+    assert_eq!(events_of(&ran), [&events[2], &events[3], &events[0]].map(|event| event.id));
+}
+
+pub async fn what_comes_after_a_late_task_waits_for_it(harness: &dyn Harness) {
+    let (mut world, events) = parked(harness).await;
+    world.run_all().await;
+    world.retry(&events[0].tasks[0]).await.expect("it is parked");
+    let newest = world.emit(event("record").key("a")).await;
+    let late = world.claim(10).await;
+    assert_eq!(events_of(&late), [events[0].id]);
+    world.fail(&late[0]).await;
+    assert!(world.claim(10).await.is_empty(), "while it waits to be retried, too");
     world.tick(BACKOFF);
     let again = world.claim_one().await;
     assert!(again.late, "late it stays");
-    assert_eq!(again.event.id, events[0].id);
+    world.succeed(&again).await;
+    let ran = world.run_all().await;
+    assert_eq!((events_of(&ran), ran[0].late), (vec![newest.id], false));
 }
 
-/// Even where the lane halts on failure.
-pub async fn a_late_task_that_fails_again_is_parked_again(harness: &dyn Harness) {
-    let (mut world, events) = parked(harness).await;
-    world.register(Plan::simple().halting("index")).await;
+pub async fn late_tasks_run_one_at_a_time_in_the_order_they_were_retried(harness: &dyn Harness) {
+    let (world, events, tasks) = all_parked(harness).await;
+    let order = [2, 0, 3, 1];
+    assert_eq!(world.retry_all(&order.map(|n| tasks[n])).await, [Ok(()); 4]);
+    for n in order {
+        let claimed = world.claim(10).await;
+        assert_eq!((events_of(&claimed), late(&claimed)), (vec![events[n].id], vec![true]));
+        assert!(world.claim(10).await.is_empty());
+        world.succeed(&claimed[0]).await;
+    }
+    assert!(world.claim(10).await.is_empty());
+}
+
+pub async fn each_of_a_batch_of_retries_is_answered(harness: &dyn Harness) {
+    let (world, _, tasks) = all_parked(harness).await;
+    let done = world.emit(event("record")).await.tasks.remove(0);
+    world.run_all().await;
+    let done = world.task(&done).await.seq;
+    let asked = [tasks[1], done, TaskSeq(i64::MAX), tasks[1], tasks[0]];
+    let wrong = |status| Err(Rejected::WrongState(status));
+    let want = [Ok(()), wrong(Status::Done), Err(Rejected::NoSuchTask), wrong(Status::New), Ok(())];
+    assert_eq!(world.retry_all(&asked).await, want);
+    assert_eq!(world.retry_all(&[]).await, []);
+    assert_eq!(world.run_all().await.iter().map(|task| task.seq).collect::<Vec<_>>(), [tasks[1], tasks[0]]);
+}
+
+pub async fn cancelling_a_late_task_moves_nobody_forward(harness: &dyn Harness) {
+    let (world, events) = parked(harness).await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
-    let late = world.claim(10).await.into_iter().find(|task| task.late).expect("the late one is ready");
-    world.fail_for_good(&late).await;
+    let newest = world.emit(event("record").key("a")).await;
+    let head = world.claim_one().await;
+    assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
+    assert!(world.claim(10).await.is_empty(), "the head still runs");
+    world.succeed(&head).await;
+    assert_eq!(events_of(&world.run_all().await), [&events[2], &events[3], &newest].map(|event| event.id));
+}
+
+/// It stands in its lane again, so where the lane halts on failure it halts.
+pub async fn a_late_task_that_fails_again_follows_the_lanes_policy(harness: &dyn Harness) {
+    let (mut world, events) = parked(harness).await;
+    world.run_all().await;
+    world.retry(&events[0].tasks[0]).await.expect("it is parked");
+    world.fail_for_good(&world.claim_one().await).await;
     assert_eq!(world.queue("index").await.halted, 0);
-    assert_eq!(world.retry(&late.id).await, Ok(()), "and can be retried again");
+    world.register(Plan::simple().halting("index")).await;
+    assert_eq!(world.retry(&events[0].tasks[0]).await, Ok(()), "parked again, it can be retried again");
+    world.fail_for_good(&world.claim_one().await).await;
+    assert_eq!(world.queue("index").await.halted, 1);
+    let behind = world.emit(event("record").key("a")).await;
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
+    assert_eq!(events_of(&world.run_all().await), [behind.id]);
+}
+
+pub async fn lanes_of_late_tasks_run_side_by_side(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let mut parked = Vec::new();
+    for key in ["a", "b"] {
+        world.emit_many(2, event("record").key(key)).await;
+    }
+    world.emit(event("record")).await;
+    while let Some(task) = world.claim(1).await.pop() {
+        world.fail_for_good(&task).await;
+        parked.push(task.seq);
+    }
+    parked.sort();
+    assert_eq!(world.retry_all(&parked).await, [Ok(()); 5]);
+    let claimed = world.claim(10).await;
+    let mut keys: Vec<_> = claimed.iter().map(|task| task.event().key.clone()).collect();
+    keys.sort();
+    assert_eq!(keys, [None, Some(key("a")), Some(key("b"))], "one a lane, and what has no lane");
+    assert!(world.claim(10).await.is_empty());
 }
 
 pub async fn lateness_survives_a_restart(harness: &dyn Harness) {
     let (world, events) = parked(harness).await;
-    let head = world.claim_one().await;
-    world.succeed(&head).await;
+    world.succeed(&world.claim_one().await).await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
     let world = world.reopen().await;
-    let claimed = world.claim(10).await;
-    let seen: Vec<_> = claimed.iter().map(|task| (task.event.id, task.late)).collect();
-    assert!(seen.contains(&(events[0].id, true)), "{seen:?}");
-    assert!(seen.contains(&(events[2].id, false)), "{seen:?}");
-    assert_eq!(seen.len(), 2);
+    let newest = world.emit(event("record").key("a")).await;
+    let ran = world.run_all().await;
+    let want = [&events[2], &events[3], &events[0], &newest].map(|event| event.id);
+    assert_eq!(events_of(&ran), want);
+    assert_eq!(late(&ran), [false, false, true, false]);
 }

@@ -6,13 +6,13 @@
 //!
 //! ```text
 //!  world/      a store with a clock set by hand, and verbs that read like a story
-//!  journal … signals      the behaviours, a file a topic
+//!  audit … why            the behaviours, a file a topic
 //!  lifecycle   the state × command table of the core, cell by cell
 //!  walk/       a long random history, compared with a model after every step
 //! ```
 //!
 //! What is asserted follows from the documents of the store traits and from the core's own functions
-//! (`transition`, `Routes::resolve`, `Filter::matches`), never from how one store happens to do it. Where a
+//! (`transition`, `Routes::resolve`, `Filter::matches`, `Pace`), never from how one store happens to do it. Where a
 //! store is free, as in how much one page holds, the behaviours go on reading until all is there.
 //!
 //! No behaviour sleeps: the time is an argument of every verb.
@@ -25,27 +25,42 @@ use pointsman_core::store::Store;
 
 pub mod world;
 
+pub mod audit;
 pub mod claims;
+pub mod concurrency;
 pub mod effects;
 pub mod fairness;
 pub mod idempotency;
 pub mod journal;
 pub mod lanes;
 pub mod late;
+pub mod ledger;
 pub mod lifecycle;
 pub mod logs;
 pub mod missing;
+pub mod nodes;
+pub mod overlaps;
+pub mod per_key;
+pub mod pull;
 pub mod queues;
+pub mod rates;
 pub mod reading;
+pub mod replay;
 pub mod rescue;
 pub mod restart;
 pub mod retention;
 pub mod routing;
 pub mod rules;
+pub mod schedules;
 pub mod signals;
+pub mod source_queues;
+pub mod sources;
 pub mod sync_handlers;
+pub mod targets;
 pub mod tasks;
+pub mod turns;
 pub mod walk;
+pub mod why;
 
 mod suite;
 

@@ -4,7 +4,7 @@
 //! store makes of it must be what [`transition`] says: the same life, the same record of the attempt, in or
 //! out of the history; and for an illegal cell the same refusal and a task that has not changed at all.
 
-use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::store::{Claimed, Ended, Ending};
 use pointsman_core::task::lifecycle::{Effect, table, transition};
 use pointsman_core::task::{Command, Lease, Life, Rejected, State, Task};
 use pointsman_core::{Status, TaskId};
@@ -15,6 +15,8 @@ use crate::world::*;
 /// A world with one task in the wanted state.
 struct Cell<'h> {
     world: World<'h>,
+    /// The task is fetched by a worker.
+    pulled: bool,
     id: TaskId,
     /// The last claim of the task, if there was one.
     claimed: Option<Claimed>,
@@ -23,13 +25,16 @@ struct Cell<'h> {
 impl<'h> Cell<'h> {
     async fn in_state(harness: &'h dyn Harness, state: State) -> Self {
         let halts = matches!(state, State::Error { halts: true, .. });
+        let pulled = matches!(state, State::Locked(lease) if lease.until.is_some());
         let plan = if halts { Plan::simple().halting("index") } else { Plan::simple() };
+        let plan = if pulled { plan.pulled("index") } else { plan };
         let mut world = World::new(harness, plan.clone()).await;
         let id = world.emit(event("record").key("a")).await.tasks.remove(0);
         let mut claimed = None;
         match state {
             State::New { .. } => {}
             State::Scheduled => assert_eq!(world.schedule(1).await, 1),
+            State::Locked(_) if pulled => claimed = Some(world.fetch_one("index").await),
             State::Locked(_) => claimed = Some(world.claim_one().await),
             State::Done => {
                 let task = world.claim_one().await;
@@ -46,7 +51,7 @@ impl<'h> Cell<'h> {
                 world.register(plan).await;
             }
         }
-        Self { world, id, claimed }
+        Self { world, pulled, id, claimed }
     }
 
     /// The table's command with this task's own fence and the world's time in it.
@@ -58,6 +63,7 @@ impl<'h> Cell<'h> {
             Command::Fail { after, last, .. } => Command::Fail { fence, after, last },
             Command::Snooze { .. } => Command::Snooze { fence, until: now.plus(secs(60)) },
             Command::Release { .. } => Command::Release { fence },
+            Command::Renew { .. } => Command::Renew { fence, until: now.plus(secs(2 * LEASE)) },
             Command::Expire { .. } => Command::Expire { fence },
             Command::Lock(lease) => Command::Lock(Lease { node: self.world.node, since: now, ..lease }),
             Command::Schedule
@@ -76,7 +82,11 @@ impl<'h> Cell<'h> {
             Command::Schedule => drop(self.world.schedule(100).await),
             Command::Unschedule => self.world.pause("index").await,
             Command::Lock(lease) => {
-                if let Some(task) = self.world.claim(10).await.first() {
+                let claimed = match self.pulled {
+                    true => self.world.fetch(&["index"], 10).await,
+                    false => self.world.claim(10).await,
+                };
+                if let Some(task) = claimed.first() {
                     done = Command::Lock(Lease { fence: task.fence, ..lease });
                 }
             }
@@ -89,6 +99,9 @@ impl<'h> Cell<'h> {
                 refusal = self.end(before, fence, Ended::Snoozed { until }).await;
             }
             Command::Release { fence } => refusal = self.end(before, fence, Ended::Released).await,
+            Command::Renew { fence, until } => {
+                refusal = must(self.world.store.renew(before.seq, fence, until).await).err();
+            }
             Command::Expire { .. } => {
                 self.world.tick(LEASE + 1);
                 self.world.rescue().await;
@@ -102,9 +115,8 @@ impl<'h> Cell<'h> {
     }
 
     async fn end(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
-        let ending =
-            pointsman_core::store::Ending { task: task.seq, fence, ended, emits: vec![], logs: vec![] };
-        self.world.end(ending).await.err()
+        let (target, emits, logs) = (None, vec![], vec![]);
+        self.world.end(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
     }
 }
 
@@ -115,6 +127,7 @@ fn tells(command: Command) -> bool {
         | Command::Fail { .. }
         | Command::Snooze { .. }
         | Command::Release { .. }
+        | Command::Renew { .. }
         | Command::Retry
         | Command::Cancel => true,
         Command::Schedule
@@ -164,7 +177,7 @@ async fn check(harness: &dyn Harness, state: State, command: Command) {
 async fn check_effects(cell: &Cell<'_>, before: &Task, after: &Task, effects: &[Effect], name: &str) {
     let recorded = effects.iter().find_map(|effect| match effect {
         Effect::RecordAttempt(end) => Some(*end),
-        Effect::OpenGate | Effect::Archive | Effect::AdvanceLane | Effect::Restore => None,
+        Effect::OpenGate | Effect::Archive | Effect::AdvanceLane | Effect::Restore | Effect::JoinLane => None,
     });
     let new: Vec<_> = after.attempts[before.attempts.len()..].iter().map(|attempt| attempt.end).collect();
     assert_eq!(new, Vec::from_iter(recorded), "{name}: the record of the attempt");
@@ -200,6 +213,15 @@ pub async fn every_command_on_a_scheduled_task(harness: &dyn Harness) {
 
 pub async fn every_command_on_a_locked_task(harness: &dyn Harness) {
     row(harness, Status::Locked).await;
+}
+
+/// Held by a worker, whose lease ends by itself.
+pub async fn every_command_on_a_fetched_task(harness: &dyn Harness) {
+    let until = Some(BEGINNING.plus(secs(LEASE)));
+    let lease = Lease { node: 0, fence: table::FENCE, since: BEGINNING, until };
+    for command in table::commands(BEGINNING) {
+        check(harness, State::Locked(lease), command).await;
+    }
 }
 
 pub async fn every_command_on_a_done_task(harness: &dyn Harness) {

@@ -1,7 +1,7 @@
 //! Nodes come and go; what a dead one held goes on.
 
 use pointsman_core::Status;
-use pointsman_core::store::{Claim, Ended};
+use pointsman_core::store::{Claim, Claimant, Ended};
 use pointsman_core::task::{AttemptEnd, EndReason, Rejected};
 
 use crate::Harness;
@@ -85,7 +85,7 @@ pub async fn a_node_that_was_given_up_is_told_so(harness: &dyn Harness) {
     assert!(!must(world.store.heartbeat(dead, world.now).await));
     // Nobody would free what it got now, so it gets nothing.
     world.emit(event("record")).await;
-    let asked = Claim { node: dead, max: 8, ..world.asking(8) };
+    let asked = Claim { by: Claimant::Node(dead), ..world.asking(8) };
     assert!(must(world.store.claim(asked, world.now).await).tasks.is_empty());
     assert_eq!(world.claim(8).await.len(), 1);
     assert!(world.heartbeat().await);

@@ -75,7 +75,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     world.tick(9 * DAY);
     world.heartbeat().await;
     world.prune(ONE_DAY, ONE_DAY).await;
-    assert_eq!(world.extent().await.forgotten, running.event.id);
+    assert_eq!(world.extent().await.forgotten, running.event().id);
     assert!(world.read_all().await.is_empty());
     let mut world = world.reopen().await;
     assert_eq!(world.end(ending(&running, failed())).await.map(|finished| finished.status), Ok(Status::New));
@@ -84,7 +84,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     let claimed = world.claim(10).await;
     assert_eq!(claimed.len(), 2);
     for task in &claimed {
-        assert_eq!(task.event.value.as_str(), value);
+        assert_eq!(task.event().value.as_str(), value);
         world.succeed(task).await;
     }
     assert_eq!(world.status(&delayed.tasks[0]).await, Status::Done);
@@ -209,7 +209,7 @@ pub async fn what_has_not_ended_is_never_pruned(harness: &dyn Harness) {
     world.retry(&halted.tasks[0]).await.expect("it is halted");
     let ran = world.run_all().await;
     let notes: Vec<_> = ran.iter().filter(|task| task.handler == handler("halts")).collect();
-    assert_eq!(notes.iter().map(|task| task.event.value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(notes.iter().map(|task| task.event().value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
 }
 
 /// A parked task is history, but while it is there it can still be retried, with its event.
@@ -221,7 +221,7 @@ pub async fn a_parked_task_can_be_retried_while_it_is_remembered(harness: &dyn H
     world.prune(EVERYTHING, EVERYTHING).await;
     world.retry(&parked.tasks[0]).await.expect("it is parked");
     world.prune(NOTHING, NOTHING).await;
-    assert_eq!(world.claim_one().await.event.value.as_str(), "\"kept\"");
+    assert_eq!(world.claim_one().await.event().value.as_str(), "\"kept\"");
 }
 
 pub async fn a_parked_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {

@@ -59,7 +59,7 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
         assert_eq!(id.as_str(), format!("{}_record.published_{uuid}", task.handler));
         assert_eq!(uuid.get_version_num(), 8);
         assert_eq!(task.id, *id);
-        assert_eq!((task.kind.as_str(), task.priority.get()), ("record.published", 7));
+        assert_eq!((&*task.collection, task.priority.get()), ("record.published", 7));
         assert_eq!((task.key, task.tenant), (Some(key("a")), tenant("shop")));
         assert_eq!(task.created_at, world.now);
         assert_eq!((task.started_at, task.finished_at, task.attempts.len()), (None, None, 0));
@@ -77,7 +77,7 @@ pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) 
     assert_eq!(handlers_of(&world, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
     let ran = world.run_all().await;
     assert_eq!(ran.len(), 9);
-    assert_eq!(ran.iter().filter(|task| task.event.id == before.id).count(), 4);
+    assert_eq!(ran.iter().filter(|task| task.event().id == before.id).count(), 4);
 }
 
 /// A handler that lost its route but is still defined finishes what it was given.
@@ -92,7 +92,17 @@ pub async fn a_removed_route_takes_no_task_away(harness: &dyn Harness) {
 }
 
 pub async fn what_is_registered_can_be_read_back(harness: &dyn Harness) {
-    let plan = plan().free("audit").halting("count").on("record", &["index!"]);
+    let plan = plan()
+        .free("audit")
+        .halting("count")
+        .on("record", &["index!"])
+        .paced("index", "100/m")
+        .weighing("index", 7)
+        .narrow("notify", 3)
+        .pulled("notify")
+        .collects_for("shop", "crm/people", 300)
+        .collects_for("shop", "crm/firms", 1)
+        .favouring("shop", 1000);
     let world = World::new(harness, plan.clone()).await;
     let world = world.reopen().await;
     let mut found = must(world.store.registration().await);

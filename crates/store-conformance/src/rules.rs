@@ -67,7 +67,7 @@ pub async fn on_release_everything_runs_in_order(harness: &dyn Harness) {
 pub async fn pause_and_block_stand_independently(harness: &dyn Harness) {
     let world = World::new(harness, Plan::simple()).await;
     world.emit(event("record")).await;
-    let index = handler("index");
+    let index = place("index");
     for kind in RuleKind::ALL {
         must(world.store.hold(world.rule(kind, "index", None)).await);
     }
@@ -86,12 +86,12 @@ pub async fn a_rule_for_a_tenant_holds_that_tenant(harness: &dyn Harness) {
     }
     must(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
     let claimed = world.claim(10).await;
-    assert_eq!(claimed.iter().map(|task| task.event.tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
+    assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
     // A rule for all stands beside it, and lifting that one leaves it standing.
     world.pause("index").await;
     assert!(world.resume("index").await);
     assert!(world.claim(10).await.is_empty());
-    let (index, shop) = (handler("index"), tenant("shop"));
+    let (index, shop) = (place("index"), tenant("shop"));
     assert!(!must(world.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
     assert!(must(world.store.release(RuleKind::Pause, &index, Some(&shop)).await));
     assert_eq!(world.claim(10).await.len(), 1);
@@ -118,8 +118,27 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(must(world.store.rules().await), [rule]);
     world.emit(event("record")).await;
     assert!(world.claim(10).await.is_empty());
-    assert!(must(world.store.release(RuleKind::Block, &handler("index"), Some(&tenant("default"))).await));
+    assert!(must(world.store.release(RuleKind::Block, &place("index"), Some(&tenant("default"))).await));
     assert_eq!(world.claim(10).await.len(), 2);
+}
+
+/// A handler, a collection and a schedule may even share a name: each rule speaks of its own.
+pub async fn rules_of_every_place_read_back(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple().collects("shop/orders", 1)).await;
+    let places = ["shop", "shop/orders", "@shop", "@shop/orders"];
+    let mut rules = Vec::new();
+    for name in places {
+        rules.push(world.rule(RuleKind::Pause, name, None));
+        must(world.store.hold(rules[rules.len() - 1].clone()).await);
+    }
+    let world = world.reopen().await;
+    let standing = must(world.store.rules().await);
+    assert_eq!(standing.len(), 4);
+    assert!(rules.iter().all(|rule| standing.contains(rule)));
+    for (left, name) in places.iter().enumerate().map(|(n, name)| (3 - n, name)) {
+        assert!(world.resume(name).await && !world.resume(name).await);
+        assert_eq!(must(world.store.rules().await).len(), left);
+    }
 }
 
 pub async fn a_rule_set_again_replaces_itself(harness: &dyn Harness) {

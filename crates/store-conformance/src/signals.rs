@@ -70,6 +70,45 @@ pub async fn work_that_becomes_ready_is_told(harness: &dyn Harness) {
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
+/// So is what a source, a schedule, an adoption, a replay, or a limit's end makes ready.
+pub async fn work_from_elsewhere_is_told(harness: &dyn Harness) {
+    let plan = Plan::simple().collects("shop/orders", 100).narrow("index", 1);
+    let mut world = World::new(harness, plan.clone()).await;
+    world.emit_many(2, event("record")).await;
+    world.standing("nightly").await;
+    let head = world.claim_one().await;
+    let mut heard = listen(&world);
+    world.succeed(&head).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = listen(&world);
+    world.run_anew("shop/orders").await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = listen(&world);
+    world.settle(Fires::event(event("record")).at("nightly", world.now)).await;
+    hears(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
+    let mut heard = listen(&world);
+    world.settle(Fires::event(event("record")).at("nightly", world.later(1))).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    assert_eq!(world.lose("index").await, 3);
+    world.register(plan.clone().on("record", &["newcomer"])).await;
+    let mut heard = listen(&world);
+    world.adopt("index").await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = listen(&world);
+    assert_eq!(world.replay("newcomer", pointsman_core::EventId::ZERO).await, 4);
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// A wider limit lets waiting tasks through.
+pub async fn a_lifted_limit_is_told(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().narrow("index", 1)).await;
+    world.emit_many(3, event("record")).await;
+    world.claim_one().await;
+    let mut heard = listen(&world);
+    world.register(Plan::simple()).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
 /// Told after the commit: who looks then finds it.
 pub async fn what_is_told_can_be_read(harness: &dyn Harness) {
     let world = World::new(harness, Plan::simple()).await;

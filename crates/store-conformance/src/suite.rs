@@ -9,6 +9,10 @@ macro_rules! suite {
     ($harness:expr) => {
         $crate::topics! {
             $harness;
+            audit {
+                deeds_are_read_newest_first_page_by_page
+                equal_deeds_are_all_kept
+            }
             claims {
                 a_claim_gives_only_the_handlers_it_names
                 a_claim_gives_no_more_than_it_asks_for
@@ -29,6 +33,24 @@ macro_rules! suite {
                 a_finish_can_claim_what_it_frees
                 nothing_is_claimed_unasked
                 racing_nodes_never_get_the_same_task
+            }
+            concurrency {
+                no_more_run_than_may
+                a_limit_holds_over_tenants_and_nodes
+                a_limit_holds_for_what_is_born_running
+                a_limit_holds_for_what_an_end_claims
+                a_limit_holds_for_what_is_scheduled
+                racing_nodes_keep_the_limit
+                every_end_frees_a_place
+                a_limit_follows_its_registration
+                a_limit_set_on_what_runs_counts_it
+                a_full_handler_delays_nobody
+                looking_ahead_past_a_full_handler_delays_nobody
+                looking_ahead_keeps_turns_for_a_narrow_handler
+                a_limit_holds_after_a_restart
+                lanes_and_limits_both_hold
+                sources_and_workers_keep_limits_too
+                rules_and_limits_both_hold
             }
             effects {
                 success_keeps_the_result
@@ -103,15 +125,29 @@ macro_rules! suite {
             }
             late {
                 a_parked_task_that_is_retried_comes_late
-                a_late_task_moves_nobody_forward
-                a_late_task_holds_nobody_up
-                a_late_task_that_fails_again_is_parked_again
+                a_late_task_goes_to_the_end_of_its_lane
+                a_late_task_waits_for_the_head
+                what_comes_after_a_late_task_waits_for_it
+                late_tasks_run_one_at_a_time_in_the_order_they_were_retried
+                each_of_a_batch_of_retries_is_answered
+                cancelling_a_late_task_moves_nobody_forward
+                a_late_task_that_fails_again_follows_the_lanes_policy
+                lanes_of_late_tasks_run_side_by_side
                 lateness_survives_a_restart
+            }
+            ledger {
+                an_empty_ledger_reads_as_empty
+                rows_are_read_latest_first_page_by_page
+                every_outcome_reads_back
+                ledgers_are_apart
+                rows_are_forgotten_with_the_history
+                pruning_the_journal_forgets_no_row
             }
             lifecycle {
                 every_command_on_a_new_task
                 every_command_on_a_scheduled_task
                 every_command_on_a_locked_task
+                every_command_on_a_fetched_task
                 every_command_on_a_done_task
                 every_command_on_a_task_in_error
                 every_command_on_a_missing_task
@@ -133,15 +169,78 @@ macro_rules! suite {
                 missing_tasks_are_taken_up_only_on_request
                 what_was_delayed_stays_delayed
                 the_lane_goes_on_without_the_missing
+                adopted_tasks_of_one_object_run_one_at_a_time
                 adoption_is_by_handler
                 missing_tasks_are_never_pruned
                 a_missing_task_can_be_dropped
                 a_crowd_of_missing_tasks_is_taken_up_whole
             }
+            nodes {
+                a_node_is_seen_as_it_joined
+                a_node_tells_what_it_can_run
+                a_node_is_heard_of
+                what_a_node_holds_is_counted
+                a_node_that_left_or_was_given_up_is_gone
+                those_that_live_are_all_told_of
+            }
+            overlaps {
+                an_event_whose_tasks_have_not_ended_is_in_the_way
+                tasks_may_queue_up
+                what_has_not_ended_may_be_cancelled
+                what_has_ended_is_not_cancelled
+                others_tasks_are_in_nobodys_way
+                a_skipped_time_begins_nothing
+                a_run_that_has_not_ended_is_in_the_way
+                a_run_that_has_not_ended_may_be_cancelled
+                a_queued_run_makes_no_second_one
+            }
+            per_key {
+                no_more_of_an_object_run_than_may
+                all_of_them_run_in_the_end
+                a_crowd_of_one_object_delays_no_other
+                objects_of_two_tenants_are_two_objects
+                what_waits_for_its_time_takes_no_place
+                every_way_out_frees_a_place
+                places_survive_a_restart
+                places_follow_their_registration
+                a_limit_may_come_after_the_crowd
+                a_rule_and_a_place_both_hold
+            }
+            pull {
+                nodes_are_given_no_pulled_tasks
+                workers_are_given_nothing_else
+                a_fetched_task_is_leased
+                a_renewed_lease_runs_on
+                a_lease_that_runs_out_counts_as_a_crash
+                a_task_that_outlives_its_workers_ends_in_error
+                a_worker_that_was_given_up_is_refused
+                a_cancelled_task_is_told_at_the_next_renewal
+                a_worker_may_name_its_tenant
+                a_nodes_death_is_nothing_to_a_worker
+                a_workers_death_is_nothing_to_a_node
+                a_worker_is_told_when_the_next_task_falls_due
+                what_is_scheduled_reaches_workers
+                lanes_and_rules_hold_for_workers
+                sources_may_be_pulled_too
+                a_handler_may_become_pulled_and_back
+                racing_workers_never_get_the_same_task
+            }
             queues {
                 counters_follow_a_task_through_its_life
                 gated_and_delayed_tasks_wait
                 each_tenant_has_its_own_queue
+            }
+            rates {
+                no_more_begin_than_the_rate_allows
+                a_rate_is_kept_and_reached_over_time
+                a_rate_holds_over_tenants_and_nodes
+                a_rate_holds_for_what_is_born_running_and_what_was_scheduled
+                a_retry_is_a_start
+                the_next_start_is_told_with_what_falls_due
+                a_paced_handler_delays_nobody
+                a_pace_survives_a_restart
+                a_rate_follows_its_registration
+                a_rate_and_a_width_both_hold
             }
             reading {
                 an_empty_journal_reads_as_empty
@@ -153,6 +252,22 @@ macro_rules! suite {
                 a_foreign_cursor_is_torn
                 one_event_is_shown_with_its_tasks
                 an_object_is_shown_with_its_events
+            }
+            replay {
+                a_new_handler_gets_what_it_would_have_been_sent
+                a_replay_makes_none_twice
+                what_it_was_sent_is_not_replayed
+                a_handler_that_was_gone_gets_what_it_missed
+                a_replay_goes_on_where_it_stopped
+                a_replay_begins_where_it_is_told
+                replayed_tasks_keep_the_order_of_their_lanes
+                replayed_tasks_go_behind_what_waits_in_their_lane
+                replayed_tasks_come_after_all_others_of_their_queue
+                forgotten_events_are_not_replayed
+                an_unfinished_replay_keeps_its_events
+                a_replayed_task_lives_like_any_other
+                who_would_be_sent_nothing_gets_nothing
+                a_replayed_synchronous_task_runs_by_itself
             }
             rescue {
                 every_start_is_a_new_node
@@ -209,15 +324,66 @@ macro_rules! suite {
                 a_rule_for_a_tenant_holds_that_tenant
                 a_rule_may_stand_before_the_first_task
                 rules_survive_a_restart
+                rules_of_every_place_read_back
                 a_rule_set_again_replaces_itself
                 a_lane_that_moves_while_held_stays_held
+            }
+            schedules {
+                a_new_schedule_stands_where_it_was_planned
+                a_firing_emits_its_event
+                a_firing_makes_its_run
+                a_time_fires_once_whatever_races
+                a_settled_time_stays_as_it_is
+                every_time_and_every_schedule_fires_for_itself
+                a_firing_is_on_time_late_or_caught_up
+                a_time_may_be_let_go
+                what_is_settled_never_goes_back
+                a_held_schedule_skips_its_times
+                what_was_held_can_be_caught_up
+                what_was_missed_is_not_caught_up
+                what_is_made_up_for_is_unmet_no_longer
+                what_a_later_rule_held_stays_unmet
+                rules_of_schedules_and_of_tasks_are_apart
+                a_pair_that_has_gone_is_skipped
+                another_expression_begins_anew
+                a_schedule_that_is_not_planned_is_forgotten
+                what_was_settled_survives_a_restart
             }
             signals {
                 growth_and_work_are_told
                 work_that_becomes_ready_is_told
+                work_from_elsewhere_is_told
+                a_lifted_limit_is_told
                 work_that_falls_due_sooner_is_told
                 what_is_told_can_be_read
                 a_closed_store_refuses_and_keeps_what_it_took
+            }
+            source_queues {
+                the_sources_of_a_tenant_are_one_queue_by_priority_then_age
+                the_sources_of_a_tenant_take_one_queues_turns
+                sources_of_two_tenants_are_two_queues
+                a_held_source_starts_nothing_and_nothing_else_waits
+                a_held_collection_starts_nothing_and_nothing_else_waits
+                a_collection_has_counters_of_its_own
+            }
+            sources {
+                a_run_is_a_task_without_an_event
+                a_pair_has_one_task_at_a_time
+                every_end_lets_the_pair_run_anew
+                racing_runs_make_one
+                an_unknown_pair_is_refused
+                a_run_has_its_own_priority_or_the_collections
+                a_run_cannot_be_retried_beside_another
+                runs_of_a_lost_source_are_missing_until_adopted
+                runs_of_a_lost_collection_are_missing_until_adopted
+                a_run_ends_though_its_source_has_gone
+                adopting_makes_no_second_run_beside_another
+                a_pair_has_one_task_whoever_it_belongs_to
+                runs_survive_a_restart
+                runs_are_found_by_source_and_collection
+                a_run_emits_and_logs_like_any_other_task
+                a_failed_run_is_tried_again
+                the_history_keeps_runs_and_the_journal_does_not_matter
             }
             sync_handlers {
                 synchronous_tasks_run_in_list_order_then_the_queued_ones
@@ -235,20 +401,73 @@ macro_rules! suite {
                 other_events_do_not_wait_at_the_gate
                 a_gate_survives_a_restart
             }
+            targets {
+                a_busy_target_is_left_alone_until_it_said
+                a_shorter_wait_does_not_cut_a_longer_one_short
+                what_was_scheduled_leaves_the_target_alone_too
+                a_target_that_is_well_is_left_alone_no_longer
+                other_handlers_go_on
+                a_target_that_keeps_failing_is_tried_singly
+                one_good_answer_breaks_the_row
+                an_attempt_need_not_tell
+                a_zombie_has_no_word_on_the_target
+                a_targets_state_survives_a_restart
+                a_targets_state_outlives_a_registration
+                workers_leave_a_target_alone_too
+            }
             tasks {
                 a_task_is_found_by_its_name
                 tasks_are_listed_newest_first_page_by_page
                 tasks_are_found_by_what_they_are
+                tasks_are_found_by_type_and_event
+                tasks_are_found_by_why_they_ended
                 a_clock_that_steps_back_hides_no_task
                 a_listed_task_is_whole
                 a_cancelled_task_says_so
                 a_retried_task_begins_with_fresh_budgets
                 names_of_two_stores_differ
             }
+            turns {
+                a_handler_gets_turns_by_its_weight
+                a_tenant_gets_turns_by_its_weight
+                weights_follow_their_registration_and_a_restart
+                tenants_come_before_queues
+                weights_of_handlers_count_within_a_tenant
+                a_tenant_that_slept_has_saved_nothing_up
+                a_flood_delays_no_tenant_by_more_than_a_round
+                a_crowded_lane_delays_another_by_about_one_task
+                a_crowded_key_without_order_delays_another_by_about_one_task
+                lanes_share_a_queue_evenly
+                keys_without_order_share_a_queue_evenly
+                priority_comes_before_the_turns_of_keys
+                a_waiting_task_gains_priority_with_age
+                ageing_ends_a_starving_tasks_wait
+                a_restart_lets_no_key_jump_its_own_line
+                a_change_of_ageing_puts_nobody_behind
+            }
             walk {
                 a_walk_of_many_steps_agrees_with_the_model
                 another_walk_agrees_with_the_model
                 a_third_walk_agrees_with_the_model
+            }
+            why {
+                a_task_that_could_run_waits_for_its_turn
+                those_ahead_are_counted_by_their_turn
+                what_runs_or_has_ended_has_no_gates
+                its_time_has_not_come
+                its_lane_is_taken
+                a_late_task_names_what_it_waits_for
+                a_synchronous_task_comes_first
+                every_rule_that_holds_it_is_told
+                as_many_run_as_may
+                its_object_has_as_many_as_it_may
+                its_rate_is_used_up
+                its_target_is_left_alone
+                nobody_lives_who_can_run_it
+                no_worker_asks_for_it
+                its_handler_is_gone
+                a_run_has_its_gates_too
+                gates_come_in_order
             }
         }
     };
@@ -297,6 +516,6 @@ mod tests {
                 }
             }
         }
-        assert!(found > 150, "only {found} behaviours were found");
+        assert!(found > 350, "only {found} behaviours were found");
     }
 }

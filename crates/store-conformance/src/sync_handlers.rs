@@ -173,7 +173,7 @@ pub async fn gates_and_lanes_both_hold(harness: &dyn Harness) {
     let next = world.claim(10).await;
     assert_eq!(names(&next), ["check", "index"]);
     let check = next.iter().find(|task| task.handler == handler("check")).expect("claimed");
-    assert_eq!(check.event.id, events[1].id);
+    assert_eq!(check.event().id, events[1].id);
     world.succeed(check).await;
     assert!(world.claim(10).await.is_empty(), "the second event's index waits for the first's");
     world.succeed(next.iter().find(|task| task.handler == handler("index")).expect("claimed")).await;

@@ -106,6 +106,88 @@ pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
     }
 }
 
+pub async fn tasks_are_found_by_type_and_event(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+    let one = world.emit(event("record")).await;
+    let child = world.emit(event("record.published")).await;
+    let other = world.emit(event("record")).await;
+    for task in world.claim(3).await {
+        world.succeed(&task).await;
+    }
+    let of = async |filter: TaskFilter| ids(&world.tasks(&filter).await);
+    let reversed = |events: &[&Sequenced]| {
+        newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
+    };
+    let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any() };
+    assert_eq!(
+        of(typed("record")).await,
+        reversed(&[&one, &other]),
+        "the type itself, not what stands below"
+    );
+    assert_eq!(of(typed("record.published")).await, reversed(&[&child]));
+    assert_eq!(of(typed("rec")).await, []);
+    assert_eq!(of(TaskFilter { event: Some(child.id), ..any() }).await, reversed(&[&child]));
+    let both = TaskFilter { event: Some(one.id), handler: Some(handler("notify")), ..any() };
+    assert_eq!(of(both).await, [one.tasks[1].clone()]);
+    let neither = TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any() };
+    assert_eq!(of(neither).await, []);
+}
+
+/// The reasons speak of those in `error` alone.
+pub async fn tasks_are_found_by_why_they_ended(harness: &dyn Harness) {
+    let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
+    let mut world = World::new(harness, plan).await;
+    world.emit_many(4, event("record")).await;
+    let crashed = world.claim_one().await;
+    for _ in 0..3 {
+        world.tick(LEASE + 1);
+        world.node = must(world.store.join("heir", world.now).await);
+        world.rescue().await;
+        if world.status(&crashed.id).await == Status::New {
+            let again = world.claim(10).await;
+            assert!(again.iter().any(|task| task.id == crashed.id));
+            for task in again.iter().filter(|task| task.id != crashed.id) {
+                world.give_back(task).await;
+            }
+        }
+    }
+    assert_eq!(world.status(&crashed.id).await, Status::Error);
+    let failed = world.claim_one().await;
+    world.fail_for_good(&failed).await;
+    let canceled = world.claim_one().await;
+    world.cancel(&canceled.id).await.expect("it runs");
+    let done = world.claim_one().await;
+    world.succeed(&done).await;
+    world.emit(event("note").key("a")).await;
+    let halted = world.claim_one().await;
+    world.fail_for_good(&halted).await;
+    let of = async |statuses: &[Status], reasons: &[EndReason]| {
+        let (statuses, reasons) = (statuses.to_vec(), reasons.to_vec());
+        let mut found = ids(&world.tasks(&TaskFilter { statuses, reasons, ..any() }).await);
+        found.sort();
+        found
+    };
+    let sorted = |tasks: &[&pointsman_core::store::Claimed]| {
+        let mut ids: Vec<_> = tasks.iter().map(|task| task.id.clone()).collect();
+        ids.sort();
+        ids
+    };
+    let error = [Status::Error];
+    assert_eq!(of(&error, &[]).await, sorted(&[&crashed, &failed, &canceled, &halted]));
+    assert_eq!(of(&error, &[EndReason::Failed]).await, sorted(&[&failed, &halted]));
+    assert_eq!(of(&error, &[EndReason::Crashed]).await, sorted(&[&crashed]));
+    assert_eq!(of(&error, &[EndReason::Canceled]).await, sorted(&[&canceled]));
+    assert_eq!(
+        of(&error, &[EndReason::Failed, EndReason::Crashed]).await,
+        sorted(&[&crashed, &failed, &halted])
+    );
+    assert_eq!(
+        of(&[Status::Error, Status::Done], &[EndReason::Canceled]).await,
+        sorted(&[&canceled, &done]),
+        "others are not asked why"
+    );
+}
+
 pub async fn a_clock_that_steps_back_hides_no_task(harness: &dyn Harness) {
     let mut world = World::new(harness, Plan::simple()).await;
     let start = world.later(990);

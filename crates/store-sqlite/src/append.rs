@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use pointsman_core::store::{Emission, Idempotency, Receipt, Refused, Sequenced};
-use pointsman_core::task::Life;
-use pointsman_core::{Event, EventId, NewEvent, Order, Priority, TaskId, TaskSeq, Tenant, Timestamp};
+use pointsman_core::task::{Life, Subject};
+use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Tenant, Timestamp};
 use rusqlite::OptionalExtension;
 
 use crate::claim::Room;
 use crate::error::{Fault, Result};
+use crate::lanes::{Track, Waiting};
 use crate::phase::Phase;
 use crate::row::Live;
 use crate::state::HandlerId;
@@ -81,7 +82,7 @@ impl Txn<'_> {
             None => None,
         };
         let prev = object.as_ref().and_then(|object| object.last);
-        let (due, priority) = (new.due.unwrap_or(now), new.priority);
+        let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned);
         let event = Arc::new(sequenced(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
@@ -94,7 +95,17 @@ impl Txn<'_> {
             // Synchronous ones come first, so that the place in the list is the stage.
             let stage = if *sync { index } else { sync_count } as i64;
             let prev_sent = object.as_ref().and_then(|object| object.sent_to(*handler));
-            let task = NewTask { seq, handler: *handler, sync: *sync, stage, priority, due, prev_sent };
+            let task = NewTask {
+                seq,
+                handler: *handler,
+                sync: *sync,
+                stage,
+                priority,
+                due,
+                prev_sent,
+                planned,
+                late: false,
+            };
             tasks.push(self.make_task(task, &event, room, now)?);
         }
         Ok(Sequenced { id, prev, tasks })
@@ -140,49 +151,69 @@ impl Txn<'_> {
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.queue_for(self.conn, handler.id, &event.tenant)?;
-        let lane = match &event.key {
-            Some(key) if handler.def.order == Order::Key => {
-                Some(lane_number(self.state.salt, handler.id, &event.tenant, key.as_str()))
-            }
-            Some(_) | None => None,
-        };
-        let phase = if task.stage > 0 {
-            Phase::Gated
-        } else if self.lane_is_taken(lane)? {
-            Phase::Blocked
-        } else {
-            self.phase_when_free(task.due, now)
-        };
-        let live = Live {
+        let key = event.key.as_ref().map(ObjectKey::as_str);
+        let Track { lane, crowd, bucket } = Track::of(self.state.salt, &handler, &event.tenant, key);
+        let laned = lane.is_some();
+        let mut live = Live {
             seq: task.seq,
             queue,
-            event: event.id,
-            phase,
+            event: Some(event.id),
+            phase: Phase::Gated,
             lane,
+            place: lane.map(|_| task.seq.0),
+            crowd,
+            bucket,
             sync: task.sync,
             stage: task.stage,
             priority: task.priority.into(),
+            score: handler.def.limits.score(task.priority, now),
+            rank: 0,
             prev_sent: task.prev_sent,
+            planned: task.planned,
             created: now,
             started: None,
             error: None,
-            life: Life::beginning(task.due, lane.is_some()),
+            life: if task.late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
         };
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
-        if self.may_be_born_locked(&live, &handler, room)? {
-            self.bear_locked(live, &handler, event, room, &id, now)?;
+        if live.stage > 0 {
+            live.insert(self.conn)?;
+            self.state.moved(queue, None, Some(Phase::Gated))?;
+            return Ok(id);
+        }
+        (live.phase, live.rank) = match self.lane_is_taken(lane)? {
+            true => (Phase::Blocked, 0),
+            false => self.free_phase(&Waiting::of(&live, task.due), now)?,
+        };
+        if self.may_be_born_locked(&live, &handler, room, now)? {
+            let subject = Subject::Event(event.clone());
+            self.bear_locked(live, &handler, subject, room, &id, now)?;
         } else {
             live.insert(self.conn)?;
-            self.state.moved(queue, None, Some(phase))?;
+            self.state.moved(queue, None, Some(live.phase))?;
         }
         Ok(id)
     }
 
-    fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
-        let Some(lane) = lane else { return Ok(false) };
-        let mut statement =
-            self.conn.prepare_cached("SELECT 1 FROM pointsman_task WHERE lane = ?1 LIMIT 1")?;
-        Ok(statement.query_row([lane], |_| Ok(())).optional()?.is_some())
+    /// Makes a late task at the lowest priority for an event that a handler was not sent at its time.
+    pub(crate) fn make_replay(
+        &mut self,
+        handler: HandlerId,
+        event: &Arc<Event>,
+        now: Timestamp,
+    ) -> Result<TaskId> {
+        let task = NewTask {
+            seq: self.state.take_tasks(1),
+            handler,
+            sync: false,
+            stage: 0,
+            priority: Priority::LOWEST,
+            due: now,
+            prev_sent: None,
+            planned: None,
+            late: true,
+        };
+        self.make_task(task, event, &mut Room::default(), now)
     }
 }
 
@@ -195,6 +226,8 @@ struct NewTask {
     priority: Priority,
     due: Timestamp,
     prev_sent: Option<EventId>,
+    planned: Option<Timestamp>,
+    late: bool,
 }
 
 fn sequenced(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
@@ -271,19 +304,6 @@ fn decode_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
         .collect()
 }
 
-/// The number of a lane. Two lanes that share one by chance only wait for each other; the salt keeps anybody
-/// from choosing keys that do so on purpose.
-fn lane_number(salt: u64, handler: HandlerId, tenant: &Tenant, key: &str) -> i64 {
-    const PRIME: u64 = 0x0000_0100_0000_01B3;
-    let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
-    let handler = handler.to_le_bytes();
-    for byte in handler.iter().chain(tenant.as_str().as_bytes()).chain(&[0]).chain(key.as_bytes()) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-    }
-    hash ^= hash >> 32;
-    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt) as i64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,13 +313,5 @@ mod tests {
         let sent = [(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
         assert_eq!(decode_sent(&encode_sent(&sent)), sent);
         assert!(decode_sent(&[]).is_empty());
-    }
-
-    #[test]
-    fn lanes_differ_by_handler_tenant_and_key() {
-        let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("ab").unwrap());
-        let lanes = [lane_number(1, 1, &a, "bx"), lane_number(1, 2, &a, "bx"), lane_number(1, 1, &b, "x")];
-        assert!(lanes[0] != lanes[1] && lanes[0] != lanes[2] && lanes[1] != lanes[2]);
-        assert_ne!(lane_number(1, 1, &a, "bx"), lane_number(2, 1, &a, "bx"));
     }
 }

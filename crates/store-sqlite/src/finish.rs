@@ -1,6 +1,10 @@
 //! The end of attempts, with everything that commits together with it.
 
+use std::sync::Arc;
+
+use pointsman_core::limit::Target;
 use pointsman_core::store::{Ended, Ending, Finished, NewLogLine};
+use pointsman_core::task::lifecycle::transition;
 use pointsman_core::task::{Command, Level, LogLine, Rejected, State, TaskSeq};
 use pointsman_core::{Json, Timestamp};
 
@@ -8,7 +12,8 @@ use crate::claim::Room;
 use crate::error::Result;
 use crate::life::Remains;
 use crate::phase::Phase;
-use crate::row::Live;
+use crate::row::{Live, Past};
+use crate::state::Handler;
 use crate::writer::Txn;
 
 impl Txn<'_> {
@@ -18,7 +23,8 @@ impl Txn<'_> {
         room: &mut Room,
         now: Timestamp,
     ) -> Result<std::result::Result<Finished, Rejected>> {
-        let Ending { task, fence, ended, emits, logs } = ending;
+        let Ending { task, fence, ended, target, emits, logs } = ending;
+        let handler = self.handler_of(task)?;
         let command = match &ended {
             Ended::Succeeded { .. } => Command::Succeed { fence },
             Ended::Failed { after, last, .. } => Command::Fail { fence, after: *after, last: *last },
@@ -34,6 +40,9 @@ impl Txn<'_> {
             Ok(life) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
+        if let (Some(target), Some(handler)) = (target, handler) {
+            self.told(&handler, target, now)?;
+        }
         self.add_log_lines(task, logs)?;
         let emitted = self.journal(emits, room, now)?;
         let due = match life.state {
@@ -47,8 +56,23 @@ impl Txn<'_> {
         Ok(Ok(Finished { status: life.state.status(), due, emitted }))
     }
 
-    /// Lines of running attempts; those of an attempt that is over are dropped.
-    pub(crate) fn log(&mut self, lines: Vec<NewLogLine>) -> Result<()> {
+    fn handler_of(&self, task: TaskSeq) -> Result<Option<Arc<Handler>>> {
+        let queue = match self.state.running.get(&task) {
+            Some(running) => Some(running.live.queue),
+            None => Live::load(self.conn, task)?.map(|live| live.queue),
+        };
+        queue.map(|queue| self.state.handler(self.state.queue(queue)?.handler).cloned()).transpose()
+    }
+
+    /// How a handler's target fares: it concerns all of its tasks.
+    fn told(&mut self, handler: &Handler, target: Target, now: Timestamp) -> Result<()> {
+        self.state.change_pace(handler.id, |pace| pace.told(target, &handler.def.retry, now))?;
+        self.state.regulate(handler.id, now)
+    }
+
+    /// Lines of running attempts; those of an attempt that is over are dropped. Answers how many were kept.
+    pub(crate) fn log(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
+        let mut kept = 0;
         let mut lines = lines.into_iter().peekable();
         while let Some(first) = lines.next() {
             let mut of_task = vec![first.line];
@@ -60,10 +84,37 @@ impl Txn<'_> {
                     && matches!(live.life.state, State::Locked(lease) if lease.fence == first.fence)
             });
             if holds {
+                kept += of_task.len();
                 self.add_log_lines(first.task, of_task)?;
             }
         }
-        Ok(())
+        Ok(kept)
+    }
+
+    /// A worker is still at it.
+    pub(crate) fn renew(
+        &mut self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), Rejected>> {
+        let Some(live) = Live::load(self.conn, task)? else {
+            let ended = Past::load(self.conn, task)?.map(|past| past.life.state.status());
+            return Ok(Err(ended.map_or(Rejected::NoSuchTask, Rejected::WrongState)));
+        };
+        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let renew = Command::Renew { fence, until };
+        match transition(task, live.life, renew, &handler.def, until) {
+            Err(rejected) => Ok(Err(rejected)),
+            Ok((life, _)) => {
+                let sql = "UPDATE pointsman_task SET until = ?2 WHERE seq = ?1 AND until IS NOT NULL";
+                self.conn.prepare_cached(sql)?.execute((task.0, until.micros()))?;
+                if let Some(running) = self.state.running.get_mut(&task) {
+                    running.live.life = life;
+                }
+                Ok(Ok(()))
+            }
+        }
     }
 
     fn add_log_lines(&mut self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {

@@ -16,21 +16,33 @@
 
 mod append;
 mod claim;
+mod deal;
 mod error;
 mod finish;
+mod gauges;
+mod lanes;
 mod life;
+mod list_tasks;
 mod open;
+mod people;
 mod phase;
 mod prune;
+mod queues;
 mod read_journal;
 mod read_tasks;
 mod readers;
 mod recent;
+mod reform;
 mod registry;
+mod replay;
 mod row;
+mod runs;
+mod schedules;
 mod state;
 mod store;
+mod turns;
 mod unit;
+mod why;
 mod writer;
 
 use std::path::Path;

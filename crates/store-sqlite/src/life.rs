@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use pointsman_core::task::lifecycle::{Effect, transition};
-use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State, TaskSeq};
-use pointsman_core::{Event, EventId, Timestamp};
+use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, Run, State, Subject, TaskSeq};
+use pointsman_core::{CollectionName, EventId, Pair, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
+use crate::lanes::{Track, Waiting};
 use crate::phase::Phase;
+use crate::queues::QueueId;
 use crate::read_journal::load_event;
 use crate::row::{Live, Past, end_code, event_is_kept, reason_code};
-use crate::state::QueueId;
+use crate::state::Handler;
 use crate::writer::Txn;
 
 /// What an attempt left to be kept with the task.
@@ -18,15 +20,6 @@ use crate::writer::Txn;
 pub(crate) struct Remains<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) result: Option<&'a str>,
-}
-
-/// The task that stands first in a lane.
-struct Head {
-    seq: TaskSeq,
-    queue: QueueId,
-    /// It waited for those before it.
-    blocked: bool,
-    due: Timestamp,
 }
 
 impl Txn<'_> {
@@ -63,103 +56,173 @@ impl Txn<'_> {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
+        if effects.contains(&Effect::JoinLane) && self.pair_is_busy(&live)? {
+            return Ok(Err(Rejected::PairIsBusy));
+        }
         let running = self.state.running.remove(&live.seq);
-        if effects.contains(&Effect::Archive) {
+        let phase = if effects.contains(&Effect::Archive) {
             live.delete(self.conn)?;
-            let event = match running {
-                Some(running) => running.event,
-                None => self.event_of(&live)?,
+            let subject = match running {
+                Some(running) => running.subject,
+                None => self.subject_of(&live)?,
             };
-            let named = (event.kind.as_str(), event.key.as_ref().map(|key| key.as_str()));
-            Past::archive(self.conn, &live, named, &life, now, remains)?;
+            Past::archive(self.conn, &live, &subject, &life, now, remains)?;
             self.state.moved(live.queue, Some(live.phase), None)?;
             self.state.ended += 1;
+            None
         } else {
-            self.rewrite(&live, &life, remains.error, now)?;
-        }
+            let mut live = live.clone();
+            if effects.contains(&Effect::JoinLane) {
+                self.join_lane(&mut live);
+            }
+            Some(self.rewrite(&live, &life, remains.error, now)?)
+        };
         for effect in effects {
             match effect {
                 Effect::RecordAttempt(end) => self.record_attempt(&live, end, remains.error, now)?,
-                Effect::OpenGate if live.sync => self.open_gates(live.event, now)?,
+                Effect::OpenGate => {
+                    if let Some(event) = live.event.filter(|_| live.sync) {
+                        self.open_gates(event, now)?;
+                    }
+                }
                 Effect::AdvanceLane => self.advance_lane(live.lane, now)?,
-                Effect::OpenGate | Effect::Archive | Effect::Restore => {}
+                Effect::Archive | Effect::Restore | Effect::JoinLane => {}
             }
         }
+        self.left(&live, phase, &handler, now)?;
         Ok(Ok(life))
     }
 
-    /// The event of an unfinished task, which is kept as long as the task is.
-    pub(crate) fn event_of(&self, live: &Live) -> Result<Arc<Event>> {
-        if let Some(event) = self.state.recent.get(live.event) {
-            return Ok(event);
+    /// Lets others have the place that a task has left: of its object, and of its handler.
+    fn left(&mut self, live: &Live, phase: Option<Phase>, handler: &Handler, now: Timestamp) -> Result<()> {
+        if let Some(crowd) = live.crowd
+            && live.phase.is_active()
+            && !phase.is_some_and(Phase::is_active)
+        {
+            self.advance_crowd(crowd, live.queue, now)?;
         }
-        let event = load_event(self.conn, live.event)?;
-        event.map(Arc::new).ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))
+        let ran = live.phase == Phase::Locked && phase != Some(Phase::Locked);
+        if ran && self.state.is_restrained(handler.id)? {
+            self.state.regulate(handler.id, now)?;
+        }
+        Ok(())
+    }
+
+    /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
+    pub(crate) fn subject_of(&self, live: &Live) -> Result<Subject> {
+        let Some(id) = live.event else { return self.run_of(live.queue).map(Subject::Run) };
+        if let Some(event) = self.state.recent.get(id) {
+            return Ok(Subject::Event(event));
+        }
+        let event = load_event(self.conn, id)?;
+        let event = event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))?;
+        Ok(Subject::Event(Arc::new(event)))
+    }
+
+    fn run_of(&self, queue: QueueId) -> Result<Run> {
+        let queue = self.state.queue(queue)?;
+        let collection =
+            queue.collection.as_deref().ok_or_else(|| Fault::damaged("a task without an event"))?;
+        let pair = Pair {
+            source: self.state.handler(queue.handler)?.def.name.clone(),
+            collection: CollectionName::new(collection).map_err(Fault::damaged)?,
+        };
+        Ok(Run { pair, tenant: queue.tenant.clone() })
+    }
+
+    /// Whether a source's task cannot come back because another of its pair is queued or running.
+    fn pair_is_busy(&self, live: &Live) -> Result<bool> {
+        let queue = self.state.queue(live.queue)?;
+        match &queue.collection {
+            Some(collection) => Ok(self.pair_holder(queue.handler, collection)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Puts a task at the end of its lane.
+    fn join_lane(&mut self, live: &mut Live) {
+        live.place = live.lane.map(|_| self.state.take_tasks(1).0);
     }
 
     /// The only thing that can be done to an ended task is to run it again.
     fn command_past(
         &mut self,
-        past: Past,
+        mut past: Past,
         command: Command,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
-        let handler = self.state.handler(self.state.queue(past.queue)?.handler)?.clone();
+        let queue = self.state.queue(past.queue)?;
+        let handler = self.state.handler(queue.handler)?.clone();
+        let track = match &queue.collection {
+            Some(collection) => Track::of_pair(self.state.salt, handler.id, collection),
+            None => Track::of(self.state.salt, &handler, &queue.tenant, past.key.as_deref()),
+        };
+        past.life.laned = track.lane.is_some();
         let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if !event_is_kept(self.conn, past.event)? {
+        if let Some(event) = past.event
+            && !event_is_kept(self.conn, event)?
+        {
             return Ok(Err(Rejected::Forgotten));
         }
-        past.delete(self.conn)?;
-        self.state.ended -= 1;
-        let phase = match self.is_gated(past.event, past.stage)? {
-            true => Phase::Gated,
-            false => Phase::Ready,
-        };
-        let live = Live {
+        let priority = Priority::try_from(past.priority).map_err(Fault::damaged)?;
+        let mut live = Live {
             seq: past.seq,
             queue: past.queue,
             event: past.event,
-            phase,
-            lane: None,
+            phase: Phase::Gated,
+            lane: track.lane,
+            place: None,
+            crowd: track.crowd,
+            bucket: track.bucket,
             sync: past.sync,
             stage: past.stage,
             priority: past.priority,
+            score: handler.def.limits.score(priority, past.created),
+            rank: 0,
             prev_sent: past.prev_sent,
+            planned: past.planned,
             created: past.created,
             started: past.started,
-            error: past.error,
+            error: past.error.clone(),
             life,
         };
+        if self.pair_is_busy(&live)? {
+            return Ok(Err(Rejected::PairIsBusy));
+        }
+        past.delete(self.conn)?;
+        self.state.ended -= 1;
+        self.join_lane(&mut live);
+        (live.phase, live.rank) = self.new_phase(&live, now, now)?;
         live.insert(self.conn)?;
-        self.state.moved(live.queue, None, Some(phase))?;
+        self.state.moved(live.queue, None, Some(live.phase))?;
         Ok(Ok(life))
     }
 
-    /// Writes the new state of a task that stays unfinished.
-    fn rewrite(&mut self, live: &Live, life: &Life, error: Option<&str>, now: Timestamp) -> Result<()> {
-        let lane = live.lane.filter(|_| life.ordered);
-        let (phase, due, lease, reason) = match life.state {
-            State::New { due } => (self.new_phase(live, lane, due, now)?, due, None, None),
-            State::Scheduled => (Phase::Scheduled, now, None, None),
-            State::Locked(lease) => (Phase::Locked, now, Some(lease), None),
-            State::Error { reason, .. } => (Phase::Halted, now, None, Some(reason_code(reason))),
-            State::Missing { due } => (Phase::Missing, due, None, None),
+    /// Writes the new state of a task that stays unfinished; answers its phase.
+    fn rewrite(&mut self, live: &Live, life: &Life, error: Option<&str>, now: Timestamp) -> Result<Phase> {
+        let place = live.place.filter(|_| life.ordered);
+        let ((phase, rank), due, lease, reason) = match life.state {
+            State::New { due } => (self.new_phase(live, due, now)?, due, None, None),
+            State::Scheduled => ((Phase::Scheduled, live.rank), now, None, None),
+            State::Locked(lease) => ((Phase::Locked, live.rank), now, Some(lease), None),
+            State::Error { reason, .. } => ((Phase::Halted, 0), now, None, Some(reason_code(reason))),
+            State::Missing { due } => ((Phase::Missing, 0), due, None, None),
             State::Done => return Err(Fault::damaged("a done task is history")),
         };
         // What was wrong before the task was lost says nothing of it once it is taken up again.
         let error = error.or(live.error.as_deref()).filter(|_| live.phase != Phase::Missing);
         let sql = "UPDATE pointsman_task
-                   SET phase = ?2, lane = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
-                       node = ?9, fence = ?10, started = coalesce(?11, started), reason = ?12,
-                       error = ?13
+                   SET phase = ?2, place = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
+                       node = ?9, fence = ?10, until = ?11, started = coalesce(?12, started), reason = ?13,
+                       error = ?14, rank = ?15
                    WHERE seq = ?1";
         self.conn.prepare_cached(sql)?.execute(rusqlite::params![
             live.seq.0,
             phase.code(),
-            lane,
+            place,
             due.micros(),
             life.attempt,
             life.retries,
@@ -167,66 +230,31 @@ impl Txn<'_> {
             life.late,
             lease.map(|l| l.node),
             lease.map(|l| l.fence),
+            lease.and_then(|l| l.until).map(Timestamp::micros),
             lease.map(|l| l.since.micros()),
             reason,
             error,
+            rank,
         ])?;
-        self.state.moved(live.queue, Some(live.phase), Some(phase))
+        self.state.moved(live.queue, Some(live.phase), Some(phase))?;
+        Ok(phase)
     }
 
-    /// What a task that is `new` waits for.
-    fn new_phase(&mut self, live: &Live, lane: Option<i64>, due: Timestamp, now: Timestamp) -> Result<Phase> {
-        if live.phase == Phase::Missing && self.is_gated(live.event, live.stage)? {
-            return Ok(Phase::Gated);
-        }
-        if let Some(lane) = lane
-            && !self.is_lane_head(lane, live.seq)?
+    /// What a task that is `new` waits for, and its rank if it is ready.
+    fn new_phase(&mut self, live: &Live, due: Timestamp, now: Timestamp) -> Result<(Phase, i64)> {
+        // Only one that was away can find its event's gates closed again.
+        let was_away = matches!(live.phase, Phase::Missing | Phase::Gated);
+        if let Some(event) = live.event.filter(|_| was_away)
+            && self.is_gated(event, live.stage)?
         {
-            return Ok(Phase::Blocked);
+            return Ok((Phase::Gated, 0));
         }
-        Ok(self.phase_when_free(due, now))
-    }
-
-    /// The phase of a task that only its time can hold back.
-    pub(crate) fn phase_when_free(&mut self, due: Timestamp, now: Timestamp) -> Phase {
-        if due <= now {
-            return Phase::Ready;
+        if let (Some(lane), Some(place)) = (live.lane, live.place)
+            && !self.is_lane_head(lane, place)?
+        {
+            return Ok((Phase::Blocked, 0));
         }
-        if self.state.next_due.is_none_or(|earliest| due < earliest) {
-            self.state.next_due = Some(due);
-            self.state.sooner = true;
-        }
-        Phase::Delayed
-    }
-
-    /// The first task of a lane: of those that are unfinished, the oldest.
-    fn lane_head(&self, lane: i64) -> Result<Option<Head>> {
-        // The index yields a lane's tasks by age. Asked for in words (ORDER BY, or min), that order would make
-        // SQLite prepare the statement anew for every lane, which took an eighth of the writer's time.
-        let sql = "SELECT seq, queue, phase, due FROM pointsman_task INDEXED BY pointsman_task_lane
-                   WHERE lane = ?1 LIMIT 1";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows = statement.query([lane])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(Head {
-            seq: TaskSeq(row.get(0)?),
-            queue: row.get(1)?,
-            blocked: row.get::<_, i64>(2)? == Phase::Blocked.code(),
-            due: Timestamp::from_micros(row.get(3)?),
-        }))
-    }
-
-    fn is_lane_head(&self, lane: i64, seq: TaskSeq) -> Result<bool> {
-        Ok(self.lane_head(lane)?.is_some_and(|head| head.seq == seq))
-    }
-
-    /// Lets the head of a lane run, if it was waiting for that.
-    fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
-        let Some(lane) = lane else { return Ok(()) };
-        let Some(head) = self.lane_head(lane)?.filter(|head| head.blocked) else { return Ok(()) };
-        let phase = self.phase_when_free(head.due, now);
-        self.set_phase(head.seq, phase)?;
-        self.state.moved(head.queue, Some(Phase::Blocked), Some(phase))
+        self.free_phase(&Waiting::of(live, due), now)
     }
 
     /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
@@ -246,33 +274,35 @@ impl Txn<'_> {
 
     /// Lets those of the event run that no synchronous task holds back any more.
     fn open_gates(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        let sql = "SELECT seq, queue, lane, due, stage FROM pointsman_task
+        let sql = "SELECT seq, queue, bucket, crowd, score, due, lane, place, stage FROM pointsman_task
                    WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
-        let gated: Vec<(i64, i64, Option<i64>, i64, i64)> = {
+        let gated: Vec<(Waiting, Option<i64>, Option<i64>, i64)> = {
             let mut statement = self.conn.prepare_cached(sql)?;
             let rows = statement.query_map([event.as_i64()], |r| {
-                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
+                Ok((Waiting::from_row(r)?, r.get(6)?, r.get(7)?, r.get(8)?))
             })?;
             rows.collect::<rusqlite::Result<_>>()?
         };
-        for (seq, queue, lane, due, stage) in gated {
+        for (waiting, lane, place, stage) in gated {
             if self.is_gated(event, stage)? {
                 // Whoever holds this one back holds back all that come after it.
                 break;
             }
-            let behind = match lane {
-                Some(lane) => !self.is_lane_head(lane, TaskSeq(seq))?,
-                None => false,
+            let first = match (lane, place) {
+                (Some(lane), Some(place)) => self.is_lane_head(lane, place)?,
+                _ => true,
             };
-            let phase =
-                if behind { Phase::Blocked } else { self.phase_when_free(Timestamp::from_micros(due), now) };
-            self.set_phase(TaskSeq(seq), phase)?;
-            self.state.moved(queue, Some(Phase::Gated), Some(phase))?;
+            if first {
+                self.free(&waiting, Phase::Gated, now)?;
+            } else {
+                self.set_phase(TaskSeq(waiting.seq), Phase::Blocked)?;
+                self.state.moved(waiting.queue, Some(Phase::Gated), Some(Phase::Blocked))?;
+            }
         }
         Ok(())
     }
 
-    pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: Phase) -> Result<()> {
+    fn set_phase(&mut self, seq: TaskSeq, phase: Phase) -> Result<()> {
         let mut statement =
             self.conn.prepare_cached("UPDATE pointsman_task SET phase = ?2 WHERE seq = ?1")?;
         statement.execute((seq.0, phase.code()))?;

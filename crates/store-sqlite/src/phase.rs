@@ -20,6 +20,11 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// It has its turn, or is about to: it takes one of the places of its object.
+    pub(crate) fn is_active(self) -> bool {
+        matches!(self, Self::Ready | Self::Scheduled | Self::Locked)
+    }
+
     pub(crate) const fn code(self) -> i64 {
         self as i64
     }

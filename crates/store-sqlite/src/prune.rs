@@ -28,7 +28,8 @@ impl Txn<'_> {
         let (events, more_events) = self.drop_events()?;
         let (tasks, more_tasks) = self.drop_history(history, now)?;
         let more_answers = self.drop_answers(now)?;
-        Ok(Pruned { events, tasks, more: more_events || more_tasks || more_answers })
+        let more_records = self.drop_records(now.minus(history.age))?;
+        Ok(Pruned { events, tasks, more: more_events || more_tasks || more_answers || more_records })
     }
 
     /// Moves the low-water mark.
@@ -62,6 +63,7 @@ impl Txn<'_> {
     fn drop_events(&mut self) -> Result<(u64, bool)> {
         let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task
                                       WHERE seq >= first_task AND seq < first_task + tasks)
+                              OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
                    FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
         let from = self.state.swept;
         let rows: Vec<(i64, bool)> = {
@@ -132,11 +134,14 @@ impl Txn<'_> {
     /// oldest rows need to be looked at. Ids tell when, and not the clock: they ascend even if it ran ahead once.
     fn ended_before(&self, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
         let after = seqs.last().copied().unwrap_or(0);
-        let sql = "SELECT seq, event, finished FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
+        let sql = "SELECT seq, event, finished, created FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([after])?;
         while let Some(row) = rows.next()? {
-            let journaled = EventId::from_i64(row.get(1)?).timestamp();
+            let journaled = match row.get::<_, Option<i64>>(1)? {
+                Some(event) => EventId::from_i64(event).timestamp(),
+                None => Timestamp::from_micros(row.get(3)?),
+            };
             if journaled >= cutoff || seqs.len() as i64 >= PIECE {
                 break;
             }
@@ -152,5 +157,18 @@ impl Txn<'_> {
                      (SELECT n FROM pointsman_idempotency ORDER BY n LIMIT ?2) AND at < ?1";
         let gone = self.conn.prepare_cached(sql)?.execute((now.minus(REMEMBER_ANSWERS).micros(), PIECE))?;
         Ok(gone as i64 == PIECE)
+    }
+
+    /// Old rows of the fire ledger, and old deeds. Both are written in the order of time.
+    fn drop_records(&mut self, cutoff: Timestamp) -> Result<bool> {
+        let mut more = false;
+        for sql in [
+            "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",
+            "DELETE FROM pointsman_deed WHERE n IN (SELECT n FROM pointsman_deed ORDER BY n LIMIT ?2) AND at < ?1",
+        ] {
+            let gone = self.conn.prepare_cached(sql)?.execute((cutoff.micros(), PIECE))?;
+            more |= gone as i64 == PIECE;
+        }
+        Ok(more)
     }
 }

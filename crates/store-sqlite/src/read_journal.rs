@@ -119,10 +119,40 @@ pub(crate) fn event_view(conn: &Connection, id: EventId) -> Result<Option<EventV
     let (first, count): (i64, i64) =
         conn.prepare_cached(sql)?.query_row([id.as_i64()], |r| Ok((r.get(0)?, r.get(1)?)))?;
     let mut tasks = Vec::new();
-    for seq in first..first + count {
+    for seq in (first..first + count).chain(late_tasks(conn, id, first + count)?) {
         tasks.extend(read_tasks::task(conn, TaskSeq(seq))?);
     }
     Ok(Some(EventView { event: Arc::new(event), tasks, extent }))
+}
+
+/// Events that are remembered, from one id to another, both included, the oldest first.
+pub(crate) fn events_between(
+    conn: &Connection,
+    from: EventId,
+    to: EventId,
+    most: usize,
+) -> Result<Vec<Event>> {
+    let low = extent(conn)?.forgotten.as_i64().max(from.as_i64() - 1);
+    let sql = concat!(
+        "SELECT ",
+        event!(),
+        " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3"
+    );
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query((low, to.as_i64(), most as i64))?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(event_of(row)?);
+    }
+    Ok(events)
+}
+
+/// Unfinished tasks that were made for an event after it was journaled: replays.
+pub(crate) fn late_tasks(conn: &Connection, event: EventId, from: i64) -> Result<Vec<i64>> {
+    let sql = "SELECT seq FROM pointsman_task WHERE late = 1 AND event = ?1 AND seq >= ?2 ORDER BY seq";
+    let mut statement = conn.prepare_cached(sql)?;
+    let rows = statement.query_map((event.as_i64(), from), |r| r.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Follows an object's chain from its last event back, as far as it is remembered.

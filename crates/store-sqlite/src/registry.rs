@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use pointsman_core::store::{NodeId, Registration, Rescued};
-use pointsman_core::task::{Command, State, TaskSeq};
-use pointsman_core::{HandlerName, Rule, RuleKind, Tenant, Timestamp};
+use pointsman_core::task::{Command, State, Status, TaskSeq};
+use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::{Fault, Result};
 use crate::life::Remains;
+use crate::queues::{QueueId, QueueState};
 use crate::row::{Live, live};
-use crate::state::QueueId;
+use crate::state::put_meta_json;
 use crate::writer::Txn;
 
 /// So many tasks at most are parked as missing in one sweep.
@@ -19,7 +20,9 @@ const LOST_AT_ONCE: u64 = 10_000;
 pub(crate) const ADOPTED_AT_ONCE: u64 = 1_000;
 
 impl Txn<'_> {
-    pub(crate) fn register(&mut self, registration: &Registration) -> Result<()> {
+    pub(crate) fn register(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
+        self.state.suspend_turns()?;
+        let before = std::mem::take(&mut self.state.handlers);
         self.conn.execute("UPDATE pointsman_handler SET defined = 0", [])?;
         let sql = "INSERT INTO pointsman_handler (name, def, defined) VALUES (?1, ?2, 1)
                    ON CONFLICT (name) DO UPDATE SET def = ?2, defined = 1";
@@ -27,17 +30,26 @@ impl Txn<'_> {
             let json = serde_json::to_string(def).map_err(Fault::damaged)?;
             self.conn.prepare_cached(sql)?.execute((def.name.as_str(), json))?;
         }
-        let routes = serde_json::to_string(&registration.routes).map_err(Fault::damaged)?;
-        self.conn
-            .execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('routes', ?1)", [routes])?;
+        put_meta_json(self.conn, "routes", &registration.routes)?;
+        put_meta_json(self.conn, "tenants", &registration.tenants)?;
         self.state.load_registry(self.conn)?;
+        for handler in self.state.handlers.clone() {
+            let was_there = before.iter().any(|old| old.id == handler.id && old.defined);
+            self.note_presence(handler.id, was_there, handler.defined)?;
+        }
+        self.state.resume_turns(now)?;
+        self.reform(&before, now)?;
         self.state.woke = true;
         Ok(())
     }
 
     pub(crate) fn registration(&self) -> Registration {
         let defined = self.state.handlers.iter().filter(|h| h.defined);
-        Registration { handlers: defined.map(|h| h.def.clone()).collect(), routes: self.state.routes.clone() }
+        Registration {
+            handlers: defined.map(|h| h.def.clone()).collect(),
+            routes: self.state.routes.clone(),
+            tenants: self.state.weights.clone(),
+        }
     }
 
     pub(crate) fn join(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
@@ -88,29 +100,40 @@ impl Txn<'_> {
     }
 
     pub(crate) fn hold(&mut self, rule: Rule) -> Result<()> {
-        let sql = "INSERT OR REPLACE INTO pointsman_rule (kind, handler, tenant, by, reason, since)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql = "INSERT OR REPLACE INTO pointsman_rule (kind, space, name, tenant, by, reason, since)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let tenant = rule.tenant.as_ref().map_or("", |t| t.as_str());
         self.conn.prepare_cached(sql)?.execute((
             rule.kind.as_str(),
-            rule.handler.as_str(),
+            rule.place.space(),
+            rule.place.name(),
             tenant,
             &rule.by,
             &rule.reason,
             rule.since.micros(),
         ))?;
         self.state.load_rules(self.conn)?;
-        let Some(handler) = self.state.handler_named(&rule.handler).map(|h| h.id) else { return Ok(()) };
-        for queue in self.state.refresh_held(handler)? {
-            if self.state.queue(queue)?.held {
-                self.unschedule(queue, rule.since)?;
-            }
+        for queue in self.queues_at(&rule.place)? {
+            self.unschedule(queue, rule.since)?;
         }
         Ok(())
     }
 
+    /// Looks at the rules again for the queues of a place; answers which are held.
+    fn queues_at(&mut self, place: &Place) -> Result<Vec<QueueId>> {
+        let handler = match place {
+            Place::Handler(name) => name,
+            Place::Collection(pair) => &pair.source,
+            Place::Schedule(_) => return Ok(vec![]),
+        };
+        match self.state.handler_named(handler).map(|h| h.id) {
+            Some(handler) => self.state.refresh_held(handler),
+            None => Ok(vec![]),
+        }
+    }
+
     /// What was scheduled goes back. Bounded by the look-ahead, whatever the backlog.
-    fn unschedule(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
+    pub(crate) fn unschedule(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
         if self.state.queue(queue)?.counts.scheduled == 0 {
             return Ok(());
         }
@@ -120,22 +143,15 @@ impl Txn<'_> {
         Ok(())
     }
 
-    pub(crate) fn release(
-        &mut self,
-        kind: RuleKind,
-        handler: &HandlerName,
-        tenant: Option<&Tenant>,
-    ) -> Result<bool> {
-        if !self.state.has_rule(kind, handler, tenant) {
+    pub(crate) fn release(&mut self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
+        if !self.state.has_rule(kind, place, tenant) {
             return Ok(false);
         }
-        let sql = "DELETE FROM pointsman_rule WHERE kind = ?1 AND handler = ?2 AND tenant = ?3";
+        let sql = "DELETE FROM pointsman_rule WHERE kind = ?1 AND space = ?2 AND name = ?3 AND tenant = ?4";
         let tenant = tenant.map_or("", |t| t.as_str());
-        self.conn.prepare_cached(sql)?.execute((kind.as_str(), handler.as_str(), tenant))?;
+        self.conn.prepare_cached(sql)?.execute((kind.as_str(), place.space(), place.name(), tenant))?;
         self.state.load_rules(self.conn)?;
-        if let Some(id) = self.state.handler_named(handler).map(|h| h.id) {
-            self.state.refresh_held(id)?;
-        }
+        self.queues_at(place)?;
         self.state.woke = true;
         Ok(true)
     }
@@ -152,43 +168,48 @@ impl Txn<'_> {
         for node in silent {
             self.give_up(node)?;
             for live in self.held_by(node)? {
-                let (seq, queue, event) = (live.seq, live.queue, live.event);
-                let State::Locked(lease) = live.life.state else { continue };
                 let error = format!("node {node} died while it ran attempt {}", live.life.attempt);
-                let remains = Remains { error: Some(&error), result: None };
-                if let Ok(life) =
-                    self.command_live(live, Command::Expire { fence: lease.fence }, remains, now)?
-                {
-                    let kind: String = self.conn.query_row(
-                        "SELECT type FROM pointsman_journal WHERE id = ?1",
-                        [event.as_i64()],
-                        |r| r.get(0),
-                    )?;
-                    let id = self.state.task_id(self.state.queue(queue)?.handler, &kind, seq)?;
-                    rescued.tasks.push((id, life.state.status()));
-                }
+                rescued.tasks.extend(self.expire(live, &error, now)?);
             }
+        }
+        for live in self.run_out(now)? {
+            let error =
+                format!("the worker of attempt {} was not heard of within its lease", live.life.attempt);
+            rescued.tasks.extend(self.expire(live, &error, now)?);
         }
         rescued.missing = self.park_undefined(now)?;
         Ok(rescued)
     }
 
+    /// Takes a running task from whoever held it.
+    fn expire(&mut self, live: Live, error: &str, now: Timestamp) -> Result<Option<(TaskId, Status)>> {
+        let State::Locked(lease) = live.life.state else { return Ok(None) };
+        let handler = self.state.queue(live.queue)?.handler;
+        let id = self.state.task_id(handler, self.subject_of(&live)?.collection(), live.seq)?;
+        let remains = Remains { error: Some(error), result: None };
+        let expired = self.command_live(live, Command::Expire { fence: lease.fence }, remains, now)?;
+        Ok(expired.ok().map(|life| (id, life.state.status())))
+    }
+
+    /// What workers hold whose leases have run out.
+    fn run_out(&self, now: Timestamp) -> Result<Vec<Live>> {
+        let sql =
+            concat!("SELECT ", live!(), " FROM pointsman_task WHERE until < ?1 AND phase = 5 ORDER BY until");
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([now.micros()])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(Live::from_row(row)?);
+        }
+        Ok(found)
+    }
+
     /// Tasks whose handler's definition has gone become `missing`.
     fn park_undefined(&mut self, now: Timestamp) -> Result<u64> {
         let mut parked = 0;
-        let undefined: Vec<i64> = self.state.handlers.iter().filter(|h| !h.defined).map(|h| h.id).collect();
-        if undefined.is_empty() {
-            return Ok(0);
-        }
-        let queues: Vec<QueueId> = self
-            .state
-            .queues
-            .values()
-            .filter(|q| {
-                undefined.contains(&q.handler) && q.counts.ready + q.counts.waiting + q.counts.scheduled > 0
-            })
-            .map(|q| q.id)
-            .collect();
+        let waiting = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
+        let undefined = self.state.all_queues().filter(|q| !q.defined).filter(waiting);
+        let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
             let sql =
                 "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase <= 4 ORDER BY seq LIMIT 10000";
@@ -207,16 +228,10 @@ impl Txn<'_> {
 
     /// Takes up some of a handler's missing tasks; fewer than [`ADOPTED_AT_ONCE`] when no more are left.
     pub(crate) fn adopt(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
-        let Some(handler) = self.state.handler_named(handler).filter(|h| h.defined).map(|h| h.id) else {
-            return Ok(0);
-        };
-        let queues: Vec<QueueId> = self
-            .state
-            .queues
-            .values()
-            .filter(|q| q.handler == handler && q.counts.missing > 0)
-            .map(|q| q.id)
-            .collect();
+        let Some(handler) = self.state.handler_named(handler).map(|h| h.id) else { return Ok(0) };
+        let mine =
+            self.state.all_queues().filter(|q| q.handler == handler && q.defined && q.counts.missing > 0);
+        let queues: Vec<QueueId> = mine.map(|q| q.id).collect();
         let mut adopted = 0;
         for queue in queues {
             let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 7 ORDER BY seq LIMIT 1000";
@@ -240,25 +255,25 @@ impl Txn<'_> {
 }
 
 pub(crate) fn read_rules(conn: &Connection) -> Result<Vec<Rule>> {
-    let sql =
-        "SELECT kind, handler, tenant, by, reason, since FROM pointsman_rule ORDER BY handler, tenant, kind";
+    let sql = "SELECT kind, space, name, tenant, by, reason, since FROM pointsman_rule
+               ORDER BY space, name, tenant, kind";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     let mut rules = Vec::new();
     while let Some(row) = rows.next()? {
         let kind: String = row.get(0)?;
-        let (handler, tenant): (String, String) = (row.get(1)?, row.get(2)?);
+        let (space, name, tenant): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
         let tenant = match tenant.as_str() {
             "" => None,
             name => Some(Tenant::new(name).map_err(Fault::damaged)?),
         };
         rules.push(Rule {
             kind: if kind == RuleKind::Block.as_str() { RuleKind::Block } else { RuleKind::Pause },
-            handler: HandlerName::new(handler).map_err(Fault::damaged)?,
+            place: Place::read(&space, &name).ok_or_else(|| Fault::damaged("the place of a rule"))?,
             tenant,
-            by: row.get(3)?,
-            reason: row.get(4)?,
-            since: Timestamp::from_micros(row.get(5)?),
+            by: row.get(4)?,
+            reason: row.get(5)?,
+            since: Timestamp::from_micros(row.get(6)?),
         });
     }
     Ok(rules)

@@ -1,27 +1,39 @@
 //! Rows of unfinished and ended tasks, and what they mean in the domain.
 
-use pointsman_core::task::{AttemptEnd, EndReason, Lease, Life, State, Status, TaskSeq};
-use pointsman_core::{EventId, Timestamp};
+use pointsman_core::task::{AttemptEnd, EndReason, Lease, Life, State, Status, Subject, TaskSeq};
+use pointsman_core::{EventId, ObjectKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::{Fault, Result};
 use crate::life::Remains;
 use crate::phase::Phase;
-use crate::state::QueueId;
+use crate::queues::QueueId;
 
 /// An unfinished task as it lies in the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) seq: TaskSeq,
     pub(crate) queue: QueueId,
-    pub(crate) event: EventId,
+    /// None for a source's task.
+    pub(crate) event: Option<EventId>,
     pub(crate) phase: Phase,
-    /// The lane it stands in; none if its handler knows no order, or it runs late.
+    /// The lane it belongs in; none if its handler knows no order.
     pub(crate) lane: Option<i64>,
+    /// Where it stands in its lane; none if it does not.
+    pub(crate) place: Option<i64>,
+    /// Those of the same object, of which only so many may run at a time.
+    pub(crate) crowd: Option<i64>,
+    /// The place of its key in the queue's round robin of keys.
+    pub(crate) bucket: Option<u16>,
     pub(crate) sync: bool,
     pub(crate) stage: i64,
     pub(crate) priority: i64,
+    pub(crate) score: i64,
+    /// Where it stands among those of the same score; given when it becomes ready.
+    pub(crate) rank: i64,
     pub(crate) prev_sent: Option<EventId>,
+    /// The time that a schedule planned it for.
+    pub(crate) planned: Option<Timestamp>,
     pub(crate) created: Timestamp,
     /// When its latest attempt began.
     pub(crate) started: Option<Timestamp>,
@@ -32,8 +44,8 @@ pub(crate) struct Live {
 /// The columns of an unfinished task, in the order that [`Live::from_row`] reads them.
 macro_rules! live {
     () => {
-        "seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries, crashes, late, node, fence, \
-         started, prev_sent, created, reason, error"
+        "seq, queue, event, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank, due, attempt, retries, \
+         crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error"
     };
 }
 pub(crate) use live;
@@ -41,40 +53,52 @@ pub(crate) use live;
 impl Live {
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         let phase = Phase::from_code(row.get(3)?).ok_or_else(|| Fault::damaged("a task's phase"))?;
-        let started = row.get::<_, Option<i64>>(15)?.map(Timestamp::from_micros);
+        let time = |index: usize| -> Result<Option<Timestamp>> {
+            Ok(row.get::<_, Option<i64>>(index)?.map(Timestamp::from_micros))
+        };
+        let started = time(21)?;
         let state = match phase {
             Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Ready => {
-                State::New { due: Timestamp::from_micros(row.get(8)?) }
+                State::New { due: Timestamp::from_micros(row.get(13)?) }
             }
             Phase::Scheduled => State::Scheduled,
             Phase::Locked => State::Locked(Lease {
-                node: row.get(13)?,
-                fence: row.get(14)?,
+                node: row.get(18)?,
+                fence: row.get(19)?,
                 since: started.unwrap_or_default(),
+                until: time(20)?,
             }),
-            Phase::Halted => State::Error { reason: reason(row.get(18)?)?, halts: true },
-            Phase::Missing => State::Missing { due: Timestamp::from_micros(row.get(8)?) },
+            Phase::Halted => State::Error { reason: reason(row.get(25)?)?, halts: true },
+            Phase::Missing => State::Missing { due: Timestamp::from_micros(row.get(13)?) },
         };
+        let (lane, place): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
         Ok(Self {
             seq: TaskSeq(row.get(0)?),
             queue: row.get(1)?,
-            event: EventId::from_i64(row.get(2)?),
+            event: row.get::<_, Option<i64>>(2)?.map(EventId::from_i64),
             phase,
-            lane: row.get(4)?,
-            sync: row.get(5)?,
-            stage: row.get(6)?,
-            priority: row.get(7)?,
-            prev_sent: row.get::<_, Option<i64>>(16)?.map(EventId::from_i64),
-            created: Timestamp::from_micros(row.get(17)?),
+            lane,
+            place,
+            crowd: row.get(6)?,
+            bucket: row.get(7)?,
+            sync: row.get(8)?,
+            stage: row.get(9)?,
+            priority: row.get(10)?,
+            score: row.get(11)?,
+            rank: row.get(12)?,
+            prev_sent: row.get::<_, Option<i64>>(22)?.map(EventId::from_i64),
+            planned: time(23)?,
+            created: Timestamp::from_micros(row.get(24)?),
             started,
-            error: row.get(19)?,
+            error: row.get(26)?,
             life: Life {
                 state,
-                attempt: row.get(9)?,
-                retries: row.get(10)?,
-                crashes: row.get(11)?,
-                late: row.get(12)?,
-                ordered: row.get::<_, Option<i64>>(4)?.is_some(),
+                attempt: row.get(14)?,
+                retries: row.get(15)?,
+                crashes: row.get(16)?,
+                late: row.get(17)?,
+                laned: lane.is_some(),
+                ordered: place.is_some(),
             },
         })
     }
@@ -90,7 +114,8 @@ impl Live {
         let sql = concat!(
             "INSERT INTO pointsman_task (",
             live!(),
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, NULL, ?19)"
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+             ?22, ?23, ?24, ?25, NULL, ?26)"
         );
         let (due, lease) = match self.life.state {
             State::New { due } => (due, None),
@@ -102,12 +127,17 @@ impl Live {
         conn.prepare_cached(sql)?.execute(rusqlite::params![
             self.seq.0,
             self.queue,
-            self.event.as_i64(),
+            self.event.map(EventId::as_i64),
             self.phase.code(),
             self.lane,
+            self.place,
+            self.crowd,
+            self.bucket,
             self.sync,
             self.stage,
             self.priority,
+            self.score,
+            self.rank,
             due.micros(),
             self.life.attempt,
             self.life.retries,
@@ -115,8 +145,10 @@ impl Live {
             self.life.late,
             lease.map(|l| l.node),
             lease.map(|l| l.fence),
+            lease.and_then(|l| l.until).map(Timestamp::micros),
             self.started.map(Timestamp::micros),
             self.prev_sent.map(EventId::as_i64),
+            self.planned.map(Timestamp::micros),
             self.created.micros(),
             self.error,
         ])?;
@@ -134,14 +166,17 @@ impl Live {
 pub(crate) struct Past {
     pub(crate) seq: TaskSeq,
     pub(crate) queue: QueueId,
-    pub(crate) event: EventId,
-    pub(crate) kind: String,
+    /// None for a source's task.
+    pub(crate) event: Option<EventId>,
+    /// The event's type, or the source's collection.
+    pub(crate) collection: String,
     pub(crate) key: Option<String>,
     pub(crate) sync: bool,
     pub(crate) stage: i64,
     pub(crate) priority: i64,
     pub(crate) life: Life,
     pub(crate) prev_sent: Option<EventId>,
+    pub(crate) planned: Option<Timestamp>,
     pub(crate) created: Timestamp,
     pub(crate) started: Option<Timestamp>,
     pub(crate) finished: Timestamp,
@@ -152,8 +187,8 @@ pub(crate) struct Past {
 /// The columns of an ended task, in the order that [`Past::from_row`] reads them.
 macro_rules! past {
     () => {
-        "seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late, \
-         prev_sent, created, started, finished, error, result"
+        "seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late, laned, \
+         prev_sent, planned, created, started, finished, error, result"
     };
 }
 pub(crate) use past;
@@ -167,8 +202,8 @@ impl Past {
         Ok(Self {
             seq: TaskSeq(row.get(0)?),
             queue: row.get(1)?,
-            event: EventId::from_i64(row.get(2)?),
-            kind: row.get(3)?,
+            event: row.get::<_, Option<i64>>(2)?.map(EventId::from_i64),
+            collection: row.get(3)?,
             key: row.get(4)?,
             sync: row.get(7)?,
             stage: row.get(8)?,
@@ -179,14 +214,16 @@ impl Past {
                 retries: row.get(11)?,
                 crashes: row.get(12)?,
                 late: row.get(13)?,
+                laned: row.get(14)?,
                 ordered: false,
             },
-            prev_sent: row.get::<_, Option<i64>>(14)?.map(EventId::from_i64),
-            created: Timestamp::from_micros(row.get(15)?),
-            started: row.get::<_, Option<i64>>(16)?.map(Timestamp::from_micros),
-            finished: Timestamp::from_micros(row.get(17)?),
-            error: row.get(18)?,
-            result: row.get(19)?,
+            prev_sent: row.get::<_, Option<i64>>(15)?.map(EventId::from_i64),
+            planned: row.get::<_, Option<i64>>(16)?.map(Timestamp::from_micros),
+            created: Timestamp::from_micros(row.get(17)?),
+            started: row.get::<_, Option<i64>>(18)?.map(Timestamp::from_micros),
+            finished: Timestamp::from_micros(row.get(19)?),
+            error: row.get(20)?,
+            result: row.get(21)?,
         })
     }
 
@@ -206,7 +243,7 @@ impl Past {
     pub(crate) fn archive(
         conn: &Connection,
         live: &Live,
-        (kind, key): (&str, Option<&str>),
+        subject: &Subject,
         life: &Life,
         finished: Timestamp,
         remains: Remains<'_>,
@@ -214,15 +251,16 @@ impl Past {
         let sql = concat!(
             "INSERT INTO pointsman_history (",
             past!(),
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
+            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+             ?22)"
         );
         let status = if life.state.status() == Status::Done { DONE } else { ERROR };
         conn.prepare_cached(sql)?.execute(rusqlite::params![
             live.seq.0,
             live.queue,
-            live.event.as_i64(),
-            kind,
-            key,
+            live.event.map(EventId::as_i64),
+            subject.collection(),
+            subject.key().map(ObjectKey::as_str),
             status,
             life.state.reason().map(reason_code),
             live.sync,
@@ -232,7 +270,9 @@ impl Past {
             life.retries,
             life.crashes,
             life.late,
+            life.laned,
             live.prev_sent.map(EventId::as_i64),
+            live.planned.map(Timestamp::micros),
             live.created.micros(),
             live.started.map(Timestamp::micros),
             finished.micros(),

@@ -4,19 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pointsman_core::fire::Fire;
 use pointsman_core::journal::{Extent, Page, Retention};
 use pointsman_core::store::{
-    Claim, Claims, Emission, Ending, EventView, Finished, Journal, Listener, LogPage, NewLogLine, NodeId,
-    ObjectView, Pruned, Queue, QueueView, Read, Receipt, Refused, Registration, Registry, Rescued, Result,
-    Store, TaskFilter, TaskPage, Tasks,
+    Abilities, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage, Firing, Journal,
+    Listener, LogPage, NewLogLine, NewRun, NoSuchPair, NodeId, NodeView, ObjectView, Plan, Pruned, Queue,
+    QueueView, Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules,
+    Standing, Store, TaskFilter, TaskPage, Tasks,
 };
+use pointsman_core::task::why::Gate;
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
-use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, RuleKind, TaskId, Tenant, Timestamp};
+use pointsman_core::{
+    EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
+};
 
 use crate::life::Remains;
 use crate::readers::Readers;
 use crate::registry::ADOPTED_AT_ONCE;
-use crate::{SqliteStore, read_journal, read_tasks, registry};
+use crate::{SqliteStore, list_tasks, people, read_journal, read_tasks, registry, schedules};
 
 impl Store for SqliteStore {
     fn listen(&self, listener: Arc<dyn Listener>) {
@@ -103,8 +108,21 @@ impl Queue for SqliteStore {
             .await
     }
 
-    async fn log(&self, lines: Vec<NewLogLine>) -> Result<()> {
+    async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize> {
         self.writer.run(move |txn| txn.log(lines)).await
+    }
+
+    async fn renew(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), Rejected>> {
+        self.writer.run(move |txn| txn.renew(task, fence, until)).await
+    }
+
+    async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>> {
+        self.writer.run(move |txn| txn.run(&run, None, now)).await
     }
 
     async fn rescue(&self, lease: Duration, now: Timestamp) -> Result<Rescued> {
@@ -114,8 +132,8 @@ impl Queue for SqliteStore {
 
 #[async_trait]
 impl Registry for SqliteStore {
-    async fn register(&self, registration: Registration, _now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.register(&registration)).await
+    async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| txn.register(&registration, now)).await
     }
 
     async fn registration(&self) -> Result<Registration> {
@@ -125,6 +143,14 @@ impl Registry for SqliteStore {
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let name = name.to_string();
         self.writer.run(move |txn| txn.join(&name, now)).await
+    }
+
+    async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()> {
+        self.writer.run(move |txn| txn.announce(node, abilities)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeView>> {
+        self.readers.run(people::nodes).await
     }
 
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -139,9 +165,9 @@ impl Registry for SqliteStore {
         self.writer.run(move |txn| txn.hold(rule)).await
     }
 
-    async fn release(&self, kind: RuleKind, handler: &HandlerName, tenant: Option<&Tenant>) -> Result<bool> {
-        let (handler, tenant) = (handler.clone(), tenant.cloned());
-        self.writer.run(move |txn| txn.release(kind, &handler, tenant.as_ref())).await
+    async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
+        let (place, tenant) = (place.clone(), tenant.cloned());
+        self.writer.run(move |txn| txn.release(kind, &place, tenant.as_ref())).await
     }
 
     async fn rules(&self) -> Result<Vec<Rule>> {
@@ -150,6 +176,14 @@ impl Registry for SqliteStore {
 
     async fn queues(&self) -> Result<Vec<QueueView>> {
         self.readers.run(read_tasks::queues).await
+    }
+
+    async fn note(&self, deed: Deed) -> Result<()> {
+        self.writer.run(move |txn| txn.note(deed)).await
+    }
+
+    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+        self.readers.run(move |conn| people::deeds(conn, before, limit)).await
     }
 }
 
@@ -166,7 +200,7 @@ impl Tasks for SqliteStore {
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.readers.run(move |conn| read_tasks::tasks(conn, &filter, before, limit)).await
+        self.readers.run(move |conn| list_tasks::tasks(conn, &filter, before, limit)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
@@ -174,12 +208,35 @@ impl Tasks for SqliteStore {
         self.readers.run(move |conn| read_tasks::logs(conn, &id, from, limit)).await
     }
 
-    async fn retry(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
-        steer(self, id, Command::Retry, now).await
+    async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+        let id = id.clone();
+        self.writer.run(move |txn| txn.why(&id, now)).await
+    }
+
+    async fn retry(
+        &self,
+        tasks: Vec<TaskSeq>,
+        now: Timestamp,
+    ) -> Result<Vec<std::result::Result<(), Rejected>>> {
+        self.writer
+            .run(move |txn| {
+                let again =
+                    |task| Ok(txn.command(task, Command::Retry, Remains::default(), now)?.map(|_| ()));
+                tasks.into_iter().map(again).collect()
+            })
+            .await
     }
 
     async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
-        steer(self, id, Command::Cancel, now).await
+        let id = id.clone();
+        self.writer
+            .run(move |txn| match read_tasks::task_named(txn.conn, &id)? {
+                Some(task) => {
+                    Ok(txn.command(task.seq, Command::Cancel, Remains::default(), now)?.map(|_| ()))
+                }
+                None => Ok(Err(Rejected::NoSuchTask)),
+            })
+            .await
     }
 
     async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
@@ -194,21 +251,35 @@ impl Tasks for SqliteStore {
             }
         }
     }
+
+    async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed> {
+        let handler = handler.clone();
+        self.writer.run(move |txn| txn.replay(&handler, from, now)).await
+    }
 }
 
-/// What a person does to one task.
-async fn steer(
-    store: &SqliteStore,
-    id: &TaskId,
-    command: Command,
-    now: Timestamp,
-) -> Result<std::result::Result<(), Rejected>> {
-    let id = id.clone();
-    store
-        .writer
-        .run(move |txn| match read_tasks::task_named(txn.conn, &id)? {
-            Some(task) => Ok(txn.command(task.seq, command, Remains::default(), now)?.map(|_| ())),
-            None => Ok(Err(Rejected::NoSuchTask)),
-        })
-        .await
+#[async_trait]
+impl Schedules for SqliteStore {
+    async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+        self.writer.run(move |txn| txn.plan(plans, now)).await
+    }
+
+    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
+        self.writer.run(move |txn| txn.settle(firings, now)).await
+    }
+
+    async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+        let schedule = schedule.clone();
+        self.writer.run(move |txn| txn.made_up(&schedule, up_to)).await
+    }
+
+    async fn fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage> {
+        let schedule = schedule.clone();
+        self.readers.run(move |conn| schedules::fires(conn, &schedule, before, limit)).await
+    }
 }

@@ -209,7 +209,7 @@ impl WriterThread {
     /// Tells listeners what the commit brought.
     fn tell(&mut self, head_before: pointsman_core::EventId) {
         let head = self.state.ids.last();
-        let woke = std::mem::take(&mut self.state.woke) && !self.state.runnable.is_empty();
+        let woke = std::mem::take(&mut self.state.woke) && self.state.any_runnable();
         let sooner = std::mem::take(&mut self.state.sooner);
         if head == head_before && !woke && !sooner {
             return;

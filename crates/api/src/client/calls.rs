@@ -1,14 +1,15 @@
-//! One method a call of the API.
+//! One method a call of the API: events, tasks, handlers.
 
 use pointsman_core::RuleKind;
 use reqwest::Method;
 use serde::Serialize;
 
 use super::query::Pairs;
-use super::{Client, EventQuery, Result, TaskQuery};
+use super::{Client, EventQuery, LogQuery, Result, TaskQuery};
 use crate::{
-    Adopted, Emitted, EventDetail, EventSeq, HandlerDetail, HandlerList, Health, HoldBody, LogList,
-    ObjectDetail, TaskDetail, TaskList,
+    AdoptBody, Adopted, Emitted, EventDetail, EventSeq, HandlerDetail, HandlerList, Health, HoldBody,
+    LogList, ObjectDetail, RedriveBody, RedriveCount, RedriveJob, RedriveList, SourceRun, TaskDetail,
+    TaskList, WhyBody,
 };
 
 /// Events and objects.
@@ -60,20 +61,63 @@ impl Client {
     }
 
     /// The lines that its log has now.
-    pub async fn logs(&self, id: &str) -> Result<LogList> {
-        self.json(self.get(&["api", "v1", "tasks", id, "logs"])?).await
+    pub async fn logs(&self, id: &str, query: &LogQuery) -> Result<LogList> {
+        self.json(self.ask(&["api", "v1", "tasks", id, "logs"], &query.pairs())?).await
+    }
+
+    /// The gates that it has to pass before it runs.
+    pub async fn why(&self, id: &str) -> Result<WhyBody> {
+        self.json(self.get(&["api", "v1", "tasks", id, "why"])?).await
     }
 
     /// Runs a task in `error` again.
     pub async fn retry(&self, id: &str) -> Result<TaskDetail> {
-        let url = self.at(&["api", "v1", "tasks", id, "retry"])?;
-        self.json(self.request(Method::POST, url)).await
+        self.json(self.post(&["api", "v1", "tasks", id, "retry"])?).await
     }
 
     /// Ends a task; an attempt that runs is stopped.
     pub async fn cancel(&self, id: &str) -> Result<TaskDetail> {
-        let url = self.at(&["api", "v1", "tasks", id, "cancel"])?;
-        self.json(self.request(Method::POST, url)).await
+        self.json(self.post(&["api", "v1", "tasks", id, "cancel"])?).await
+    }
+
+    /// Synchronises a source's collection. Answers its task, and whether this call made it: one that is queued or
+    /// running already is as good.
+    pub async fn run(&self, source: &str, collection: &str) -> Result<(SourceRun, bool)> {
+        let mut pairs = Pairs::default();
+        pairs.add("source", &Some(source));
+        pairs.add("collection", &Some(collection));
+        let mut url = self.at(&["tasks"])?;
+        pairs.append_to(&mut url);
+        self.json_created(self.request(Method::POST, url)).await
+    }
+}
+
+/// Redrives.
+impl Client {
+    /// Counts what a redrive would run again.
+    pub async fn redrive_count(&self, body: &RedriveBody) -> Result<RedriveCount> {
+        let body = RedriveBody { dry_run: true, ..body.clone() };
+        self.json(self.post(&["api", "v1", "tasks", "redrive"])?.json(&body)).await
+    }
+
+    /// Begins to run tasks in `error` again. Answers at once; the job goes on.
+    pub async fn redrive(&self, body: &RedriveBody) -> Result<RedriveJob> {
+        let body = RedriveBody { dry_run: false, ..body.clone() };
+        self.json(self.post(&["api", "v1", "tasks", "redrive"])?.json(&body)).await
+    }
+
+    pub async fn redrives(&self) -> Result<RedriveList> {
+        self.json(self.get(&["api", "v1", "redrives"])?).await
+    }
+
+    pub async fn redrive_job(&self, id: &str) -> Result<RedriveJob> {
+        self.json(self.get(&["api", "v1", "redrives", id])?).await
+    }
+
+    /// Stops a redrive. What it has run again stays so.
+    pub async fn stop_redrive(&self, id: &str) -> Result<RedriveJob> {
+        let url = self.at(&["api", "v1", "redrives", id])?;
+        self.json(self.request(Method::DELETE, url)).await
     }
 }
 
@@ -87,21 +131,22 @@ impl Client {
         self.json(self.get(&["api", "v1", "handlers", name])?).await
     }
 
-    /// Holds a handler's tasks back. When this answers, no new attempt starts.
-    pub async fn hold(&self, kind: RuleKind, handler: &str, body: &HoldBody) -> Result<HandlerDetail> {
-        let url = self.at(&["api", "v1", "handlers", handler, kind.as_str()])?;
+    /// Holds the tasks of a handler, a source or a collection (`source/collection`) back. When this answers, no
+    /// new attempt starts.
+    pub async fn hold(&self, kind: RuleKind, name: &str, body: &HoldBody) -> Result<HandlerDetail> {
+        let url = self.at(&["api", "v1", "handlers", name, kind.as_str()])?;
         self.json(self.request(Method::PUT, url).json(body)).await
     }
 
     /// Lifts a rule.
-    pub async fn release(&self, kind: RuleKind, handler: &str, body: &HoldBody) -> Result<HandlerDetail> {
-        let url = self.at(&["api", "v1", "handlers", handler, kind.as_str()])?;
+    pub async fn release(&self, kind: RuleKind, name: &str, body: &HoldBody) -> Result<HandlerDetail> {
+        let url = self.at(&["api", "v1", "handlers", name, kind.as_str()])?;
         self.json(self.request(Method::DELETE, url).json(body)).await
     }
 
-    /// Takes up a handler's `missing` tasks.
-    pub async fn adopt(&self, handler: &str) -> Result<Adopted> {
-        let url = self.at(&["api", "v1", "handlers", handler, "adopt"])?;
-        self.json(self.request(Method::POST, url)).await
+    /// Takes up a handler's `missing` tasks, and replays history to it if the body says from where. While the
+    /// answer says that there is more, the same call goes on.
+    pub async fn adopt(&self, handler: &str, body: &AdoptBody) -> Result<Adopted> {
+        self.json(self.post(&["api", "v1", "handlers", handler, "adopt"])?.json(body)).await
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  mod      the connection: addresses, tokens, sending, telling refusals from answers
-//!  calls    one method a call of the API
+//!  calls, schedules, worker
+//!           one method a call of the API
 //!  query    what callers send
 //!  stream   the journal as it grows, and a running task's log
 //!  sse      server-sent events out of bytes
@@ -15,19 +16,21 @@
 mod calls;
 mod error;
 mod query;
+mod schedules;
 mod sse;
 mod stream;
+mod worker;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use url::Url;
 
 pub use error::ClientError;
-pub use query::{EmitBody, EventQuery, TaskQuery};
+pub use query::{EmitBody, EventQuery, LogQuery, TaskQuery};
 pub use sse::Frame;
 pub use stream::Frames;
 
@@ -101,6 +104,10 @@ impl Client {
         Ok(self.request(Method::GET, self.at(segments)?))
     }
 
+    fn post(&self, segments: &[&str]) -> Result<RequestBuilder> {
+        Ok(self.request(Method::POST, self.at(segments)?))
+    }
+
     fn ask(&self, segments: &[&str], pairs: &query::Pairs) -> Result<RequestBuilder> {
         let mut url = self.at(segments)?;
         pairs.append_to(&mut url);
@@ -129,6 +136,13 @@ impl Client {
     /// Sends a request and reads its JSON answer.
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
         self.read(self.send(request.timeout(CALL)).await?).await
+    }
+
+    /// Sends a request that may make something; answers whether it did.
+    async fn json_created<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<(T, bool)> {
+        let response = self.send(request.timeout(CALL)).await?;
+        let created = response.status() == StatusCode::CREATED;
+        Ok((self.read(response).await?, created))
     }
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T> {

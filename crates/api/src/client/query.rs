@@ -79,9 +79,13 @@ impl EventQuery {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskQuery {
     pub status: Option<String>,
+    /// A handler or a source.
     pub handler: Option<String>,
+    /// An event's type or a source's collection.
+    pub collection: Option<String>,
     pub tenant: Option<String>,
     pub key: Option<String>,
+    pub event: Option<u64>,
     /// Created at or after, and before.
     pub start: Option<String>,
     pub end: Option<String>,
@@ -94,12 +98,31 @@ impl TaskQuery {
         let mut pairs = Pairs::default();
         pairs.add("status", &self.status);
         pairs.add("handler", &self.handler);
+        pairs.add("collection", &self.collection);
         pairs.add("tenant", &self.tenant);
         pairs.add("key", &self.key);
+        pairs.add("event", &self.event);
         pairs.add("start", &self.start);
         pairs.add("end", &self.end);
         pairs.add("limit", &self.limit);
         pairs.add("cursor", &self.cursor);
+        pairs
+    }
+}
+
+/// Which lines of a task's log; the default means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogQuery {
+    /// Written at or after, and before.
+    pub start: Option<String>,
+    pub end: Option<String>,
+}
+
+impl LogQuery {
+    pub(super) fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::default();
+        pairs.add("start", &self.start);
+        pairs.add("end", &self.end);
         pairs
     }
 }

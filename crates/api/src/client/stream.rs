@@ -9,9 +9,8 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use reqwest::RequestBuilder;
 
-use super::query::Pairs;
 use super::sse::{Frame, Parser};
-use super::{Client, ClientError, EventQuery, Result};
+use super::{Client, ClientError, EventQuery, LogQuery, Result};
 
 /// How long a stream may bring nothing. The server gives a sign of life far more often.
 const SILENCE: Duration = Duration::from_secs(90);
@@ -28,8 +27,8 @@ impl Client {
     }
 
     /// A task's log from its first line on, until the task has ended.
-    pub async fn follow_logs(&self, id: &str) -> Result<Frames> {
-        let mut pairs = Pairs::default();
+    pub async fn follow_logs(&self, id: &str, query: &LogQuery) -> Result<Frames> {
+        let mut pairs = query.pairs();
         pairs.add("follow", &Some(true));
         self.frames(self.ask(&["api", "v1", "tasks", id, "logs"], &pairs)?).await
     }

@@ -73,7 +73,7 @@ mod tests {
     use crate::args::Color;
 
     const EVENT: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
-    const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","type":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
+    const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
     #[test]
     fn lines_are_aligned_and_say_what_matters() {

@@ -135,10 +135,16 @@ impl Place {
 
     /// Starts `watch` and reads what it shows.
     pub(crate) fn watch(&self, words: &[&str]) -> Watcher {
-        let words = [&["watch"], words].concat();
-        let mut child = self.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let lines = Lines::of(&mut child);
-        Watcher { child, lines }
+        Watcher::start(self.command(&[&["watch"], words].concat()))
+    }
+
+    /// Starts another program, which finds the server as our own commands do.
+    pub(crate) fn program(&self, program: &str, words: &[&str]) -> Watcher {
+        let own = self.command(&[]);
+        let mut command = Command::new(program);
+        command.args(words).current_dir(self.folder.path()).env_clear();
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Watcher::start(command)
     }
 }
 
@@ -192,10 +198,37 @@ impl Drop for Node {
     }
 }
 
-/// A running `watch`. Killed when dropped.
+/// A running `watch`, or another program whose lines are read. Killed when dropped.
 pub(crate) struct Watcher {
     child: Child,
     pub(crate) lines: Lines,
+}
+
+impl Watcher {
+    fn start(mut command: Command) -> Self {
+        let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child =
+            started.unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"));
+        let lines = Lines::of(&mut child);
+        Self { child, lines }
+    }
+
+    /// Ends the process at once and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks the process to stop, and waits for it.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+        let mut status = None;
+        until("the program has ended", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
 }
 
 impl Drop for Watcher {

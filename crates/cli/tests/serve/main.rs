@@ -6,6 +6,10 @@
 #[path = "../common/node.rs"]
 mod node;
 
+mod failures;
+mod sources;
+mod work;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -43,6 +43,15 @@ impl Zone {
         &self.name
     }
 
+    /// What the clocks show at an instant, to the second, with how far they are from UTC:
+    /// `2026-03-29 03:00:00 +02:00`.
+    pub fn local(&self, instant: crate::Timestamp) -> String {
+        match Timestamp::from_second(instant.millis().div_euclid(1000)) {
+            Ok(instant) => instant.to_zoned(self.rules.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
+            Err(_) => instant.to_string(),
+        }
+    }
+
     /// What is added to an instant to get the local time, in seconds.
     pub(super) fn offset(&self, instant: i64) -> i64 {
         seconds(self.rules.to_offset(timestamp(instant)))

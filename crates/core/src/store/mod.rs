@@ -9,27 +9,33 @@
 //! | [`Queue`] | tasks from `new` to their end | scheduler, worker, rescuer |
 //! | [`Registry`] | handlers, routes, rules, nodes | start-up, configuration, operators |
 //! | [`Tasks`] | reading tasks and their logs; steering single ones | HTTP, command line |
+//! | [`Schedules`] | planned times and what became of them | clock |
 //!
 //! [`Store`] is all of them. Callers bind to the least they touch.
 
 mod journal;
 mod queue;
 mod registry;
+mod schedules;
 mod tasks;
 
 pub use journal::{
     Emission, EventView, Idempotency, Journal, ObjectView, Pruned, Read, Receipt, Refused, Sequenced,
 };
-pub use queue::{Claim, Claimed, Claims, Ended, Ending, Finished, NewLogLine, Queue, Rescued};
-pub use registry::{NodeId, QueueView, Registration, Registry};
-pub use tasks::{LogPage, StoredLine, TaskFilter, TaskPage, Tasks};
+pub use queue::{
+    Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
+    Rescued, RunTask,
+};
+pub use registry::{Abilities, Deed, NodeId, NodeView, QueueView, Registration, Registry};
+pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};
+pub use tasks::{LogPage, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};
 
 use std::sync::Arc;
 
 use crate::EventId;
 
 /// All that Pointsman asks of a store.
-pub trait Store: Journal + Queue + Registry + Tasks {
+pub trait Store: Journal + Queue + Registry + Tasks + Schedules {
     /// Tells this listener of every commit from now on. It is called on the store's own threads and must not
     /// block.
     fn listen(&self, listener: Arc<dyn Listener>);

@@ -7,30 +7,50 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{NodeId, Result, Sequenced};
-use crate::task::{LogLine, Rejected, TaskSeq};
-use crate::{Event, EventId, HandlerName, Json, NewEvent, Status, TaskId, Timestamp};
+use crate::limit::Target;
+use crate::task::{LogLine, Rejected, Subject, TaskSeq};
+use crate::{EventId, HandlerName, Json, NewEvent, Pair, Priority, Status, TaskId, Tenant, Timestamp};
 
-/// A node asks for work.
+/// Somebody asks for work.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    pub node: NodeId,
-    /// What this node can run.
+    pub by: Claimant,
+    /// What it can run. A node is given none that are pulled, a worker none that are not.
     pub handlers: Arc<BTreeSet<HandlerName>>,
-    /// How many slots it has free.
+    /// How many it can take.
     pub max: usize,
 }
 
-/// A task that a node now holds.
+impl Claim {
+    pub fn by_worker(&self) -> bool {
+        matches!(self.by, Claimant::Worker { .. })
+    }
+}
+
+/// Who asks for work, and how long it may keep what it gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimant {
+    /// As long as the node lives.
+    Node(NodeId),
+    /// Until then, unless it renews; and only what is this tenant's, if one is named.
+    Worker { until: Timestamp, tenant: Option<Tenant> },
+}
+
+/// A task that a node or a worker now holds.
 #[derive(Clone, Debug)]
 pub struct Claimed {
     pub seq: TaskSeq,
     pub id: TaskId,
     pub handler: HandlerName,
-    pub event: Arc<Event>,
+    pub subject: Subject,
+    /// The time that a schedule planned it for.
+    pub planned: Option<Timestamp>,
     /// 1 for the first run.
     pub attempt: u32,
     pub retries: u32,
     pub fence: i64,
+    /// When a worker's lease runs out.
+    pub until: Option<Timestamp>,
     /// The previous event of the object that this handler was sent.
     pub prev_sent: Option<EventId>,
     /// It runs outside the order of its lane.
@@ -43,7 +63,7 @@ pub struct Claims {
     pub tasks: Vec<Claimed>,
     /// Others are ready that this claim had no room for.
     pub more: bool,
-    /// When the next waiting task falls due.
+    /// When the next waiting task falls due, or a limit lets the next one through.
     pub next_due: Option<Timestamp>,
 }
 
@@ -72,6 +92,8 @@ pub struct Ending {
     pub task: TaskSeq,
     pub fence: i64,
     pub ended: Ended,
+    /// How the target behind the handler fares, if the attempt tells.
+    pub target: Option<Target>,
     /// Emitted by the handler; each names its cause.
     pub emits: Vec<NewEvent>,
     pub logs: Vec<LogLine>,
@@ -94,10 +116,31 @@ pub struct NewLogLine {
     pub line: LogLine,
 }
 
+/// A source's collection is to be synchronised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    pub pair: Pair,
+    /// The collection's own if not given.
+    pub priority: Option<Priority>,
+}
+
+/// The task of a pair that is queued or running now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTask {
+    pub task: TaskId,
+    /// It was made by this call; otherwise it was there before.
+    pub created: bool,
+}
+
+/// There is no such source, or it has no such collection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no collection {0}")]
+pub struct NoSuchPair(pub Pair);
+
 /// What a sweep of the rescuer found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rescued {
-    /// Tasks taken from nodes that are gone, and where each stands now.
+    /// Tasks taken from nodes and workers that are gone, and where each stands now.
     pub tasks: Vec<(TaskId, Status)>,
     /// Tasks parked as `missing` because their handler is no longer defined.
     pub missing: u64,
@@ -120,9 +163,22 @@ pub trait Queue: Send + Sync {
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)>;
 
-    /// Adds lines to the logs of running attempts; lines with a stale fence are dropped.
-    async fn log(&self, lines: Vec<NewLogLine>) -> Result<()>;
+    /// Adds lines to the logs of running attempts; answers how many. Lines with a stale fence are dropped.
+    async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize>;
 
-    /// Frees what nodes held that have not been heard of for `lease`, and parks what has no handler any more.
+    /// A worker is still at it: its lease runs until then. A stale fence is refused.
+    async fn renew(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), Rejected>>;
+
+    /// Makes a task for a pair, unless one is queued or running; then answers that one. Whatever races, there is
+    /// one.
+    async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>>;
+
+    /// Frees what nodes held that have not been heard of for `lease`, and what workers held whose leases have run
+    /// out, and parks what has no handler any more.
     async fn rescue(&self, lease: Duration, now: Timestamp) -> Result<Rescued>;
 }

@@ -1,9 +1,14 @@
 //! Handlers, routes, rules and nodes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::Result;
-use crate::{HandlerDef, HandlerName, Routes, Rule, RuleKind, Tenant, Timestamp};
+use crate::{
+    CollectionName, HandlerDef, HandlerName, Place, Routes, Rule, RuleKind, Tenant, Timestamp, Weight,
+};
 
 /// A running process, numbered anew at every start.
 pub type NodeId = i64;
@@ -13,12 +18,52 @@ pub type NodeId = i64;
 pub struct Registration {
     pub handlers: Vec<HandlerDef>,
     pub routes: Routes,
+    /// The shares of tenants in the round robin; 1 for those not named.
+    pub tenants: BTreeMap<Tenant, Weight>,
 }
 
-/// One queue: all tasks of a handler for a tenant.
+/// What a node tells of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// What it can run.
+    pub handlers: BTreeSet<HandlerName>,
+    /// How many tasks at a time.
+    pub slots: usize,
+}
+
+/// A node, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeView {
+    pub id: NodeId,
+    pub name: String,
+    pub joined: Timestamp,
+    pub heard: Timestamp,
+    /// It has left, or was given up.
+    pub gone: bool,
+    pub abilities: Abilities,
+    /// How many tasks it holds now.
+    pub running: u64,
+}
+
+/// Somebody changed something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    pub at: Timestamp,
+    /// Whose token it was.
+    pub by: String,
+    /// What was done, in a word: `pause`, `retry`, `run`, …
+    pub action: String,
+    /// What it was done to.
+    pub what: String,
+    /// Why, or how much.
+    pub detail: String,
+}
+
+/// One queue: all tasks of a handler for a tenant, or of one collection of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueView {
     pub handler: HandlerName,
+    pub collection: Option<CollectionName>,
     pub tenant: Tenant,
     /// Live tasks that could run now.
     pub ready: u64,
@@ -30,6 +75,8 @@ pub struct QueueView {
     pub halted: u64,
     pub missing: u64,
     pub held: bool,
+    /// When the task was made that is next in line, if one could run.
+    pub head_since: Option<Timestamp>,
 }
 
 #[async_trait]
@@ -42,6 +89,12 @@ pub trait Registry: Send + Sync {
     /// Announces a node and gives it its identity.
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
+    /// Tells what a node can run.
+    async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()>;
+
+    /// The nodes that live, and those that were heard of last, newest first.
+    async fn nodes(&self) -> Result<Vec<NodeView>>;
+
     /// Tells that a node lives, and what its clock says. `false`: it was given up, and what it held is
     /// others' now.
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
@@ -53,10 +106,16 @@ pub trait Registry: Send + Sync {
     async fn hold(&self, rule: Rule) -> Result<()>;
 
     /// Lifts a rule; `false` if there was none.
-    async fn release(&self, kind: RuleKind, handler: &HandlerName, tenant: Option<&Tenant>) -> Result<bool>;
+    async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool>;
 
     async fn rules(&self) -> Result<Vec<Rule>>;
 
     /// All queues that have live tasks. Read from counters, not by counting.
     async fn queues(&self) -> Result<Vec<QueueView>>;
+
+    /// Writes down what somebody did.
+    async fn note(&self, deed: Deed) -> Result<()>;
+
+    /// What was done, newest first, before the deed of this number; each with its number.
+    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
 }

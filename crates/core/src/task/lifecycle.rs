@@ -27,6 +27,8 @@ pub struct Lease {
     /// Larger than that of every earlier claim in the store.
     pub fence: i64,
     pub since: Timestamp,
+    /// When it runs out unless it is renewed. None: it holds as long as its node lives.
+    pub until: Option<Timestamp>,
 }
 
 /// Why a task ended in `error`.
@@ -91,15 +93,23 @@ pub struct Life {
     pub retries: u32,
     /// How many nodes died running it.
     pub crashes: u32,
-    /// It runs outside the order of its lane: retried by a person after it was parked, or replayed.
+    /// It lost its place in the order: retried by a person after it was parked, adopted, or replayed.
     pub late: bool,
-    /// It stands in a lane, and those behind it wait for it. One that is late, lost or ended does not.
+    /// It belongs in a lane, whether it stands there now or not.
+    pub laned: bool,
+    /// It stands in its lane, and those behind it wait for it. One that is lost or ended does not.
     pub ordered: bool,
 }
 
 impl Life {
-    pub fn beginning(due: Timestamp, ordered: bool) -> Self {
-        Self { state: State::New { due }, attempt: 0, retries: 0, crashes: 0, late: false, ordered }
+    pub fn beginning(due: Timestamp, laned: bool) -> Self {
+        let state = State::New { due };
+        Self { state, attempt: 0, retries: 0, crashes: 0, late: false, laned, ordered: laned }
+    }
+
+    /// The beginning of a task that comes after its time: a replay.
+    pub fn late(due: Timestamp, laned: bool) -> Self {
+        Self { late: true, ..Self::beginning(due, laned) }
     }
 }
 
@@ -129,7 +139,12 @@ pub enum Command {
     Release {
         fence: i64,
     },
-    /// The node that held it is dead.
+    /// The worker that holds it is still at it.
+    Renew {
+        fence: i64,
+        until: Timestamp,
+    },
+    /// The node or the worker that held it is dead.
     Expire {
         fence: i64,
     },
@@ -168,6 +183,8 @@ pub enum Effect {
     AdvanceLane,
     /// Take the task back out of the history.
     Restore,
+    /// Put it at the end of its lane, if it belongs in one.
+    JoinLane,
 }
 
 /// Why a command was refused.
@@ -181,6 +198,8 @@ pub enum Rejected {
     NoSuchTask,
     #[error("the task's event has been forgotten, so that it cannot be run again")]
     Forgotten,
+    #[error("another task of its source and collection is queued or running")]
+    PairIsBusy,
 }
 
 type Outcome = Result<(Life, Vec<Effect>), Rejected>;
@@ -217,12 +236,18 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
         (State::Locked(lease), command) => locked(seq, life, lease, command, def, now),
 
         (State::Missing { due }, Command::Adopt) => {
-            Ok((Life { state: State::New { due }, late: true, ..life }, vec![]))
+            let life = Life { state: State::New { due }, late: true, ordered: life.laned, ..life };
+            Ok((life, vec![Effect::JoinLane]))
         }
         (State::Error { halts, .. }, Command::Retry) => {
-            let late = life.late || !halts;
-            let effects = if halts { vec![] } else { vec![Effect::Restore] };
-            Ok((Life { state: State::New { due: now }, retries: 0, crashes: 0, late, ..life }, effects))
+            let again = Life { state: State::New { due: now }, retries: 0, crashes: 0, ..life };
+            Ok(match halts {
+                true => (again, vec![]),
+                false => {
+                    let late = Life { late: true, ordered: life.laned, ..again };
+                    (late, vec![Effect::Restore, Effect::JoinLane])
+                }
+            })
         }
         (State::Error { halts: true, .. }, Command::Cancel) => Ok(canceled(life, vec![])),
 
@@ -233,6 +258,7 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
             | Command::Fail { .. }
             | Command::Snooze { .. }
             | Command::Release { .. }
+            | Command::Renew { .. }
             | Command::Expire { .. }
             | Command::Adopt
             | Command::Retry,
@@ -244,6 +270,7 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
             | Command::Fail { .. }
             | Command::Snooze { .. }
             | Command::Release { .. }
+            | Command::Renew { .. }
             | Command::Expire { .. }
             | Command::Adopt
             | Command::Retry,
@@ -257,6 +284,7 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
             | Command::Fail { .. }
             | Command::Snooze { .. }
             | Command::Release { .. }
+            | Command::Renew { .. }
             | Command::Expire { .. }
             | Command::Lose
             | Command::Adopt
@@ -272,6 +300,7 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
             | Command::Fail { .. }
             | Command::Snooze { .. }
             | Command::Release { .. }
+            | Command::Renew { .. }
             | Command::Expire { .. }
             | Command::Lose
             | Command::Adopt,
@@ -286,6 +315,7 @@ pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, 
             | Command::Fail { .. }
             | Command::Snooze { .. }
             | Command::Release { .. }
+            | Command::Renew { .. }
             | Command::Expire { .. }
             | Command::Lose
             | Command::Retry,
@@ -307,6 +337,7 @@ fn locked(
         | Command::Fail { fence, .. }
         | Command::Snooze { fence, .. }
         | Command::Release { fence }
+        | Command::Renew { fence, .. }
         | Command::Expire { fence } => fence,
         Command::Schedule
         | Command::Unschedule
@@ -345,6 +376,10 @@ fn locked(
             (again(until.max(now), life), vec![Effect::RecordAttempt(AttemptEnd::Snoozed), Effect::OpenGate])
         }
         Command::Release { .. } => (again(now, life), vec![Effect::RecordAttempt(AttemptEnd::Released)]),
+        Command::Renew { until, .. } => {
+            let lease = Lease { until: lease.until.map(|_| until), ..lease };
+            (Life { state: State::Locked(lease), ..life }, vec![])
+        }
         Command::Expire { .. } => {
             let crashes = life.crashes + 1;
             let life = Life { crashes, ..life };
@@ -388,7 +423,7 @@ pub mod table {
     pub const FENCE: i64 = 7;
 
     pub fn states(now: Timestamp) -> Vec<State> {
-        let lease = Lease { node: 1, fence: FENCE, since: now };
+        let lease = Lease { node: 1, fence: FENCE, since: now, until: None };
         vec![
             State::New { due: now },
             State::Scheduled,
@@ -404,12 +439,13 @@ pub mod table {
         vec![
             Command::Schedule,
             Command::Unschedule,
-            Command::Lock(Lease { node: 1, fence: FENCE + 1, since: now }),
+            Command::Lock(Lease { node: 1, fence: FENCE + 1, since: now, until: None }),
             Command::Succeed { fence: FENCE },
             Command::Fail { fence: FENCE, after: None, last: false },
             Command::Fail { fence: FENCE, after: None, last: true },
             Command::Snooze { fence: FENCE, until: now },
             Command::Release { fence: FENCE },
+            Command::Renew { fence: FENCE, until: now },
             Command::Expire { fence: FENCE },
             Command::Lose,
             Command::Adopt,
@@ -435,8 +471,9 @@ mod tests {
     }
 
     fn running(retries: u32, crashes: u32) -> Life {
-        let lease = Lease { node: 1, fence: 7, since: NOW };
-        Life { state: State::Locked(lease), attempt: 1, retries, crashes, late: false, ordered: true }
+        let lease = Lease { node: 1, fence: 7, since: NOW, until: None };
+        let beginning = Life::beginning(NOW, true);
+        Life { state: State::Locked(lease), attempt: 1, retries, crashes, ..beginning }
     }
 
     /// The whole table, drawn: a row a state, a column a command, the status it leads to or `·`.
@@ -447,20 +484,20 @@ mod tests {
             let halts = matches!(state, State::Error { halts: true, .. });
             drawn.push_str(&format!("{:<10}", if halts { "halted" } else { state.status().as_str() }));
             for command in table::commands(NOW) {
-                let life = Life { state, attempt: 1, retries: 0, crashes: 0, late: false, ordered: true };
+                let life = Life { state, attempt: 1, ..Life::beginning(NOW, true) };
                 let cell = apply(life, command).map_or("·", |(life, _)| life.state.status().as_str());
                 drawn.push_str(&format!("{cell:<10}"));
             }
             drawn = drawn.trim_end().to_string() + "\n";
         }
         let want = "\
-new       scheduled ·         locked    ·         ·         ·         ·         ·         ·         missing   ·         ·         error
-scheduled ·         new       locked    ·         ·         ·         ·         ·         ·         missing   ·         ·         error
-locked    ·         ·         ·         done      new       error     new       new       new       ·         ·         ·         error
-done      ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·
-error     ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       ·
-halted    ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       error
-missing   ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       ·         error
+new       scheduled ·         locked    ·         ·         ·         ·         ·         ·         ·         missing   ·         ·         error
+scheduled ·         new       locked    ·         ·         ·         ·         ·         ·         ·         missing   ·         ·         error
+locked    ·         ·         ·         done      new       error     new       new       locked    new       ·         ·         ·         error
+done      ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·
+error     ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       ·
+halted    ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       error
+missing   ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       ·         error
 ";
         assert_eq!(drawn, want, "\n{drawn}");
     }
@@ -500,6 +537,7 @@ missing   ·         ·         ·         ·         ·         ·         ·  
             Command::Fail { fence: 6, after: None, last: true },
             Command::Snooze { fence: 8, until: NOW },
             Command::Release { fence: 6 },
+            Command::Renew { fence: 6, until: NOW },
             Command::Expire { fence: 6 },
         ] {
             assert_eq!(apply(running(0, 0), command), Err(Rejected::StaleFence), "{command:?}");
@@ -517,13 +555,26 @@ missing   ·         ·         ·         ·         ·         ·         ·  
         let (parked, _) = apply(running(0, 0), fail).unwrap();
         let (again, effects) = apply(parked, Command::Retry).unwrap();
         assert!(again.late && effects.contains(&Effect::Restore));
+        assert!(again.ordered && effects.contains(&Effect::JoinLane), "and stands in its lane again");
+    }
+
+    #[test]
+    fn a_workers_lease_is_renewed_and_a_nodes_has_no_end() {
+        let (soon, later) =
+            (NOW.plus(std::time::Duration::from_secs(60)), NOW.plus(std::time::Duration::from_secs(90)));
+        let renew = Command::Renew { fence: 7, until: later };
+        let (life, effects) = apply(running(0, 0), renew).unwrap();
+        assert_eq!((life, effects), (running(0, 0), vec![]));
+        let lease = Lease { node: 0, fence: 7, since: NOW, until: Some(soon) };
+        let (life, _) = apply(Life { state: State::Locked(lease), ..running(0, 0) }, renew).unwrap();
+        assert_eq!(life.state, State::Locked(Lease { until: Some(later), ..lease }));
     }
 
     #[test]
     fn a_task_without_a_lane_halts_nothing() {
         let halting = HandlerDef { on_error: LaneFailure::Halt, ..def() };
         let fail = Command::Fail { fence: 7, after: None, last: true };
-        let alone = Life { ordered: false, ..running(0, 0) };
+        let alone = Life { laned: false, ordered: false, ..running(0, 0) };
         let (parked, effects) = transition(TaskSeq(1), alone, fail, &halting, NOW).unwrap();
         assert_eq!(parked.state, State::Error { reason: EndReason::Failed, halts: false });
         assert!(effects.contains(&Effect::Archive));

@@ -2,13 +2,15 @@
 
 pub mod lifecycle;
 pub mod retry;
+pub mod why;
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EventId, HandlerName, HandlingKey, Json, ObjectKey, Priority, Tenant, Timestamp};
+use crate::names::Pair;
+use crate::{Event, EventId, HandlerName, Json, ObjectKey, Priority, Tenant, Timestamp};
 pub use lifecycle::{AttemptEnd, Command, EndReason, Lease, Life, Rejected, State};
 
 /// The six labels of the lifecycle.
@@ -117,6 +119,55 @@ impl fmt::Display for TaskId {
     }
 }
 
+/// What a task is run for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// Something happened.
+    Event(Arc<Event>),
+    /// A collection of a source is to be synchronised.
+    Run(Run),
+}
+
+/// One synchronisation of one collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub pair: Pair,
+    pub tenant: Tenant,
+}
+
+impl Subject {
+    pub fn event(&self) -> Option<&Arc<Event>> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Run(_) => None,
+        }
+    }
+
+    pub fn tenant(&self) -> &Tenant {
+        match self {
+            Self::Event(event) => &event.tenant,
+            Self::Run(run) => &run.tenant,
+        }
+    }
+
+    pub fn key(&self) -> Option<&ObjectKey> {
+        self.event().and_then(|event| event.key.as_ref())
+    }
+
+    /// What stands in the middle of its tasks' ids: the event's type, or the collection.
+    pub fn collection(&self) -> &str {
+        match self {
+            Self::Event(event) => event.kind.as_str(),
+            Self::Run(run) => run.pair.collection.as_str(),
+        }
+    }
+
+    /// How many emits lie between this and something that nothing caused.
+    pub fn depth(&self) -> u16 {
+        self.event().map_or(0, |event| event.depth())
+    }
+}
+
 /// How loud a log line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -151,12 +202,15 @@ pub struct Task {
     pub id: TaskId,
     pub handler: HandlerName,
     pub tenant: Tenant,
-    /// The type of its event.
-    pub kind: HandlingKey,
+    /// The type of its event, or the collection of its source.
+    pub collection: Arc<str>,
     pub key: Option<ObjectKey>,
+    /// None for a source's task.
     pub event: Option<EventId>,
     pub priority: Priority,
     pub life: Life,
+    /// The time that a schedule planned it for.
+    pub planned_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use pointsman_core::store::Ended;
 use pointsman_core::task::{Level, LogLine};
 use pointsman_core::wire::{self, EventBody, Fault};
-use pointsman_core::{Event, Json, NewEvent, Timestamp};
+use pointsman_core::{Json, NewEvent, Tenant, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -62,8 +62,8 @@ pub(super) enum Reply {
     Ambiguous(String),
 }
 
-/// Reads the JSON body of an HTTP reply to the delivery of `event`.
-pub(super) fn of_reply(text: &str, event: &Event, now: Timestamp) -> Result<Reply, Fault> {
+/// Reads the JSON body of an HTTP reply to a delivery of this tenant's.
+pub(super) fn of_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Reply, Fault> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
         return Ok(Reply::Foreign);
     };
@@ -75,18 +75,18 @@ pub(super) fn of_reply(text: &str, event: &Event, now: Timestamp) -> Result<Repl
         Some(stranger) if !members.contains_key("emit") => Ok(Reply::Ambiguous(stranger.clone())),
         _ => {
             let mut effects = Effects::default();
-            effects.add(text, event, now)?;
+            effects.add(text, tenant, now)?;
             Ok(Reply::Effects(effects))
         }
     }
 }
 
 /// Reads an effects file. Faults name the line.
-pub(super) fn of_lines(text: &str, event: &Event, now: Timestamp) -> Result<Effects, Fault> {
+pub(super) fn of_lines(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
     let mut effects = Effects::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         effects
-            .add(line, event, now)
+            .add(line, tenant, now)
             .map_err(|fault| Fault::new("", format!("line {}: {fault}", index + 1)))?;
     }
     Ok(effects)
@@ -98,13 +98,13 @@ impl Effects {
         Self { logs: vec![LogLine { time: now, level: Level::Error, message }], ..Self::default() }
     }
 
-    fn add(&mut self, text: &str, event: &Event, now: Timestamp) -> Result<(), Fault> {
+    fn add(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
         let members: Members = wire::members(text)?;
         for (index, raw) in list("/emit", members.emit)?.iter().enumerate() {
             if self.emits.len() == MAX_EMITS {
                 return Err(Fault::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
             }
-            self.emits.push(emit(raw, event, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
+            self.emits.push(emit(raw, tenant, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
         }
         for (index, raw) in list("/log", members.log)?.iter().enumerate() {
             self.logs.push(log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
@@ -132,7 +132,7 @@ impl Effects {
             Some(snooze) => Ended::Snoozed { until: now.plus(snooze) },
             None => Ended::Succeeded { result: self.result },
         };
-        Outcome { ended, emits: self.emits, logs: self.logs }
+        Outcome { ended, target: None, emits: self.emits, logs: self.logs }
     }
 
     /// The outcome of an attempt that snoozed, for `default` if it did not say how long.
@@ -152,30 +152,24 @@ pub(super) fn refused(fault: &Fault) -> Outcome {
         after: None,
         last: true,
     };
-    Outcome { ended, emits: vec![], logs: vec![] }
+    Outcome { ended, ..Outcome::done() }
 }
 
 /// The outcome of an attempt that failed, with what the handler said beside: its log, and whether to try again.
 ///
 /// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
 /// and trying again may mend both: bad effects make a note in the log, no more.
-pub(super) fn failure(
-    error: String,
-    after: Option<Timestamp>,
-    said: Result<Effects, Fault>,
-    now: Timestamp,
-) -> Outcome {
+pub(super) fn failure(error: String, said: Result<Effects, Fault>, now: Timestamp) -> Outcome {
     let Effects { logs, last, .. } = said
         .unwrap_or_else(|fault| Effects::note(format!("the handler's effects were not read: {fault}"), now));
-    Outcome { ended: Ended::Failed { error, after, last }, emits: vec![], logs }
+    Outcome { ended: Ended::Failed { error, after: None, last }, logs, ..Outcome::done() }
 }
 
-/// An event emitted by a handler stays with the tenant whose event was handled.
-fn emit(raw: &RawValue, cause: &Event, now: Timestamp) -> Result<NewEvent, Fault> {
-    let event = EventBody::parse(raw.get())?.into_event(now, &cause.tenant)?;
-    if event.tenant != cause.tenant {
-        let detail = format!("a handler of {}'s event emits for {} only", cause.tenant, cause.tenant);
-        return Err(Fault::new("/tenant", detail));
+/// An event emitted by a handler stays with the tenant whose task it was.
+fn emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
+    let event = EventBody::parse(raw.get())?.into_event(now, tenant)?;
+    if event.tenant != *tenant {
+        return Err(Fault::new("/tenant", format!("what handles {tenant}'s emits for {tenant} only")));
     }
     Ok(event)
 }
@@ -223,26 +217,15 @@ fn result(raw: &RawValue) -> Result<Json, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pointsman_core::{Context, EventId, HandlingKey, Tenant};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn event() -> Event {
-        Event {
-            id: EventId::new(7).unwrap(),
-            prev: None,
-            kind: HandlingKey::new("record.published").unwrap(),
-            key: None,
-            sub: None,
-            value: Json::null(),
-            context: Context::new(),
-            tenant: Tenant::new("shop").unwrap(),
-            cause: None,
-        }
+    fn shop() -> Tenant {
+        Tenant::new("shop").unwrap()
     }
 
     fn lines(text: &str) -> Result<Effects, String> {
-        of_lines(text, &event(), NOW).map_err(|fault| fault.to_string())
+        of_lines(text, &shop(), NOW).map_err(|fault| fault.to_string())
     }
 
     #[test]
@@ -314,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_effects_only_if_it_reads_like_them() {
-        let read = |text: &str| of_reply(text, &event(), NOW);
+        let read = |text: &str| of_reply(text, &shop(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
             assert_eq!(read(foreign).unwrap(), Reply::Foreign, "{foreign}");
         }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::future::Future;
 
 use async_trait::async_trait;
+use pointsman_core::store::Ended;
+use pointsman_core::task::Subject;
 
 use crate::{Delivery, Outcome, Runner};
 
@@ -33,8 +35,17 @@ where
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {
-        (self.function)(delivery).await
+        match delivery.task.subject {
+            Subject::Event(_) => (self.function)(delivery).await,
+            Subject::Run(_) => no_source(),
+        }
     }
+}
+
+/// A source is run by a command, a target or a worker, which can be told of a collection.
+fn no_source() -> Outcome {
+    let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
+    Outcome { ended: Ended::Failed { error: error.into(), after: None, last: true }, ..Outcome::done() }
 }
 
 impl<F> fmt::Debug for InProcess<F> {

@@ -4,4 +4,5 @@ pub mod command;
 mod effects;
 pub mod http;
 pub mod in_process;
+mod run;
 mod text;

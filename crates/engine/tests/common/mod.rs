@@ -2,16 +2,24 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use pointsman_core::route::Binding;
-use pointsman_core::store::{Emission, Ended, Receipt};
+use pointsman_core::store::{Emission, Ended, NewRun, Receipt, Tasks};
+use pointsman_core::task::Task;
 use pointsman_core::task::retry::Backoff;
-use pointsman_core::{HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, Timestamp, cron};
+use pointsman_core::{
+    CollectionName, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, SourceDef, Status, TaskId,
+    Timestamp,
+};
+use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
 use pointsman_engine::handlers::in_process::InProcess;
-use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Schedule, Settings, Setup, TaskChange};
+use pointsman_engine::{
+    Delivery, Engine, HandlerSpec, Outcome, Runner, Schedule, Settings, Setup, TaskChange,
+};
 use pointsman_store_sqlite::SqliteStore;
 use tokio::sync::broadcast;
 
@@ -73,10 +81,38 @@ impl House {
         let mut def = HandlerDef::new(name(handler));
         def.retry.backoff = Backoff::Fixed;
         def.retry.delay = Duration::ZERO;
-        let mut spec = HandlerSpec { def, timeout: PATIENCE, runner: Arc::new(InProcess::new(function)) };
+        let mut spec =
+            HandlerSpec { def, timeout: PATIENCE, runner: Some(Arc::new(InProcess::new(function))) };
         change(&mut spec);
         self.setup.handlers.push(spec);
         self
+    }
+
+    /// A handler that is retried twice, at once, by whatever runs it; `None` is a pulled one.
+    pub(crate) fn runner(
+        mut self,
+        handler: &str,
+        runner: Option<Arc<dyn Runner>>,
+        change: impl FnOnce(&mut HandlerDef),
+    ) -> Self {
+        let mut def = HandlerDef::new(name(handler));
+        def.retry.backoff = Backoff::Fixed;
+        def.retry.delay = Duration::ZERO;
+        def.pull = runner.is_none();
+        change(&mut def);
+        self.setup.handlers.push(HandlerSpec { def, timeout: PATIENCE, runner });
+        self
+    }
+
+    pub(crate) fn pulled(self, handler: &str) -> Self {
+        self.runner(handler, None, |_| {})
+    }
+
+    /// A source with these collections, synchronised by a shell script.
+    pub(crate) fn source(self, source: &str, collections: &[&str], script: &str) -> Self {
+        let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
+        let command = CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None }).unwrap();
+        self.runner(source, Some(Arc::new(command)), |def| def.source = Some(collections_of(collections)))
     }
 
     pub(crate) fn route(mut self, key: &str, handler: &str) -> Self {
@@ -89,15 +125,44 @@ impl House {
         self
     }
 
-    pub(crate) fn schedule(mut self, schedule: &str, when: &str, emit: NewEvent) -> Self {
-        let when = cron::Schedule::utc(when).unwrap();
-        self.setup.schedules.push(Schedule { name: schedule.into(), when, emit });
+    pub(crate) fn schedule(mut self, schedule: Schedule) -> Self {
+        self.setup.schedules.push(schedule);
         self
     }
 
     pub(crate) async fn start(self, store: &SqliteStore) -> Engine {
         Engine::start(Arc::new(store.clone()), self.settings, self.setup).await.unwrap()
     }
+}
+
+pub(crate) fn collections_of(names: &[&str]) -> SourceDef {
+    let each = |name: &&str| (CollectionName::new(name).unwrap(), Default::default());
+    SourceDef { tenant: Default::default(), collections: names.iter().map(each).collect() }
+}
+
+/// A run of `source/collection`.
+pub(crate) fn run_of(pair: &str) -> NewRun {
+    NewRun { pair: pair.parse().unwrap(), priority: None }
+}
+
+pub(crate) async fn task(store: &SqliteStore, id: &TaskId) -> Task {
+    store.task(id).await.unwrap().unwrap().0
+}
+
+/// What a task has logged.
+pub(crate) async fn logged(store: &SqliteStore, id: &TaskId) -> Vec<String> {
+    let page = store.logs(id, 0, 100_000).await.unwrap().unwrap();
+    page.lines.into_iter().map(|stored| stored.line.message).collect()
+}
+
+/// Waits until something holds of the store, which tells nobody of everything.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+    soon(what, async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }
 
 pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> Receipt {

@@ -1,12 +1,13 @@
 //! An attempt without a worker: a delivery made by hand, and its log lines collected.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
 use pointsman_core::store::{Claimed, Ended};
-use pointsman_core::task::{LogLine, Realm};
+use pointsman_core::task::{LogLine, Realm, Run, Subject};
 use pointsman_core::{
-    Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, TaskId, TaskSeq, Tenant,
+    Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, Pair, TaskId, TaskSeq, Tenant,
 };
 use pointsman_engine::runner::LogSink;
 use pointsman_engine::{Delivery, Outcome, Runner};
@@ -20,7 +21,7 @@ pub(crate) fn task() -> Claimed {
         seq: TaskSeq(9),
         id: TaskId::new("index", kind.as_str(), Realm(1).uuid(TaskSeq(9))),
         handler: HandlerName::new("index").unwrap(),
-        event: Arc::new(Event {
+        subject: Subject::Event(Arc::new(Event {
             id: EventId::new(1_478_257_655_827_001).unwrap(),
             prev: EventId::new(1_478_257_655_000_000),
             kind,
@@ -30,10 +31,12 @@ pub(crate) fn task() -> Claimed {
             context: Context::from([("traceparent".into(), "00-1-2-01".into())]),
             tenant: Tenant::new("shop").unwrap(),
             cause: None,
-        }),
+        })),
+        planned: None,
         attempt: 2,
         retries: 1,
         fence: 77,
+        until: None,
         prev_sent: EventId::new(5),
         late: true,
     }
@@ -42,14 +45,29 @@ pub(crate) fn task() -> Claimed {
 /// The same with nothing that can be left out.
 pub(crate) fn bare_task() -> Claimed {
     let full = task();
-    let event = Event {
-        prev: None,
-        key: None,
-        context: Context::new(),
-        tenant: Tenant::default(),
-        ..Event::clone(&full.event)
-    };
-    Claimed { event: Arc::new(event), prev_sent: None, late: false, ..full }
+    let event =
+        Event { prev: None, key: None, context: Context::new(), tenant: Tenant::default(), ..event(&full) };
+    Claimed { subject: Subject::Event(Arc::new(event)), prev_sent: None, late: false, ..full }
+}
+
+/// The event of a task.
+pub(crate) fn event(task: &Claimed) -> Event {
+    Event::clone(task.subject.event().unwrap())
+}
+
+/// A task of a source, planned by a schedule.
+pub(crate) fn run_task() -> Claimed {
+    let pair: Pair = "shop/orders".parse().unwrap();
+    Claimed {
+        id: TaskId::new("shop", "orders", Realm(1).uuid(TaskSeq(9))),
+        handler: pair.source.clone(),
+        subject: Subject::Run(Run { pair, tenant: Tenant::new("north").unwrap() }),
+        planned: Some("2026-01-31T12:00:00Z".parse().unwrap()),
+        until: None,
+        prev_sent: None,
+        late: false,
+        ..task()
+    }
 }
 
 /// Runs one attempt and answers its outcome and what it logged on the way.

@@ -22,7 +22,7 @@ macro_rules! caller_with_role {
         }
     )+};
 }
-caller_with_role!(Viewer, Producer, Operator, Admin);
+caller_with_role!(Viewer, Producer, Worker, Operator, Admin);
 
 fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let presented = presented(parts).ok_or_else(|| {
@@ -57,6 +57,14 @@ impl Caller {
             (Some(own), Some(named)) if *own != named => Err(self.may_not_name(&named)),
             (Some(own), _) => Ok(Some(own.clone())),
             (None, named) => Ok(named),
+        }
+    }
+
+    /// Refuses a caller that is bound to a tenant what concerns all of them.
+    pub(crate) fn unbound(&self, why: &str) -> Result<(), Problem> {
+        match self.tenant {
+            None => Ok(()),
+            Some(_) => Err(Problem::forbidden(format!("{why}; this needs a token that is bound to none"))),
         }
     }
 

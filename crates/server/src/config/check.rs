@@ -1,13 +1,19 @@
 //! What `config check` says: every fault, or in words what the configuration means.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use pointsman_core::{HandlingKey, Timestamp};
+use pointsman_core::fire::Makes;
+use pointsman_core::{HandlingKey, Limits, SourceDef, Timestamp, Weight};
+use pointsman_engine::Schedule;
+use serde::Serialize;
 
+use super::Config;
+use super::decode::words;
 use super::fault::{Faults, Warning};
+use super::handlers::Handler;
+use super::lookup::Sources;
 use super::run::Run;
-use super::sources::Sources;
-use super::{Config, handlers::Handler};
 
 /// How many coming times of a schedule are told.
 const TIMES: usize = 3;
@@ -21,14 +27,56 @@ pub struct Report {
 /// What a good configuration means.
 #[derive(Debug)]
 pub struct Summary {
-    /// Name, kind and target of each handler.
-    pub handlers: Vec<[String; 3]>,
+    pub handlers: Vec<HandlerTold>,
     /// Event types, and the handlers that such an event reaches in the end.
     pub routes: Vec<(String, Vec<String>)>,
-    /// Name, what it does, and the next times.
-    pub schedules: Vec<(String, String, Vec<Timestamp>)>,
+    pub sources: Vec<SourceTold>,
+    /// Those of the sources' collections too.
+    pub schedules: Vec<ScheduleTold>,
+    /// Tenants and their weights.
+    pub tenants: Vec<(String, u16)>,
     pub tokens: usize,
     pub warnings: Vec<Warning>,
+}
+
+/// What is told of a handler.
+#[derive(Debug, Serialize)]
+pub struct HandlerTold {
+    pub name: String,
+    /// `http`, `command` or `pull`.
+    pub run: &'static str,
+    /// Where it goes, or what it starts; empty if it is pulled.
+    pub target: String,
+    /// In words.
+    pub limits: Vec<String>,
+}
+
+/// What is told of a source.
+#[derive(Debug, Serialize)]
+pub struct SourceTold {
+    pub name: String,
+    pub run: &'static str,
+    pub target: String,
+    pub tenant: String,
+    pub collections: Vec<CollectionTold>,
+}
+
+/// What is told of a source's collection.
+#[derive(Debug, Serialize)]
+pub struct CollectionTold {
+    pub name: String,
+    pub priority: u16,
+    /// Otherwise it is synchronised on request only.
+    pub scheduled: bool,
+}
+
+/// What is told of a schedule.
+#[derive(Debug, Serialize)]
+pub struct ScheduleTold {
+    pub name: String,
+    /// When it does what, in words.
+    pub does: String,
+    pub next: Vec<Timestamp>,
 }
 
 /// Reads the sources and tells what they mean at `now`. Nothing is started.
@@ -51,48 +99,107 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
         });
         (kind.to_string(), told.collect())
     };
-    let schedules = config.schedules.iter().map(|schedule| {
-        let when = schedule.when.expression().describe();
-        let zone = match schedule.when.zone().name() {
-            "UTC" => String::new(),
-            name => format!(" in {name}"),
-        };
-        let does = format!("{when}{zone}, emits {}", schedule.emit.kind);
-        (schedule.name.clone(), does, schedule.when.upcoming(now).take(TIMES).collect())
-    });
+    let scheduled: HashSet<&str> =
+        config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     let mut warnings = config.warnings.clone();
     warnings.extend(surprises(config, now));
     Summary {
         handlers: config.handlers.iter().map(handler).collect(),
         routes: config.routes.iter().map(|(kind, _)| route(kind)).collect(),
-        schedules: schedules.collect(),
+        sources: config.sources.iter().filter_map(|told| source(told, &scheduled)).collect(),
+        schedules: config.schedules.iter().map(|planned| schedule(&planned.schedule, now)).collect(),
+        tenants: config.tenants.iter().map(|(name, weight)| (name.to_string(), weight.get())).collect(),
         tokens: config.tokens.len(),
         warnings,
     }
 }
 
-/// What the schedules do that their author may not expect.
+fn handler(handler: &Handler) -> HandlerTold {
+    HandlerTold {
+        name: handler.def.name.to_string(),
+        run: handler.run.kind(),
+        target: target(&handler.run),
+        limits: limits(&handler.def.limits),
+    }
+}
+
+fn source(source: &Handler, scheduled: &HashSet<&str>) -> Option<SourceTold> {
+    let SourceDef { tenant, collections } = source.def.source.as_ref()?;
+    let name = &source.def.name;
+    let collections = collections.iter().map(|(collection, priority)| CollectionTold {
+        name: collection.to_string(),
+        priority: priority.get(),
+        scheduled: scheduled.contains(format!("{name}/{collection}").as_str()),
+    });
+    Some(SourceTold {
+        name: name.to_string(),
+        run: source.run.kind(),
+        target: target(&source.run),
+        tenant: tenant.to_string(),
+        collections: collections.collect(),
+    })
+}
+
+fn schedule(schedule: &Schedule, now: Timestamp) -> ScheduleTold {
+    let when = schedule.when.expression().describe();
+    let zone = match schedule.when.zone().name() {
+        "UTC" => String::new(),
+        name => format!(" in {name}"),
+    };
+    let makes = match &schedule.makes {
+        Makes::Event(event) => format!("emits {}", event.kind),
+        Makes::Run(run) => format!("synchronises {}", run.pair),
+    };
+    ScheduleTold {
+        name: schedule.name.to_string(),
+        does: format!("{when}{zone}, {makes}"),
+        next: schedule.when.upcoming(now).take(TIMES).collect(),
+    }
+}
+
+/// What the schedules do that their author may not expect. What several collections inherit is told once.
 fn surprises(config: &Config, now: Timestamp) -> Vec<Warning> {
+    let mut told = HashSet::new();
     let mut found = Vec::new();
-    for schedule in &config.schedules {
-        let written = config.tree.get("schedules").and_then(|node| node.get(&schedule.name));
-        let place = &written.unwrap_or(&config.tree).place;
-        for surprise in schedule.when.warnings(now) {
-            found.push(Warning::new(place, format!("the schedule {:?} {surprise}", schedule.name)));
+    for planned in &config.schedules {
+        let (schedule, place) = (&planned.schedule, &planned.place);
+        for surprise in schedule.when.warnings(now).into_iter().chain(scattered(schedule, now)) {
+            if told.insert((place.to_string(), surprise.clone())) {
+                found.push(Warning::new(place, format!("the schedule {:?} {surprise}", schedule.name)));
+            }
         }
     }
     found
 }
 
+/// A firing may be put off beyond the one that follows it.
+fn scattered(schedule: &Schedule, now: Timestamp) -> Option<String> {
+    let mut times = schedule.when.upcoming(now);
+    let gap = times.next().zip(times.next()).map(|(first, second)| second.since(first))?;
+    let jitter = schedule.jitter;
+    (jitter > gap)
+        .then(|| format!("is put off by up to {}, but fires again after {}", words(jitter), words(gap)))
+}
+
 /// A URL's query may hold a key, and so may an argument: they are not repeated.
-fn handler(handler: &Handler) -> [String; 3] {
-    let (kind, target) = match &handler.run {
-        Run::Http(http) => {
-            ("http", format!("{}{}", http.url.origin().ascii_serialization(), http.url.path()))
-        }
-        Run::Command(command) => ("command", command.spec.argv[0].clone()),
-    };
-    [handler.def.name.to_string(), kind.to_owned(), target]
+fn target(run: &Run) -> String {
+    match run {
+        Run::Http(http) => format!("{}{}", http.url.origin().ascii_serialization(), http.url.path()),
+        Run::Command(command) => command.spec.argv[0].clone(),
+        Run::Pull => String::new(),
+    }
+}
+
+fn limits(limits: &Limits) -> Vec<String> {
+    let Limits { concurrency, concurrency_per_key, rate, weight, ageing } = limits;
+    let told = [
+        concurrency.map(|most| format!("at most {most} at a time")),
+        concurrency_per_key.map(|most| format!("at most {most} of one object at a time")),
+        rate.map(|rate| format!("at most {rate}")),
+        (*weight != Weight::default()).then(|| format!("weight {}", weight.get())),
+        ageing.map(|each| format!("one point of priority more for each {} of waiting", words(each))),
+    ];
+    told.into_iter().flatten().collect()
 }
 
 impl fmt::Display for Report {
@@ -108,28 +215,69 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "The configuration is good: {}, {}, {}, {}.",
+            "The configuration is good: {}, {}, {}, {}, {}.",
             counted(self.handlers.len(), "handler"),
             counted(self.routes.len(), "routed event type"),
+            counted(self.sources.len(), "source"),
             counted(self.schedules.len(), "schedule"),
             counted(self.tokens, "token"),
         )?;
-        for [name, kind, target] in &self.handlers {
-            write!(f, "\nhandler {name}: {kind} {target}")?;
+        for (name, weight) in &self.tenants {
+            write!(f, "\ntenant {name}: weight {weight}")?;
+        }
+        for handler in &self.handlers {
+            write!(f, "\n{handler}")?;
         }
         for (kind, handlers) in &self.routes {
             write!(f, "\nevent {kind}: {}", handlers.join(", "))?;
         }
-        for (name, does, times) in &self.schedules {
-            let times: Vec<String> = times.iter().map(|time| seconds(*time)).collect();
-            let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
-            write!(f, "\nschedule {name}: {does}; next {next}")?;
+        for source in &self.sources {
+            write!(f, "\n{source}")?;
+        }
+        for schedule in &self.schedules {
+            write!(f, "\n{schedule}")?;
         }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;
         }
         Ok(())
     }
+}
+
+impl fmt::Display for HandlerTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "handler {}: {}", self.name, run(self.run, &self.target))?;
+        self.limits.iter().try_for_each(|limit| write!(f, ", {limit}"))
+    }
+}
+
+impl fmt::Display for SourceTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let collections = self.collections.iter().map(|collection| match collection.scheduled {
+            true => collection.name.clone(),
+            false => format!("{} (only on request)", collection.name),
+        });
+        let collections: Vec<String> = collections.collect();
+        write!(
+            f,
+            "source {}: {}; collections {}",
+            self.name,
+            run(self.run, &self.target),
+            collections.join(", ")
+        )
+    }
+}
+
+impl fmt::Display for ScheduleTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times: Vec<String> = self.next.iter().map(|time| seconds(*time)).collect();
+        let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
+        write!(f, "schedule {}: {}; next {next}", self.name, self.does)
+    }
+}
+
+fn run(kind: &str, target: &str) -> String {
+    if target.is_empty() { kind.to_owned() } else { format!("{kind} {target}") }
 }
 
 /// Schedules fall on whole seconds, mostly: the fraction is only shown where there is one.

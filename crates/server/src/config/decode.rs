@@ -166,7 +166,7 @@ pub(super) fn one_of<T: Copy>(node: &Node, findings: &mut Findings, words: &[(&s
 }
 
 /// A duration as configuration writes it, in the largest units that fit.
-fn words(duration: Duration) -> String {
+pub(super) fn words(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis == 0 || !millis.is_multiple_of(1000) {
         return format!("{millis}ms");

@@ -1,53 +1,64 @@
 //! What is allowed but probably not meant.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use pointsman_core::Routes;
-use pointsman_engine::Schedule;
+use pointsman_core::HandlerName;
+use pointsman_core::fire::Makes;
+use pointsman_core::route::Binding;
 
 use super::fault::Findings;
 use super::handlers::Handler;
+use super::read::Work;
 use super::run::Run;
+use super::schedules::Planned;
 use super::secret::Env;
-use super::yaml::{Kind, Node};
+use super::yaml::{Entry, Node};
 
-/// Warns of handlers that nothing reaches, events that reach nothing, and commands that cannot start.
-pub(super) fn look(
-    tree: &Node,
-    handlers: &[Handler],
-    routes: &Routes,
-    schedules: &[Schedule],
-    env: &Env,
-    findings: &mut Findings,
-) {
-    for handler in handlers {
-        let name = handler.def.name.as_str();
-        let routed =
-            routes.iter().any(|(_, list)| list.iter().any(|binding| binding.handler.as_str() == name));
-        if !routed {
+/// Warns of handlers that nothing reaches, events that reach nothing or wait for strangers, and commands that
+/// cannot start.
+pub(super) fn look(tree: &Node, work: &Work, env: &Env, findings: &mut Findings) {
+    let routed: BTreeSet<&HandlerName> =
+        work.routes.iter().flat_map(|(_, list)| list).map(|binding| &binding.handler).collect();
+    for handler in &work.handlers {
+        let name = &handler.def.name;
+        if !routed.contains(name) {
             findings.warn(&handler.place, format!("nothing routes to the handler {name:?}"));
         }
+    }
+    for handler in work.handlers.iter().chain(&work.sources) {
         if let Run::Command(command) = &handler.run {
             command_doubts(&command.spec.argv[0], command.spec.dir.as_deref(), handler, env, findings);
         }
     }
-    for entry in tree.get("event_handlers").map(Node::entries).unwrap_or_default() {
-        let empty = matches!(&entry.value.kind, Kind::Null)
-            || matches!(&entry.value.kind, Kind::List(l) if l.is_empty());
-        if empty {
-            findings.warn(&entry.at, format!("events of type {:?} are routed to no handler", entry.key));
+    route_doubts(tree.get("event_handlers").map(Node::entries).unwrap_or_default(), work, findings);
+    for Planned { schedule, place } in &work.schedules {
+        if let Makes::Event(event) = &schedule.makes
+            && work.routes.resolve(&event.kind).is_empty()
+        {
+            let (name, kind) = (&schedule.name, &event.kind);
+            findings
+                .warn(place, format!("the schedule {name:?} emits {kind}, which is routed to no handler"));
         }
     }
-    for schedule in schedules {
-        let kind = &schedule.emit.kind;
-        let entry =
-            tree.get("schedules").into_iter().flat_map(Node::entries).find(|e| e.key == schedule.name);
-        if let Some(entry) = entry
-            && routes.resolve(kind).is_empty()
-        {
-            let message =
-                format!("the schedule {:?} emits {kind}, which is routed to no handler", schedule.name);
+}
+
+fn route_doubts(entries: &[Entry], work: &Work, findings: &mut Findings) {
+    let pulled: BTreeSet<&HandlerName> =
+        work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
+    let lists: BTreeMap<&str, &[Binding]> =
+        work.routes.iter().map(|(kind, list)| (kind.as_str(), list)).collect();
+    for entry in entries {
+        let list = lists.get(entry.key.as_str()).copied().unwrap_or_default();
+        if list.is_empty() {
+            findings.warn(&entry.at, format!("events of type {:?} are routed to no handler", entry.key));
+        }
+        for binding in list.iter().filter(|binding| binding.sync && pulled.contains(&binding.handler)) {
+            let name = &binding.handler;
+            let message = format!(
+                "{name:?} is synchronous and pulled: the handlers after it wait until a worker has tried it"
+            );
             findings.warn(&entry.at, message);
         }
     }

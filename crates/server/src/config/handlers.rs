@@ -1,25 +1,37 @@
 //! `handlers`: what is to be done, and how each of them is treated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order};
 use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{Fields, Keys, entries, one_of, parsed, whole};
 use super::fault::Findings;
 use super::place::Place;
-use super::retry;
 use super::run::{self, Run};
 use super::secret::Vault;
 use super::yaml::{Entry, Node};
+use super::{limits, retry};
 
 pub(super) const KEYS: Keys = Keys {
     of: "a handler",
-    known: &["run", "retry", "crashes", "order", "on_error"],
-    later: &["concurrency", "concurrency_per_key", "observe", "rate", "weight"],
+    known: &[
+        "run",
+        "retry",
+        "crashes",
+        "order",
+        "on_error",
+        "concurrency",
+        "concurrency_per_key",
+        "rate",
+        "weight",
+        "ageing",
+    ],
+    later: &["observe"],
 };
 
-/// A handler as the configuration has it.
+/// A handler or a source as the configuration has it.
 #[derive(Clone, Debug)]
 pub struct Handler {
     pub def: HandlerDef,
@@ -27,7 +39,7 @@ pub struct Handler {
     pub(super) place: Place,
 }
 
-/// Names that have been given, and where. Handlers and schedules share one namespace.
+/// Names that have been given, and where. Handlers, sources and schedules share one namespace.
 pub(super) type Names = BTreeMap<String, Place>;
 
 /// Reads a name that nobody else may have.
@@ -36,7 +48,7 @@ pub(super) fn claim_name(entry: &Entry, names: &mut Names, findings: &mut Findin
         HandlerName::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
     if let Some(first) = names.get(&entry.key) {
         let message = format!(
-            "the name {:?} is already given at {first}; handlers and schedules share one namespace",
+            "the name {:?} is already given at {first}; handlers, sources and schedules share one namespace",
             entry.key
         );
         findings.fault(&entry.at, message);
@@ -78,13 +90,12 @@ fn handler(
             None
         }
     };
-    let usual = HandlerDef::new(HandlerName::new("x").ok()?);
-    let retry = fields.or("retry", usual.retry, findings, retry::read);
-    let crashes = fields.or("crashes", usual.crashes.into(), findings, |n, f| whole(n, f, 0..=1_000_000));
-    let order = fields.or("order", usual.order, findings, |n, f| {
+    let retry = fields.or("retry", RetryPolicy::default(), findings, retry::read);
+    let crashes = fields.get("crashes").and_then(|n| crashes(n, findings));
+    let order = fields.or("order", Order::default(), findings, |n, f| {
         one_of(n, f, &[("key", Order::Key), ("none", Order::None)])
     });
-    let on_error = fields.or("on_error", usual.on_error, findings, |n, f| {
+    let on_error = fields.or("on_error", LaneFailure::default(), findings, |n, f| {
         one_of(n, f, &[("park", LaneFailure::Park), ("halt", LaneFailure::Halt)])
     });
     if on_error == LaneFailure::Halt
@@ -94,19 +105,37 @@ fn handler(
         findings
             .fault(&node.place, "`on_error: halt` stops a lane, and with `order: none` there are no lanes");
     }
-    let def = HandlerDef { name: name?, order, on_error, retry, crashes: u32::try_from(crashes).ok()? };
-    Some(Handler { def, run: run?, place: entry.at.clone() })
+    let limits = limits::read(&fields, order, findings);
+    let (run, plain) = (run?, HandlerDef::new(name?));
+    let crashes = crashes.unwrap_or(plain.crashes);
+    let pull = matches!(run, Run::Pull);
+    let def = HandlerDef { order, on_error, retry, crashes, limits, pull, ..plain };
+    Some(Handler { def, run, place: entry.at.clone() })
+}
+
+/// How many nodes or workers may die running one task.
+pub(super) fn crashes(node: &Node, findings: &mut Findings) -> Option<u32> {
+    whole(node, findings, 0..=1_000_000).and_then(|count| u32::try_from(count).ok())
+}
+
+/// The names that routes may come upon.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) handlers: BTreeSet<HandlerName>,
+    pub(super) sources: BTreeSet<HandlerName>,
 }
 
 /// Reads the name of a handler that must exist.
-pub(super) fn reference(
-    node: &Node,
-    handlers: &[HandlerName],
-    findings: &mut Findings,
-) -> Option<HandlerName> {
+pub(super) fn reference(node: &Node, known: &Known, findings: &mut Findings) -> Option<HandlerName> {
+    let Known { handlers, sources } = known;
     let name = parsed(node, findings, str::parse::<HandlerName>)?;
     if handlers.contains(&name) {
         return Some(name);
+    }
+    if sources.contains(&name) {
+        let message = format!("{:?} is a source, and a source gets no events", name.as_str());
+        findings.fault(&node.place, message);
+        return None;
     }
     let near = super::nearest::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
     findings.fault(&node.place, format!("there is no handler {:?}{near}", name.as_str()));
@@ -133,12 +162,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pulled_handler_and_its_limits() {
+        let handlers = read_text("a: {run: pull, concurrency: 2, rate: 10/s}", all).unwrap();
+        let Handler { def, run, .. } = &handlers[0];
+        assert!(def.pull && matches!(run, Run::Pull));
+        assert_eq!((def.limits.concurrency, def.limits.rate), (Some(2), "10/s".parse().ok()));
+        assert_eq!(
+            faults_of("a: {run: pull, concurrency_per_key: 2}", all),
+            [
+                "tasks of one object run one at a time to keep their order; set `order: none` to let more of them run"
+            ]
+        );
+    }
+
+    #[test]
     fn every_fault_of_every_handler_is_told() {
         assert_eq!(
             faults_of(
                 "a/b: {run: {command: []}}\n\
                  c: {order: key}\n\
-                 d: {run: {command: [sh]}, order: none, on_error: halt, weight: 2, oder: key}\n",
+                 d: {run: {command: [sh]}, order: none, on_error: halt, observe: all, oder: key}\n",
                 all
             ),
             [
@@ -146,7 +189,7 @@ mod tests {
                 "a command needs at least the name of a program",
                 "the handler \"c\" needs `run`: what it does",
                 "`on_error: halt` stops a lane, and with `order: none` there are no lanes",
-                "`weight` is not supported yet",
+                "`observe` is not supported yet",
                 "unknown setting \"oder\" of a handler; did you mean `order`?",
             ]
         );

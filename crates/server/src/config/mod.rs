@@ -23,8 +23,10 @@ mod doubts;
 mod fault;
 mod handlers;
 mod json;
+mod limits;
+mod lookup;
 mod merge;
-mod nearest;
+pub(crate) mod nearest;
 mod network;
 mod place;
 mod read;
@@ -42,6 +44,8 @@ mod show;
 mod snapshot;
 mod sources;
 mod store;
+mod tenants;
+mod timing;
 mod tokens;
 mod variables;
 mod watch;
@@ -52,20 +56,22 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pointsman_core::Routes;
 use pointsman_core::journal::Retention;
+use pointsman_core::{Routes, Tenant, Weight};
+use pointsman_engine::Rooms;
 use pointsman_engine::handlers::http::NetworkAccess;
-use pointsman_engine::{Rooms, Schedule};
 
-pub use check::{Report, Summary, check};
+pub use check::{CollectionTold, HandlerTold, Report, ScheduleTold, SourceTold, Summary, check};
 pub use fault::{Fault, Faults, Warning};
 pub use handlers::Handler;
+pub use lookup::{Flag, Sources};
 pub use run::{CommandRun, HttpRun, Run};
+pub use schedules::Planned;
 pub use secret::Env;
-pub use sources::{Flag, Sources};
 pub use store::StoreUrl;
 pub use tokens::TokenDef;
 pub use watch::{Watch, watch};
@@ -86,9 +92,14 @@ pub struct Config {
     pub journal: Retention,
     pub history: Retention,
     pub tokens: Vec<TokenDef>,
+    /// The shares of tenants; 1 for those not named.
+    pub tenants: BTreeMap<Tenant, Weight>,
     pub handlers: Vec<Handler>,
     pub routes: Routes,
-    pub schedules: Vec<Schedule>,
+    /// Handlers that get no events and have collections.
+    pub sources: Vec<Handler>,
+    /// Those of the section of that name, and those of the sources' collections.
+    pub schedules: Vec<Planned>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Warning>,
     /// Where HTTP handlers may go.

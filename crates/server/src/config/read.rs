@@ -1,25 +1,26 @@
 //! From the texts to a [`Config`], or to every fault there is.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::{HandlerName, Routes};
-use pointsman_engine::Schedule;
+use pointsman_core::{HandlerName, Routes, Tenant, Weight};
 use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{Fields, whole};
 use super::fault::{Faults, Findings};
-use super::handlers::Names;
+use super::handlers::{Known, Names};
+use super::lookup::Sources;
 use super::place::{Origin, Place, Source};
 use super::schema::ROOT;
 use super::secret::{self, Vault};
 use super::snapshot::{Print, Snapshot};
-use super::sources::Sources;
 use super::yaml::{self, Kind, Node};
-use super::{Config, Handler, StoreUrl, TokenDef, Warning};
+use super::{Config, Handler, Planned, StoreUrl, TokenDef, Warning};
 use super::{
-    doubts, handlers, merge, network, retention, rooms, routes, schedules, server, store, tokens, variables,
+    doubts, handlers, merge, network, retention, rooms, routes, schedules, server, sources, store, tenants,
+    tokens, variables,
 };
 
 /// The lowest layer, which documents every setting.
@@ -121,10 +122,17 @@ struct Draft {
     history: Retention,
     tokens: Vec<TokenDef>,
     network: NetworkAccess,
-    handlers: Vec<Handler>,
-    routes: Routes,
-    schedules: Vec<Schedule>,
+    tenants: BTreeMap<Tenant, Weight>,
+    work: Work,
     tree: Node,
+}
+
+/// What is to be done, and when.
+pub(super) struct Work {
+    pub(super) handlers: Vec<Handler>,
+    pub(super) routes: Routes,
+    pub(super) sources: Vec<Handler>,
+    pub(super) schedules: Vec<Planned>,
 }
 
 /// Reads every section, whatever is wrong with the others.
@@ -144,15 +152,9 @@ fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft
     // A server whose own address is at fault is taken to be on loopback, lest its handlers be blamed too.
     let local = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
     let network = root.need("network", what, findings).and_then(|n| network::read(n, local, findings));
-    let mut names = Names::new();
-    let handlers = root.need("handlers", what, findings).map(|n| {
-        let open = NetworkAccess { allow_loopback: true, allow: vec![] };
-        handlers::read(n, network.as_ref().unwrap_or(&open), &mut names, vault, findings)
-    });
-    // Routes may name every handler that is there, also one that is at fault in itself.
-    let known: Vec<HandlerName> = names.keys().filter_map(|name| HandlerName::new(name).ok()).collect();
-    let routes = root.need("event_handlers", what, findings).map(|n| routes::read(n, &known, findings));
-    let schedules = root.need("schedules", what, findings).map(|n| schedules::read(n, &mut names, findings));
+    let tenants = root.need("tenants", what, findings).map(|n| tenants::read(n, findings));
+    let open = NetworkAccess { allow_loopback: true, allow: vec![] };
+    let work = work(&root, network.as_ref().unwrap_or(&open), vault, findings);
     let draft = Draft {
         store: store?,
         server: server?,
@@ -162,14 +164,35 @@ fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft
         history: history?,
         tokens: tokens?,
         network: network?,
-        handlers: handlers?,
-        routes: routes?,
-        schedules: schedules?,
+        tenants: tenants?,
+        work: work?,
         tree,
     };
-    let Draft { tree, handlers, routes, schedules, .. } = &draft;
-    doubts::look(tree, handlers, routes, schedules, vault.env, findings);
+    doubts::look(&draft.tree, &draft.work, vault.env, findings);
     Some(draft)
+}
+
+/// Reads the sections that say what is to be done. They come together because names are shared and referred to.
+fn work(root: &Fields, network: &NetworkAccess, vault: &mut Vault, findings: &mut Findings) -> Option<Work> {
+    let what = ROOT.of;
+    let mut names = Names::new();
+    let handlers = root
+        .need("handlers", what, findings)
+        .map(|n| handlers::read(n, network, &mut names, vault, findings));
+    // Routes may name every handler that is there, also one that is at fault in itself.
+    let all = |names: &Names| -> BTreeSet<HandlerName> {
+        names.keys().filter_map(|name| HandlerName::new(name).ok()).collect()
+    };
+    let of_handlers = all(&names);
+    let section =
+        root.need("sources", what, findings).map(|n| sources::read(n, network, &mut names, vault, findings));
+    let known = Known { sources: &all(&names) - &of_handlers, handlers: of_handlers };
+    let routes = root.need("event_handlers", what, findings).map(|n| routes::read(n, &known, findings));
+    let schedules = root.need("schedules", what, findings).map(|n| schedules::read(n, &mut names, findings));
+    let sources::Section { sources, schedules: of_sources } = section?;
+    let mut schedules = schedules?;
+    schedules.extend(of_sources);
+    Some(Work { handlers: handlers?, routes: routes?, sources, schedules })
 }
 
 /// Others may reach a server only if it knows whom to let in.
@@ -198,9 +221,11 @@ impl Draft {
             history: self.history,
             tokens: self.tokens,
             network: self.network,
-            handlers: self.handlers,
-            routes: self.routes,
-            schedules: self.schedules,
+            tenants: self.tenants,
+            handlers: self.work.handlers,
+            routes: self.work.routes,
+            sources: self.work.sources,
+            schedules: self.work.schedules,
             warnings,
             tree: self.tree,
             print,

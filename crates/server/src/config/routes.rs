@@ -5,20 +5,20 @@ use pointsman_core::{HandlerName, HandlingKey, Routes};
 
 use super::decode::{Fields, Keys, boolean, entries, items};
 use super::fault::Findings;
-use super::handlers::reference;
+use super::handlers::{Known, reference};
 use super::yaml::{Kind, Node};
 
 const BINDING: Keys = Keys { of: "an entry", known: &["handler", "sync"], later: &[] };
 
-/// Reads the routes; every handler they name must be one of `handlers`.
-pub(super) fn read(node: &Node, handlers: &[HandlerName], findings: &mut Findings) -> Routes {
+/// Reads the routes; every handler they name must be a known one.
+pub(super) fn read(node: &Node, known: &Known, findings: &mut Findings) -> Routes {
     let mut routes = Routes::new();
     for entry in entries(node, "`event_handlers`", findings).unwrap_or_default() {
         let key =
             HandlingKey::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
         let mut named: Vec<HandlerName> = Vec::new();
         for item in items(&entry.value, "what an event goes to", findings).unwrap_or_default() {
-            let Some(binding) = binding(item, handlers, findings) else { continue };
+            let Some(binding) = binding(item, known, findings) else { continue };
             if named.contains(&binding.handler) {
                 let name = binding.handler.as_str();
                 findings.fault(&item.place, format!("{name:?} stands twice in this list"));
@@ -34,12 +34,12 @@ pub(super) fn read(node: &Node, handlers: &[HandlerName], findings: &mut Finding
 }
 
 /// A handler's name, or a map that says more.
-fn binding(node: &Node, handlers: &[HandlerName], findings: &mut Findings) -> Option<Binding> {
+fn binding(node: &Node, known: &Known, findings: &mut Findings) -> Option<Binding> {
     if !matches!(node.kind, Kind::Map(_)) {
-        return reference(node, handlers, findings).map(Binding::queued);
+        return reference(node, known, findings).map(Binding::queued);
     }
     let fields = Fields::open(node, &BINDING, findings)?;
-    let handler = fields.need("handler", "an entry", findings).and_then(|n| reference(n, handlers, findings));
+    let handler = fields.need("handler", "an entry", findings).and_then(|n| reference(n, known, findings));
     let sync = fields.or("sync", false, findings, boolean);
     Some(Binding { handler: handler?, sync })
 }
@@ -50,8 +50,9 @@ mod tests {
     use super::*;
 
     fn known(node: &Node, findings: &mut Findings) -> Option<Routes> {
-        let names = ["index", "notify"].map(|name| HandlerName::new(name).unwrap());
-        Some(read(node, &names, findings))
+        let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
+        let known = Known { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
+        Some(read(node, &known, findings))
     }
 
     #[test]
@@ -69,7 +70,7 @@ mod tests {
     fn every_fault_is_told() {
         assert_eq!(
             faults_of(
-                "a..b: [index]\nrecord: [indx, notify, notify, {handler: banana, sync: maybe}]\nc: index\n",
+                "a..b: [index]\nrecord: [indx, notify, notify, {handler: banana, sync: maybe}]\nc: index\nd: [shop]\n",
                 known
             ),
             [
@@ -79,6 +80,7 @@ mod tests {
                 "there is no handler \"banana\"",
                 "\"maybe\" is neither true nor false",
                 "what an event goes to must be a list, not a plain value",
+                "\"shop\" is a source, and a source gets no events",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! `run` of a handler: an HTTP endpoint or a command.
+//! `run` of a handler or a source: an HTTP endpoint, a command, or workers elsewhere that fetch its tasks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(super) const COMMAND: Keys =
 pub(super) const EITHER: Keys = Keys {
     of: "`run`",
     known: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir"],
-    later: &["pull"],
+    later: &[],
 };
 
 /// How long an attempt may take if nothing is said.
@@ -44,14 +44,27 @@ const OURS: &[&str] = &["host", "content-length", "content-type", "transfer-enco
 pub enum Run {
     Http(HttpRun),
     Command(CommandRun),
+    /// Workers elsewhere fetch its tasks.
+    Pull,
 }
 
 impl Run {
-    /// An attempt that takes longer has failed.
+    /// One word for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Http(_) => "http",
+            Self::Command(_) => "command",
+            Self::Pull => "pull",
+        }
+    }
+
+    /// An attempt that takes longer has failed. A worker has no such limit: it keeps a task as long as it
+    /// renews its lease.
     pub fn timeout(&self) -> Duration {
         match self {
             Self::Http(http) => http.timeout,
             Self::Command(command) => command.timeout,
+            Self::Pull => Duration::MAX,
         }
     }
 }
@@ -96,12 +109,16 @@ pub(super) fn read(
     findings: &mut Findings,
 ) -> Option<Run> {
     if let Kind::Scalar { text, .. } = &node.kind {
-        let message = match text.as_str() {
-            "pull" => "`run: pull` is not supported yet".to_owned(),
-            // It may hold a password, being a URL more often than not.
-            _ => "this is not a way to run; write `{http: URL}` or `{command: [PROGRAM, …]}`".to_string(),
-        };
+        if text == "pull" {
+            return Some(Run::Pull);
+        }
+        // It is not repeated, for it may hold a password, being a URL more often than not.
+        let message = "this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`";
         findings.fault(&node.place, message);
+        return None;
+    }
+    if let Some(node) = node.get("pull") {
+        findings.fault(&node.place, "a handler that is pulled has nothing to set; write `run: pull`");
         return None;
     }
     match (node.get("http"), node.get("command")) {
@@ -113,7 +130,7 @@ pub(super) fn read(
         }
         (None, None) => {
             Fields::open(node, &EITHER, findings)?;
-            findings.fault(&node.place, "`run` needs `http` or `command`");
+            findings.fault(&node.place, "`run` needs `http` or `command`, or is the word `pull`");
             None
         }
     }
@@ -345,12 +362,13 @@ mod tests {
     #[test]
     fn a_handler_runs_in_one_way() {
         for (text, want) in [
-            ("pull", "`run: pull` is not supported yet"),
+            ("{pull: true}", "a handler that is pulled has nothing to set; write `run: pull`"),
+            ("push", "this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`"),
             (
                 "{http: 'https://x.example/', command: [sh]}",
                 "a handler runs either `http` or a `command`, not both",
             ),
-            ("{timeout: 1s}", "`run` needs `http` or `command`"),
+            ("{timeout: 1s}", "`run` needs `http` or `command`, or is the word `pull`"),
             (
                 "{http: 'https://me:pw@x.example/'}",
                 "a URL holds no credentials; give them as a header, by reference",
@@ -359,5 +377,6 @@ mod tests {
         ] {
             assert_eq!(faults_of(text, any), [want], "{text}");
         }
+        assert!(matches!(read_text("pull", any), Ok(Run::Pull)));
     }
 }

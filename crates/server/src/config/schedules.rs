@@ -1,21 +1,24 @@
 //! `schedules`: events that are emitted at planned times.
 
-use pointsman_core::cron::{self, Dialect, Expression, Zone};
+use pointsman_core::cron::{self, Dialect, Zone};
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
+use pointsman_core::fire::{Makes, Overlap};
 use pointsman_core::names::is_reserved;
-use pointsman_core::{Context, HandlingKey, NewEvent, ObjectKey, Priority, Tenant};
+use pointsman_core::{Context, HandlerName, HandlingKey, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::Schedule;
 
-use super::decode::{Fields, Keys, entries, parsed, text, whole};
+use super::decode::{Fields, Keys, entries, one_of, parsed, text};
 use super::fault::Findings;
 use super::handlers::{Names, claim_name};
 use super::json;
+use super::place::Place;
+use super::timing::{self, Policy};
 use super::yaml::Node;
 
 pub(super) const KEYS: Keys = Keys {
     of: "a schedule",
-    known: &["cron", "timezone", "dialect", "emit"],
-    later: &["catch_up", "catch_up_within", "overlap", "jitter"],
+    known: &["cron", "timezone", "dialect", "emit", "catch_up", "catch_up_within", "overlap", "jitter"],
+    later: &[],
 };
 pub(super) const EMIT: Keys = Keys {
     of: "an event to emit",
@@ -23,27 +26,43 @@ pub(super) const EMIT: Keys = Keys {
     later: &["delay", "at"],
 };
 
-pub(super) fn read(node: &Node, names: &mut Names, findings: &mut Findings) -> Vec<Schedule> {
+/// A schedule as the configuration has it: of the `schedules`, or of a source's collection.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub schedule: Schedule,
+    /// What those who doubt it point at.
+    pub(super) place: Place,
+}
+
+pub(super) fn read(node: &Node, names: &mut Names, findings: &mut Findings) -> Vec<Planned> {
     let mut schedules = Vec::new();
     for entry in entries(node, "`schedules`", findings).unwrap_or_default() {
         let name = claim_name(entry, names, findings);
-        let Some(fields) = Fields::open(&entry.value, &KEYS, findings) else { continue };
-        let when = when(&fields, findings);
-        let emit = fields.need("emit", "a schedule", findings).and_then(|n| event(n, findings));
-        if let (Some(name), Some(when), Some(emit)) = (name, when, emit) {
-            schedules.push(Schedule { name: name.to_string(), when, emit });
-        }
+        let schedule = schedule(&entry.value, name, findings);
+        schedules.extend(schedule.map(|schedule| Planned { schedule, place: entry.at.clone() }));
     }
     schedules
 }
 
+/// Reads a schedule also where its name is at fault, to find its other faults.
+fn schedule(node: &Node, name: Option<HandlerName>, findings: &mut Findings) -> Option<Schedule> {
+    let fields = Fields::open(node, &KEYS, findings)?;
+    let when = when(&fields, findings);
+    let emit = fields.need("emit", KEYS.of, findings).and_then(|n| event(n, findings));
+    let policy = Policy::read(&fields, findings);
+    let words = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
+    let overlap = fields.or("overlap", Overlap::default(), findings, |n, f| one_of(n, f, &words));
+    let name = ScheduleName::new(name?.as_str()).ok()?;
+    let schedule = Schedule::new(name, when?, Makes::Event(Box::new(emit?)));
+    Some(policy.applied(Schedule { overlap, ..schedule }))
+}
+
 /// The expression, read in its dialect, and the zone whose clocks it means.
 fn when(fields: &Fields<'_>, findings: &mut Findings) -> Option<cron::Schedule> {
-    let dialect = fields.or("dialect", Dialect::Auto, findings, |n, f| parsed(n, f, str::parse::<Dialect>));
-    let zone = fields.or("timezone", Zone::utc(), findings, |n, f| parsed(n, f, Zone::named));
-    let expression = fields
-        .need("cron", "a schedule", findings)
-        .and_then(|n| parsed(n, findings, |text| Expression::parse(text, dialect)))?;
+    let dialect = timing::dialect(fields, Dialect::Auto, findings);
+    let zone = timing::zone(fields, Zone::utc(), findings);
+    let expression =
+        fields.need("cron", KEYS.of, findings).and_then(|n| timing::expression(n, dialect, findings))?;
     Some(cron::Schedule::new(expression, zone))
 }
 
@@ -61,10 +80,7 @@ fn event(node: &Node, findings: &mut Findings) -> Option<NewEvent> {
     let value = fields.get("value").and_then(|n| json::read(n, findings));
     let context = fields.or("context", Context::new(), findings, context);
     let tenant = fields.or("tenant", Tenant::default(), findings, |n, f| parsed(n, f, str::parse::<Tenant>));
-    let priority = fields.or("priority", Priority::default(), findings, |n, f| {
-        let number = whole(n, f, 1..=Priority::MAX.get().into())?;
-        Priority::try_from(i64::try_from(number).ok()?).ok()
-    });
+    let priority = timing::priority(&fields, findings);
     let plain = NewEvent::of(kind?);
     let value = value.unwrap_or(plain.value.clone());
     Some(NewEvent { key, sub, value, context, tenant, priority, ..plain })
@@ -92,11 +108,16 @@ fn context(node: &Node, findings: &mut Findings) -> Option<Context> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use pointsman_core::fire::CatchUp;
+
     use super::super::testing::{faults_of, read as read_text};
     use super::*;
 
     fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Schedule>> {
-        Some(read(node, &mut Names::new(), findings))
+        let planned = read(node, &mut Names::new(), findings);
+        Some(planned.into_iter().map(|planned| planned.schedule).collect())
     }
 
     #[test]
@@ -105,13 +126,40 @@ mod tests {
             "beat: {cron: every 90s, emit: {type: a.b, key: 'k:1', value: {n: [1, x]}, priority: 200}}";
         let schedule = &read_text(text, all).unwrap()[0];
         assert_eq!((schedule.name.as_str(), schedule.when.expression().as_str()), ("beat", "every 90s"));
-        assert_eq!(schedule.emit.value.as_str(), r#"{"n":[1,"x"]}"#);
-        assert_eq!(schedule.emit.priority.get(), 200);
+        let Makes::Event(emit) = &schedule.makes else { panic!("{schedule:?}") };
+        assert_eq!(emit.value.as_str(), r#"{"n":[1,"x"]}"#);
+        assert_eq!(emit.priority.get(), 200);
+        let usual = Schedule::new(schedule.name.clone(), schedule.when.clone(), schedule.makes.clone());
+        assert_eq!(*schedule, usual, "it has the usual policies");
+    }
+
+    #[test]
+    fn a_schedule_has_policies() {
+        let text = "a: {cron: '@daily', emit: {type: x}, catch_up: all, catch_up_within: 2d, overlap: cancel, \
+                    jitter: 10s}";
+        let schedule = &read_text(text, all).unwrap()[0];
+        assert_eq!((schedule.catch_up, schedule.overlap), (CatchUp::All, Overlap::Cancel));
+        assert_eq!(schedule.catch_up_within, Duration::from_secs(2 * 86_400));
+        assert_eq!(schedule.jitter, Duration::from_secs(10));
+        assert_eq!(
+            faults_of(
+                "a: {cron: '@daily', emit: {type: x}, catch_up: some, catch_up_within: 0s, overlap: wait, \
+                 jitter: a bit, jiter: 1s}",
+                all
+            ),
+            [
+                "\"some\" is not one of one, all, none",
+                "0s is too short; the least is 1s",
+                "\"wait\" is not one of skip, queue, cancel",
+                "\"a bit\" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`",
+                "unknown setting \"jiter\" of a schedule; did you mean `jitter`?",
+            ]
+        );
     }
 
     #[test]
     fn every_fault_is_told() {
-        let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}, catch_up: one}\n\
+        let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}}\n\
                     b: {cron: every 0s, emit: {key: '', priority: 0}}\n\
                     c: {emit: {type: x, vlaue: 1}}\n";
         assert_eq!(
@@ -120,7 +168,6 @@ mod tests {
                 "column 3 (hour): hours are 0 to 23, got `75`",
                 "\"Mars/Olympus\" is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`",
                 "\"OrderStarted\" is a type of the engine itself",
-                "`catch_up` is not supported yet",
                 "column 7: an interval lasts from one second to 100 years; write an interval like `every 90s`, \
                  `every 1h30m` or `every 12 hours`",
                 "an event to emit needs `type`",

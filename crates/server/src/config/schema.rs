@@ -2,7 +2,7 @@
 //! are checked against it; the sections themselves are read in the files of their names.
 
 use super::decode::Keys;
-use super::{handlers, network, retention, retry, run, schedules, server, tokens};
+use super::{handlers, network, retention, retry, run, schedules, server, sources, tenants, tokens};
 
 pub(super) const ROOT: Keys = Keys {
     of: "the configuration",
@@ -15,11 +15,13 @@ pub(super) const ROOT: Keys = Keys {
         "history",
         "network",
         "auth",
+        "tenants",
         "handlers",
         "event_handlers",
+        "sources",
         "schedules",
     ],
-    later: &["sources", "chains"],
+    later: &["chains"],
 };
 
 /// What lies at a path.
@@ -41,10 +43,12 @@ pub(super) fn shape(path: &[&str]) -> Shape {
         ["history"] => Shape::Section(&retention::HISTORY),
         ["network"] => Shape::Section(&network::KEYS),
         ["auth"] => Shape::Section(&tokens::AUTH),
-        ["handlers" | "schedules"] => Shape::Named,
+        ["tenants" | "handlers" | "sources" | "schedules"] => Shape::Named,
+        ["tenants", _] => Shape::Section(&tenants::KEYS),
         ["handlers", _] => Shape::Section(&handlers::KEYS),
-        ["handlers", _, "run"] => Shape::Section(&run::EITHER),
-        ["handlers", _, "retry"] => Shape::Section(&retry::KEYS),
+        ["sources", _] => Shape::Section(&sources::KEYS),
+        ["handlers" | "sources", _, "run"] => Shape::Section(&run::EITHER),
+        ["handlers" | "sources", _, "retry"] => Shape::Section(&retry::KEYS),
         ["schedules", _] => Shape::Section(&schedules::KEYS),
         ["schedules", _, "emit"] => Shape::Section(&schedules::EMIT),
         _ => Shape::Value,

@@ -14,8 +14,8 @@ impl Config {
     /// Makes the handlers. What can only be found out by making them is a fault at the handler's place.
     pub fn setup(&self) -> Result<Setup, Faults> {
         let mut findings = Findings::default();
-        let mut handlers = Vec::with_capacity(self.handlers.len());
-        for handler in &self.handlers {
+        let mut handlers = Vec::with_capacity(self.handlers.len() + self.sources.len());
+        for handler in self.handlers.iter().chain(&self.sources) {
             match self.runner(&handler.run) {
                 Ok(runner) => {
                     handlers.push(HandlerSpec {
@@ -27,11 +27,17 @@ impl Config {
                 Err(why) => findings.fault(&handler.place, why),
             }
         }
-        let setup = Setup { handlers, routes: self.routes.clone(), schedules: self.schedules.clone() };
+        let setup = Setup {
+            handlers,
+            routes: self.routes.clone(),
+            tenants: self.tenants.clone(),
+            schedules: self.schedules.iter().map(|planned| planned.schedule.clone()).collect(),
+        };
         findings.finish(Some(setup), &self.tree.place).map(|(setup, _)| setup)
     }
 
-    fn runner(&self, run: &Run) -> Result<Arc<dyn Runner>, String> {
+    /// None where workers elsewhere run it.
+    fn runner(&self, run: &Run) -> Result<Option<Arc<dyn Runner>>, String> {
         match run {
             Run::Http(http) => {
                 let target = HttpTarget {
@@ -41,12 +47,13 @@ impl Config {
                     access: self.network.clone(),
                 };
                 let handler = HttpHandler::new(target).map_err(|error| error.to_string())?;
-                Ok(Arc::new(handler))
+                Ok(Some(Arc::new(handler)))
             }
             Run::Command(command) => {
                 let handler = CommandHandler::new(command.spec.clone()).map_err(|error| error.to_string())?;
-                Ok(Arc::new(handler))
+                Ok(Some(Arc::new(handler)))
             }
+            Run::Pull => Ok(None),
         }
     }
 }

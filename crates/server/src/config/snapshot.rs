@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::sources::Sources;
+use super::lookup::Sources;
 use super::yaml::MAX_BYTES;
 
 /// Files and what they held, or why they could not be read.

@@ -1,13 +1,16 @@
 //! Whole configurations, from files to their meaning or their faults.
 
+mod work;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::{Timestamp, task::retry::RetryPolicy};
+use pointsman_engine::{HandlerSpec, Schedule};
 use proptest::prelude::*;
 
-use super::{Config, Env, Faults, Flag, Run, Sources, StoreUrl, check};
+use super::{Config, Env, Faults, Flag, Planned, Run, Sources, StoreUrl, check};
 
 /// A folder with files, and sources that read them.
 struct Desk {
@@ -85,11 +88,28 @@ fn what_the_defaults_document_is_true() {
         pointsman_core::HandlerDef::new(index.def.name.clone()),
         "the values are the defaults"
     );
-    desk.put("pointsman.yml", "handlers: {a: {run: {http: 'https://x.example'}}, b: {run: {command: [sh]}}}");
-    let usual = desk.sources().load().unwrap();
+    desk.put(
+        "pointsman.yml",
+        "handlers: {a: {run: {http: 'https://x.example'}}, b: {run: {command: [sh]}}, c: {run: pull}}\n\
+         sources: {shop: {run: {command: [python3]}, schedule: '@hourly', collections: [orders]}}\n\
+         schedules: {beat: {cron: every 90s, emit: {type: x}}}\n",
+    );
+    let usual = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}"));
     let timeouts = |config: &Config| config.handlers.iter().map(|h| h.run.timeout()).collect::<Vec<_>>();
     assert_eq!(timeouts(&config), timeouts(&usual), "and so are the timeouts");
-    assert_eq!((config.routes.iter().count(), config.schedules.len()), (1, 1));
+    let policies = |config: &Config| {
+        let policies = |planned: &Planned| {
+            let Schedule { catch_up, catch_up_within, overlap, jitter, .. } = planned.schedule;
+            (catch_up, catch_up_within, overlap, jitter)
+        };
+        config.schedules.iter().map(policies).take(2).collect::<Vec<_>>()
+    };
+    assert_eq!(policies(&config), policies(&usual), "and the policies");
+    let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.crashes);
+    assert_eq!(treatment(&config), treatment(&usual));
+    assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
+    let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
+    assert_eq!(names, ["beat", "shop/orders", "shop/customers"]);
 }
 
 const FULL: &str = r#"
@@ -133,7 +153,8 @@ fn a_full_configuration_is_understood() {
     assert_eq!(command.spec.env["LEVEL"], "info");
     let setup = config.setup().unwrap();
     assert_eq!((setup.handlers.len(), setup.schedules.len()), (2, 1));
-    assert_eq!(setup.handlers.iter().map(|spec| spec.runner.kind()).collect::<Vec<_>>(), ["http", "command"]);
+    let kind = |spec: &HandlerSpec| spec.runner.as_ref().map(|runner| runner.kind());
+    assert_eq!(setup.handlers.iter().map(kind).collect::<Vec<_>>(), [Some("http"), Some("command")]);
 }
 
 #[test]
@@ -146,13 +167,13 @@ handlers:
   index: {run: {http: "ftp://x"}, retrry: {max: 1}}
   notify:
     run: {command: ["./notify.sh"], timeout: soon}
-    concurrency: 4
-  audit: {run: pull}
+    observe: all
+  audit: {run: push}
 event_handlers:
   record: [indx]
 schedules:
   notify: {cron: "0 75 * * *", emit: {type: x}}
-sources: {}
+chains: {}
 "#;
     let want = r#"
 pointsman.yml:2:1: unknown setting "stor" of the configuration; did you mean `store`?
@@ -173,23 +194,23 @@ pointsman.yml:6:35: unknown setting "retrry" of a handler; did you mean `retry`?
 pointsman.yml:8:46: "soon" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`
     8 |     run: {command: ["./notify.sh"], timeout: soon}
       |                                              ^
-pointsman.yml:9:5: `concurrency` is not supported yet
-    9 |     concurrency: 4
+pointsman.yml:9:5: `observe` is not supported yet
+    9 |     observe: all
       |     ^
-pointsman.yml:10:16: `run: pull` is not supported yet
-   10 |   audit: {run: pull}
+pointsman.yml:10:16: this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`
+   10 |   audit: {run: push}
       |                ^
 pointsman.yml:12:12: there is no handler "indx"; did you mean `index`?
    12 |   record: [indx]
       |            ^
-pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers and schedules share one namespace
+pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers, sources and schedules share one namespace
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |   ^
 pointsman.yml:14:18: column 3 (hour): hours are 0 to 23, got `75`
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |                  ^
-pointsman.yml:15:1: `sources` is not supported yet
-   15 | sources: {}
+pointsman.yml:15:1: `chains` is not supported yet
+   15 | chains: {}
       | ^
 12 faults"#;
     assert_eq!(shown(text), want.trim_start());
@@ -364,7 +385,8 @@ fn what_is_shown_reads_back_as_the_same_configuration() {
         format!("{:?}", again.setup().unwrap().routes),
         format!("{:?}", config.setup().unwrap().routes)
     );
-    assert_eq!(again.schedules, config.schedules);
+    let schedules = |config: &Config| config.setup().unwrap().schedules;
+    assert_eq!(schedules(&again), schedules(&config));
     assert_eq!(again.fixed_since(&config), Vec::<&str>::new());
     let defs = |config: &Config| config.handlers.iter().map(|h| h.def.clone()).collect::<Vec<_>>();
     assert_eq!(defs(&again), defs(&config));
@@ -383,7 +405,7 @@ fn a_check_tells_in_words_what_a_configuration_means() {
     let report = check(&desk.sources(), Timestamp::from_millis(0));
     assert_eq!(
         desk.plain(&report),
-        "The configuration is good: 2 handlers, 2 routed event types, 2 schedules, 0 tokens.\n\
+        "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 tokens.\n\
          handler a: http https://x.example/in\n\
          handler b: command b.sh\n\
          event x: a\n\
@@ -394,7 +416,7 @@ fn a_check_tells_in_words_what_a_configuration_means() {
          warning: pointsman.yml:3:3: the program b.sh is not there\n\
          warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
          warning: pointsman.yml:9:3: the schedule \"beat\" emits q, which is routed to no handler\n\
-         warning: pointsman.yml:10:9: the schedule \"busy\" fires 3,600 times a day, 60 times a minute: every second between \
+         warning: pointsman.yml:10:3: the schedule \"busy\" fires 3,600 times a day, 60 times a minute: every second between \
          00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once a minute"
     );
     assert!(report.is_good());
@@ -425,6 +447,12 @@ fn scraps() -> impl Strategy<Value = String> {
         Just("tokens"),
         Just("schedules"),
         Just("emit"),
+        Just("sources"),
+        Just("collections"),
+        Just("schedule"),
+        Just("tenants"),
+        Just("rate"),
+        Just("pull"),
         Just("value"),
         Just("secret"),
         Just("x"),

@@ -1,8 +1,8 @@
 //! Settings from environment variables and flags.
 //!
-//! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore goes one level down. Names of handlers
-//! and schedules are matched without regard to case, with `_` for `-` and `.`, and only those that the files
-//! define can be changed. `…_FILE` names a file that holds the value. A value that begins with `[` or `{` is
+//! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore goes one level down. Names of tenants,
+//! handlers, sources and schedules are matched without regard to case, with `_` for `-` and `.`, and only those
+//! that the files define can be changed. `…_FILE` names a file that holds the value. A value that begins with `[` or `{` is
 //! read as YAML, any other is taken as it stands.
 //!
 //! A variable that resembles a setting without being one is warned about and otherwise ignored: the
@@ -12,12 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fault::Findings;
+use super::lookup::Flag;
 use super::merge::lay_over;
 use super::nearest::nearest;
 use super::place::{Origin, Place, Source};
 use super::schema::{ROOT, Shape, shape};
 use super::secret::{Env, read_small};
-use super::sources::Flag;
 use super::yaml::{self, Entry, Kind, Node};
 
 const PREFIX: &str = "POINTSMAN_";
@@ -183,11 +183,17 @@ mod tests {
     #[test]
     fn double_underscores_go_down() {
         let (tree, found) = applied(
-            "server: {listen: x}\nhandlers: {my-index: {retry: {max: 1}}}\n",
+            "server: {listen: x}\nhandlers: {my-index: {retry: {max: 1}}}\n\
+             sources: {shop: {collections: [a]}}\ntenants: {lab: {}}\n",
             &[
                 ("POINTSMAN_SERVER__LISTEN", "127.0.0.1:1"),
                 ("POINTSMAN_STORE", "sqlite::memory:"),
                 ("POINTSMAN_HANDLERS__MY_INDEX__RETRY__MAX", "7"),
+                ("POINTSMAN_HANDLERS__MY_INDEX__RATE", "10/s"),
+                ("POINTSMAN_SOURCES__SHOP__SCHEDULE", "@daily"),
+                ("POINTSMAN_SOURCES__SHOP__RUN__TIMEOUT", "1m"),
+                ("POINTSMAN_SOURCES__SHOP__COLLECTIONS", "[b, {name: c}]"),
+                ("POINTSMAN_TENANTS__LAB__WEIGHT", "5"),
                 ("POINTSMAN_ROOMS", "[http, worker]"),
                 ("POINTSMAN_URL", "http://x"),
                 ("POINTSMAN_PORT_7646_TCP", "tcp://x"),
@@ -197,6 +203,12 @@ mod tests {
         assert_eq!(at(&tree, &["server", "listen"]), "127.0.0.1:1");
         assert_eq!(at(&tree, &["store"]), "sqlite::memory:");
         assert_eq!(at(&tree, &["handlers", "my-index", "retry", "max"]), "7");
+        assert_eq!(at(&tree, &["handlers", "my-index", "rate"]), "10/s");
+        assert_eq!(at(&tree, &["sources", "shop", "schedule"]), "@daily");
+        assert_eq!(at(&tree, &["sources", "shop", "run", "timeout"]), "1m");
+        assert_eq!(at(&tree, &["tenants", "lab", "weight"]), "5");
+        let collections = tree.get("sources").and_then(|n| n.get("shop")).and_then(|n| n.get("collections"));
+        assert!(matches!(&collections.unwrap().kind, Kind::List(parts) if parts.len() == 2));
         assert!(matches!(&tree.get("rooms").unwrap().kind, Kind::List(rooms) if rooms.len() == 2));
     }
 

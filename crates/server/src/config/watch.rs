@@ -11,9 +11,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::fault::{Faults, Warning};
+use super::lookup::Sources;
 use super::read;
 use super::snapshot::{Print, Snapshot};
-use super::sources::Sources;
 use super::{Config, yaml::Node};
 
 /// How often the files are compared.

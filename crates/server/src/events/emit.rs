@@ -102,11 +102,14 @@ fn events(headers: &HeaderMap, bytes: &[u8], tenant: &Tenant) -> Result<Vec<NewE
 
 /// One event, or an array of them, in the house's own form.
 fn own_form(text: &str, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
-    let read = |raw: &RawValue, at: &str| {
-        let body = EventBody::parse(raw.get()).map_err(|fault| fault.under(at))?;
-        new_event(body, tenant).map_err(|refusal| refusal.inside(at, &[]))
-    };
+    let read = |raw: &RawValue, at: &str| event_at(raw, at, tenant);
     if text.trim_start().starts_with('[') { each(text, read) } else { Ok(vec![read(raw(text)?, "")?]) }
+}
+
+/// The event that stands at a JSON pointer of a body, in the house's own form.
+pub(crate) fn event_at(raw: &RawValue, at: &str, tenant: &Tenant) -> Result<NewEvent, Problem> {
+    let body = EventBody::parse(raw.get()).map_err(|fault| fault.under(at))?;
+    new_event(body, tenant).map_err(|refusal| refusal.inside(at, &[]))
 }
 
 /// Reads an array element by element; each is told its JSON pointer.

@@ -10,7 +10,6 @@
 
 mod cloudevents;
 mod emit;
-
 mod one;
 mod seq;
 mod watch;
@@ -20,6 +19,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
+pub(crate) use emit::event_at;
 pub(crate) use watch::Watch;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -5,8 +5,8 @@ use axum::extract::State;
 use http::Uri;
 use pointsman_api::{CauseBody, EventDetail, EventSnapshot, ObjectDetail, TaskBody};
 use pointsman_core::event::Cause;
-use pointsman_core::store::StoreError;
-use pointsman_core::{EventId, ObjectKey};
+use pointsman_core::store::{StoreError, TaskFilter};
+use pointsman_core::{EventId, ObjectKey, TaskSeq};
 
 use crate::app::App;
 use crate::auth::Viewer;
@@ -49,12 +49,9 @@ pub(crate) async fn event(
 
 /// Names the task that emitted an event, as long as it is remembered.
 async fn cause_body(app: &App, cause: Cause) -> Result<CauseBody, StoreError> {
-    let parent = match cause.event {
-        Some(id) => app.store().event(id).await?,
-        None => None,
-    };
-    let task = parent.and_then(|view| view.tasks.into_iter().find(|task| task.seq == cause.task));
-    let task = task.map(|task| task.id.to_string());
+    let above = TaskSeq(cause.task.0.saturating_add(1));
+    let page = app.store().tasks(TaskFilter::default(), Some(above), 1).await?;
+    let task = page.tasks.into_iter().find(|task| task.seq == cause.task).map(|task| task.id.to_string());
     Ok(CauseBody { event_id: cause.event.map(EventId::get), task, depth: cause.depth })
 }
 

@@ -1,21 +1,56 @@
 //! What is known of handlers, put together from all who know a part of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_api::{Counts, HandlerBody, HandlerDetail, QueueBody, RouteBody, RuleBody};
+use pointsman_api::{
+    Counts, HandlerBody, HandlerDetail, LimitsBody, QueueBody, RouteBody, RuleBody, SourceBody,
+};
 use pointsman_core::store::{QueueView, Registration};
-use pointsman_core::{HandlerName, Rule};
+use pointsman_core::{HandlerName, Pair, Place, Rule, Timestamp};
+use pointsman_engine::now;
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::config::nearest::hint;
 use crate::problem::Problem;
 
 /// The handler, if there is one as far as the caller may see.
 pub(super) async fn find(app: &App, caller: &Caller, name: &HandlerName) -> Result<HandlerDetail, Problem> {
     let Overview { event_id, mut handlers } = overview(app, caller).await?;
-    let handler = handlers.remove(name);
-    let handler = handler.ok_or_else(|| Problem::not_found(format!("there is no handler {name}")))?;
-    Ok(HandlerDetail { event_id, handler })
+    match handlers.remove(name) {
+        Some(handler) => Ok(HandlerDetail { event_id, handler }),
+        None => {
+            let hint = hint(name.as_str(), handlers.keys().map(HandlerName::as_str));
+            Err(Problem::not_found(format!("there is no handler {name}{hint}")))
+        }
+    }
+}
+
+/// The handler or source that a rule is to speak of, if there is such a place as far as the caller may see. A place
+/// of which only tasks or rules are left can still be held and freed.
+pub(super) async fn find_place(app: &App, caller: &Caller, place: &Place) -> Result<HandlerDetail, Problem> {
+    match place {
+        Place::Handler(name) => find(app, caller, name).await,
+        Place::Collection(pair) => {
+            let found = find(app, caller, &pair.source).await?;
+            has_collection(&found.handler, pair)?;
+            Ok(found)
+        }
+        Place::Schedule(name) => Err(Problem::not_found(format!("{name} is a schedule, not a handler"))),
+    }
+}
+
+fn has_collection(handler: &HandlerBody, pair: &Pair) -> Result<(), Problem> {
+    let own = handler.source.iter().flat_map(|source| &source.collections);
+    let mut known: BTreeSet<&str> = own.map(|collection| collection.name.as_str()).collect();
+    known.extend(handler.queues.iter().filter_map(|queue| queue.collection.as_deref()));
+    let ruled = handler.rules.iter().filter(|rule| rule.space == "collection");
+    known.extend(ruled.filter_map(|rule| rule.name.split_once('/')).map(|(_, collection)| collection));
+    if known.contains(pair.collection.as_str()) {
+        return Ok(());
+    }
+    let hint = hint(pair.collection.as_str(), known);
+    Err(Problem::not_found(format!("{} has no collection {}{hint}", pair.source, pair.collection)))
 }
 
 pub(super) struct Overview {
@@ -30,12 +65,24 @@ pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, Pro
     let event_id = store.extent().await?.head.get();
     let registration = store.registration().await?;
     let mut handlers = defined(app, &registration);
+    let now = now();
     for queue in store.queues().await?.iter().filter(|queue| caller.sees(&queue.tenant)) {
-        add_queue(&mut handlers, queue);
+        add_queue(&mut handlers, queue, now);
     }
     let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.sees(tenant));
     for rule in store.rules().await?.iter().filter(visible) {
-        entry(&mut handlers, &rule.handler).rules.push(RuleBody::from(rule));
+        let name = match &rule.place {
+            Place::Handler(name) => name,
+            Place::Collection(pair) => &pair.source,
+            Place::Schedule(_) => continue,
+        };
+        entry(&mut handlers, name).rules.push(RuleBody::from(rule));
+    }
+    // A source belongs to one tenant, and others need not know of it.
+    for def in &registration.handlers {
+        if def.source.as_ref().is_some_and(|source| !caller.sees(&source.tenant)) {
+            handlers.remove(&def.name);
+        }
     }
     Ok(Overview { event_id, handlers })
 }
@@ -48,6 +95,9 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
         body.order = Some(def.order);
         body.on_error = Some(def.on_error);
         body.retry_max = Some(def.retry.max);
+        body.limits = Some(LimitsBody::from(&def.limits));
+        body.source = def.source.as_ref().map(SourceBody::from);
+        body.run = def.pull.then(|| "pull".into());
     }
     for (kind, list) in registration.routes.iter() {
         for binding in list {
@@ -56,18 +106,31 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
         }
     }
     for spec in &app.engine.setup().handlers {
-        let body = entry(&mut handlers, &spec.def.name);
-        body.run = Some(spec.runner.kind().into());
-        body.timeout_seconds = Some(spec.timeout.as_secs_f64());
+        if let Some(runner) = &spec.runner {
+            let body = entry(&mut handlers, &spec.def.name);
+            body.run = Some(runner.kind().into());
+            body.timeout_seconds = Some(spec.timeout.as_secs_f64());
+        }
     }
     handlers
 }
 
-fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueView) {
+fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueView, now: Timestamp) {
     let body = entry(handlers, &queue.handler);
     let counts = Counts::from(queue);
+    let oldest = queue.head_since.map(|since| now.since(since).as_secs_f64());
     body.counts.add(&counts);
-    body.queues.push(QueueBody { tenant: queue.tenant.to_string(), held: queue.held, counts });
+    body.oldest_runnable_seconds = match (body.oldest_runnable_seconds, oldest) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
+    };
+    body.queues.push(QueueBody {
+        tenant: queue.tenant.to_string(),
+        collection: queue.collection.as_ref().map(ToString::to_string),
+        oldest_runnable_seconds: oldest,
+        held: queue.held,
+        counts,
+    });
 }
 
 fn entry<'a>(
@@ -82,8 +145,11 @@ fn entry<'a>(
         order: None,
         on_error: None,
         retry_max: None,
+        limits: None,
+        source: None,
         routes: vec![],
         counts: Counts::default(),
+        oldest_runnable_seconds: None,
         queues: vec![],
         rules: vec![],
     })

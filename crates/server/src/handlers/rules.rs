@@ -1,17 +1,20 @@
-//! Setting and lifting rules.
+//! Holding handlers, sources and collections.
+
+use std::str::FromStr;
 
 use axum::Json;
 use axum::extract::State;
 use pointsman_api::{HandlerDetail, HoldBody};
-use pointsman_core::{HandlerName, Rule, RuleKind};
+use pointsman_core::names::BadName;
+use pointsman_core::{HandlerName, Place, RuleKind};
 
-use super::overview::find;
+use super::overview::find_place;
 use crate::action::Hold;
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
 use crate::problem::Problem;
+use crate::rules;
 use crate::segment::Segment;
-use pointsman_engine::now;
 
 /// Pauses a handler: when this answers, no new attempt starts.
 #[utoipa::path(
@@ -19,17 +22,17 @@ use pointsman_engine::now;
     path = "/api/v1/handlers/{name}/pause",
     operation_id = "pause_handler",
     tag = "handlers",
-    params(("name" = String, Path, description = "a handler's name")),
+    params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
     responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
 )]
 pub(crate) async fn pause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<HandlerName>,
+    Segment(Held(place)): Segment<Held>,
     request: Hold,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set(&app, &caller, RuleKind::Pause, name, request).await
+    set(&app, &caller, RuleKind::Pause, place, request).await
 }
 
 /// Lifts a pause.
@@ -38,17 +41,17 @@ pub(crate) async fn pause(
     path = "/api/v1/handlers/{name}/pause",
     operation_id = "unpause_handler",
     tag = "handlers",
-    params(("name" = String, Path, description = "a handler's name")),
+    params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
     responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
 )]
 pub(crate) async fn unpause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<HandlerName>,
+    Segment(Held(place)): Segment<Held>,
     request: Hold,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Pause, name, request).await
+    lift(&app, &caller, RuleKind::Pause, place, request).await
 }
 
 /// Blocks a handler: as a pause, but only an admin lifts it.
@@ -57,17 +60,17 @@ pub(crate) async fn unpause(
     path = "/api/v1/handlers/{name}/block",
     operation_id = "block_handler",
     tag = "handlers",
-    params(("name" = String, Path, description = "a handler's name")),
+    params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
     responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
 )]
 pub(crate) async fn block(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(name): Segment<HandlerName>,
+    Segment(Held(place)): Segment<Held>,
     request: Hold,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set(&app, &caller, RuleKind::Block, name, request).await
+    set(&app, &caller, RuleKind::Block, place, request).await
 }
 
 /// Lifts a block.
@@ -76,45 +79,60 @@ pub(crate) async fn block(
     path = "/api/v1/handlers/{name}/block",
     operation_id = "unblock_handler",
     tag = "handlers",
-    params(("name" = String, Path, description = "a handler's name")),
+    params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
     responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
 )]
 pub(crate) async fn unblock(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(name): Segment<HandlerName>,
+    Segment(Held(place)): Segment<Held>,
     request: Hold,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Block, name, request).await
+    lift(&app, &caller, RuleKind::Block, place, request).await
 }
 
-/// Sets a rule in the place of one that stands there already.
 async fn set(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    handler: HandlerName,
+    place: Place,
     hold: Hold,
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.tenant(hold.tenant)?;
-    find(app, caller, &handler).await?;
-    let by = caller.name.clone();
-    let rule = Rule { kind, handler: handler.clone(), tenant, by, reason: hold.reason, since: now() };
-    app.engine.hold(rule).await?;
-    find(app, caller, &handler).await.map(Json)
+    find_place(app, caller, &place).await?;
+    rules::set(app, caller, kind, place.clone(), tenant, hold.reason).await?;
+    find_place(app, caller, &place).await.map(Json)
 }
 
-/// Lifts a rule. If there is none, all is as wished.
 async fn lift(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    handler: HandlerName,
+    place: Place,
     hold: Hold,
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.tenant(hold.tenant)?;
-    find(app, caller, &handler).await?;
-    app.engine.release(kind, &handler, tenant.as_ref()).await?;
-    find(app, caller, &handler).await.map(Json)
+    // Read before, because a place of which only this rule was left is gone with it.
+    let before = find_place(app, caller, &place).await?;
+    rules::lift(app, caller, kind, &place, tenant, hold.reason).await?;
+    Ok(Json(find_place(app, caller, &place).await.unwrap_or_else(|_| without_rules(before))))
+}
+
+fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
+    found.handler.rules.clear();
+    found
+}
+
+/// What a rule under `/handlers` speaks of: a handler, a source, or one of its collections.
+pub(crate) struct Held(Place);
+
+impl FromStr for Held {
+    type Err = BadName;
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        Ok(Self(match text.contains('/') {
+            true => Place::Collection(text.parse()?),
+            false => Place::Handler(HandlerName::new(text)?),
+        }))
+    }
 }

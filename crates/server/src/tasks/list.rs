@@ -5,8 +5,8 @@ use axum::extract::State;
 use http::Uri;
 use pointsman_api::{TaskBody, TaskList};
 use pointsman_core::store::TaskFilter;
-use pointsman_core::task::{EndReason, Task};
-use pointsman_core::{Status, TaskSeq};
+use pointsman_core::task::EndReason;
+use pointsman_core::{HandlerName, Status, TaskSeq};
 
 use crate::app::App;
 use crate::auth::Viewer;
@@ -19,6 +19,20 @@ const MAX_LIMIT: usize = 1000;
 /// How many stretches of the store are looked at for one answer.
 const MAX_PAGES: usize = 16;
 
+const PARAMETERS: [&str; 11] = [
+    "status",
+    "handler",
+    "source",
+    "collection",
+    "tenant",
+    "key",
+    "event",
+    "start",
+    "end",
+    "limit",
+    "cursor",
+];
+
 /// Tasks, the newest first.
 #[utoipa::path(
     get,
@@ -28,9 +42,12 @@ const MAX_PAGES: usize = 16;
     params(
         ("status" = Option<String>, Query, description = "SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED; \
             or new, scheduled, locked, done, error or missing"),
-        ("handler" = Option<String>, Query, description = "a handler's name"),
+        ("handler" = Option<String>, Query, description = "a handler's or a source's name"),
+        ("source" = Option<String>, Query, description = "the same as `handler`"),
+        ("collection" = Option<String>, Query, description = "an event's type or a source's collection"),
         ("tenant" = Option<String>, Query, description = "a tenant"),
         ("key" = Option<String>, Query, description = "an object"),
+        ("event" = Option<u64>, Query, description = "the event that they were made for"),
         ("start" = Option<String>, Query, description = "created at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "created before this time (RFC 3339)"),
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
@@ -43,28 +60,39 @@ pub(crate) async fn list(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<TaskList>, Problem> {
-    let known = ["status", "handler", "tenant", "key", "start", "end", "limit", "cursor"];
-    let query = Query::of(&uri, &known)?;
-    let wanted = query.read("status", Wanted::read)?.unwrap_or_default();
+    let query = Query::of(&uri, &PARAMETERS)?;
+    let Wanted { statuses, reasons } = query.read("status", Wanted::read)?.unwrap_or_default();
+    let period = query.period()?;
     let filter = TaskFilter {
-        statuses: wanted.statuses.clone(),
-        handler: query.parse("handler")?,
+        statuses,
+        reasons,
+        handler: handler(&query)?,
+        collection: query.get("collection").map(Into::into),
+        event: query.parse("event")?,
         tenant: caller.tenant(query.parse("tenant")?)?,
         key: query.parse("key")?,
-        start: query.parse("start")?,
-        end: query.parse("end")?,
+        start: period.start,
+        end: period.end,
     };
-    let limit = query.read("limit", limit)?.unwrap_or(DEFAULT_LIMIT);
+    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let cursor = query.read("cursor", cursor)?;
-    Ok(Json(read(&app, filter, &wanted, limit, cursor).await?))
+    Ok(Json(read(&app, filter, limit, cursor).await?))
 }
 
-/// Reads on until there is enough: a store's page may be short, and cancelled tasks are told from failed ones
-/// only here.
+/// A source is a handler: either word names it.
+fn handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
+    match (query.parse("handler")?, query.parse("source")?) {
+        (Some(handler), Some(source)) if handler != source => {
+            Err(Problem::malformed("`source` and `handler` mean the same; give one").parameter("source"))
+        }
+        (handler, source) => Ok(handler.or(source)),
+    }
+}
+
+/// Reads on until there is enough: a store's page may be short.
 async fn read(
     app: &App,
     filter: TaskFilter,
-    wanted: &Wanted,
     limit: usize,
     mut before: Option<TaskSeq>,
 ) -> Result<TaskList, Problem> {
@@ -73,7 +101,7 @@ async fn read(
     for _ in 0..MAX_PAGES {
         let page = app.store().tasks(filter.clone(), before, limit - tasks.len()).await?;
         head.get_or_insert(page.extent.head);
-        tasks.extend(page.tasks.iter().filter(|task| wanted.takes(task)).map(TaskBody::from));
+        tasks.extend(page.tasks.iter().map(TaskBody::from));
         before = page.next;
         if before.is_none() || tasks.len() >= limit {
             break;
@@ -85,41 +113,40 @@ async fn read(
 
 /// The tasks of one status, in either vocabulary.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Wanted {
-    statuses: Vec<Status>,
-    /// Whether those in `error` must have been cancelled, or must not.
-    canceled: Option<bool>,
+pub(crate) struct Wanted {
+    pub(crate) statuses: Vec<Status>,
+    /// Which of those in `error`; all if empty.
+    pub(crate) reasons: Vec<EndReason>,
 }
 
 impl Wanted {
-    fn read(text: &str) -> Result<Self, String> {
-        let of = |statuses: &[Status], canceled| Ok(Self { statuses: statuses.to_vec(), canceled });
-        match text {
-            "SCHEDULED" => of(&[Status::New, Status::Scheduled], None),
-            "RUNNING" => of(&[Status::Locked], None),
-            "SUCCESS" => of(&[Status::Done], None),
-            "FAILED" => of(&[Status::Error, Status::Missing], Some(false)),
-            "CANCELED" => of(&[Status::Error], Some(true)),
-            other => match Status::ALL.into_iter().find(|status| status.as_str() == other) {
-                Some(status) => of(&[status], None),
-                None => Err(format!(
-                    "{other:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED, CANCELED, and new, \
-                     scheduled, locked, done, error, missing"
-                )),
-            },
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        if let Some(wanted) = Self::public(text) {
+            return Ok(wanted);
+        }
+        match Status::ALL.into_iter().find(|status| status.as_str() == text) {
+            Some(status) => Ok(Self { statuses: vec![status], reasons: vec![] }),
+            None => Err(format!(
+                "{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED, CANCELED, and new, \
+                 scheduled, locked, done, error, missing"
+            )),
         }
     }
 
-    fn takes(&self, task: &Task) -> bool {
-        let canceled = task.life.state.reason() == Some(EndReason::Canceled);
-        self.canceled.is_none_or(|wanted| wanted == canceled)
+    /// What one of the public words means.
+    pub(crate) fn public(text: &str) -> Option<Self> {
+        let of = |statuses: &[Status], reasons: &[EndReason]| {
+            Some(Self { statuses: statuses.to_vec(), reasons: reasons.to_vec() })
+        };
+        match text {
+            "SCHEDULED" => of(&[Status::New, Status::Scheduled], &[]),
+            "RUNNING" => of(&[Status::Locked], &[]),
+            "SUCCESS" => of(&[Status::Done], &[]),
+            "FAILED" => of(&[Status::Error, Status::Missing], &[EndReason::Failed, EndReason::Crashed]),
+            "CANCELED" => of(&[Status::Error], &[EndReason::Canceled]),
+            _ => None,
+        }
     }
-}
-
-fn limit(text: &str) -> Result<usize, String> {
-    let number =
-        text.parse().ok().filter(|number| (1..=MAX_LIMIT).contains(number) && !text.starts_with('+'));
-    number.ok_or_else(|| format!("a limit is a whole number from 1 to {MAX_LIMIT}"))
 }
 
 fn cursor(text: &str) -> Result<TaskSeq, &'static str> {
@@ -134,16 +161,9 @@ mod tests {
     #[test]
     fn both_vocabularies_are_understood() {
         assert_eq!(Wanted::read("SCHEDULED").unwrap().statuses, [Status::New, Status::Scheduled]);
-        assert_eq!(Wanted::read("CANCELED").unwrap().canceled, Some(true));
-        assert_eq!(Wanted::read("error").unwrap(), Wanted { statuses: vec![Status::Error], canceled: None });
+        assert_eq!(Wanted::read("CANCELED").unwrap().reasons, [EndReason::Canceled]);
+        let error = Wanted { statuses: vec![Status::Error], reasons: vec![] };
+        assert_eq!(Wanted::read("error").unwrap(), error);
         assert!(Wanted::read("Scheduled").is_err());
-    }
-
-    #[test]
-    fn limits_are_1_to_1000() {
-        assert_eq!(limit("1000"), Ok(1000));
-        for bad in ["0", "1001", "-1", "+5", "x", ""] {
-            assert!(limit(bad).is_err(), "{bad:?}");
-        }
     }
 }

@@ -11,22 +11,24 @@ use futures::stream;
 use http::{HeaderMap, Uri, header};
 use pointsman_api::{LogBody, LogList};
 use pointsman_core::store::StoredLine;
-use pointsman_core::{Status, TaskId, Timestamp};
+use pointsman_core::{EventId, Status, TaskId};
+use pointsman_engine::TaskChange;
+use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep};
 
-use super::one::find;
+use super::one::visible;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
 use crate::problem::Problem;
-use crate::query::Query;
+use crate::query::{Period, Query};
 use crate::segment::{Segment, TaskName};
 use crate::sse::{self, KEEP_ALIVE};
-use crate::stream::last_event_id;
+use crate::stream::{last_event_id, next_change};
 
 /// How many lines are read at a time.
 const PAGE: usize = 500;
-/// How often a follower looks for new lines. Lines reach the store in batches and make no signal of their own.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How often a follower looks for lines that nobody tells it of: those of a task that another node runs.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The log of a task: all of it, or with `follow=true` as server-sent events until the task ends.
 #[utoipa::path(
@@ -54,36 +56,32 @@ pub(crate) async fn logs(
 ) -> Result<Response, Problem> {
     let query = Query::of(&uri, &["start", "end", "follow"])?;
     let follow = query.read("follow", |text| text.parse().map_err(|_| "this is `true` or `false`"))?;
-    let mut reader = Reader {
-        app: app.clone(),
-        id: id.clone(),
-        head: 0,
-        from: 0,
-        start: query.parse("start")?,
-        end: query.parse("end")?,
-    };
-    reader.head = find(&app, &caller, &id).await?.snapshot;
+    let period = query.period()?;
+    // Listening begins before anything is read, so that no line falls between the two.
+    let (logged, changes) = (app.engine.logged(), Some(app.engine.changes()));
+    let (_, extent) = visible(&app, &caller, &id).await?;
+    let reader = Reader::new(app, id, period);
     if follow != Some(true) {
-        let text = stream::unfold(Some((reader, false)), whole);
-        return Ok(([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response());
+        return Ok(whole(reader, Opening::Stamped(extent.head)));
     }
-    reader.from = last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
-    let follower = Follower { reader, caller, alive: Instant::now() + KEEP_ALIVE, over: false };
+    let from = last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
+    let reader = Reader { from, ..reader };
+    let alive = Instant::now() + KEEP_ALIVE;
+    let follower = Follower { reader, caller, logged, changes, alive, over: false };
     Ok(sse::response(stream::unfold(follower, |mut follower| async move {
         let frames = follower.next().await?;
         Some((frames, follower))
     })))
 }
 
-struct Reader {
+/// Reads a log stretch by stretch.
+pub(crate) struct Reader {
     app: App,
     id: TaskId,
-    /// The newest event when the reading began.
-    head: u64,
     /// The number of the next line.
     from: u64,
-    start: Option<Timestamp>,
-    end: Option<Timestamp>,
+    /// Only lines of this time.
+    period: Period,
 }
 
 /// A stretch of a log.
@@ -95,13 +93,17 @@ struct Stretch {
 }
 
 impl Reader {
+    pub(crate) fn new(app: App, id: TaskId, period: Period) -> Self {
+        Self { app, id, from: 0, period }
+    }
+
     /// The next lines that are wanted; `None` if the task is no longer remembered.
     async fn next(&mut self) -> io::Result<Option<Stretch>> {
         let page = self.app.store().logs(&self.id, self.from, PAGE).await.map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
         let last = page.lines.last().map(|line| line.number);
         self.from = last.map_or(self.from, |number| number + 1);
-        let (start, end) = (self.start, self.end);
+        let Period { start, end } = self.period;
         let wanted = |line: &StoredLine| {
             start.is_none_or(|start| line.line.time >= start) && end.is_none_or(|end| line.line.time < end)
         };
@@ -114,13 +116,31 @@ fn text(line: &StoredLine) -> String {
     serde_json::to_string(&LogBody::from(&line.line)).unwrap_or_default()
 }
 
-/// The next piece of the whole log; `begun` tells whether a line has been written.
-async fn whole(state: Option<(Reader, bool)>) -> Option<(io::Result<Bytes>, Option<(Reader, bool)>)> {
-    let (mut reader, begun) = state?;
-    let opening = match reader.from {
-        0 => format!("{{\"eventId\":{},\"logs\":[", reader.head),
-        _ => String::new(),
+/// How the whole log begins.
+#[derive(Clone, Copy)]
+pub(crate) enum Opening {
+    /// With the newest event id when it was read.
+    Stamped(EventId),
+    /// With nothing but the lines.
+    Plain,
+}
+
+/// A whole log as an answer, streamed.
+pub(crate) fn whole(reader: Reader, opening: Opening) -> Response {
+    let opening = match opening {
+        Opening::Stamped(head) => format!("{{\"eventId\":{head},\"logs\":["),
+        Opening::Plain => "{\"logs\":[".to_owned(),
     };
+    let text = stream::unfold(Some((reader, opening, false)), piece);
+    ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
+}
+
+/// What is still to be told: by whom, what stands before it, and whether a line has been written.
+type Rest = Option<(Reader, String, bool)>;
+
+/// The next piece of the whole log.
+async fn piece(rest: Rest) -> Option<(io::Result<Bytes>, Rest)> {
+    let (mut reader, opening, begun) = rest?;
     let stretch = match reader.next().await {
         Ok(stretch) => stretch,
         Err(error) => return Some((Err(error), None)),
@@ -131,12 +151,17 @@ async fn whole(state: Option<(Reader, bool)>) -> Option<(io::Result<Bytes>, Opti
     let lines: Vec<String> = stretch.lines.iter().map(text).collect();
     let comma = if begun && !lines.is_empty() { "," } else { "" };
     let begun = begun || !lines.is_empty();
-    Some((Ok(format!("{opening}{comma}{}", lines.join(",")).into()), Some((reader, begun))))
+    let bytes = format!("{opening}{comma}{}", lines.join(",")).into();
+    Some((Ok(bytes), Some((reader, String::new(), begun))))
 }
 
 struct Follower {
     reader: Reader,
     caller: Caller,
+    /// Changes when this node has stored log lines, of whichever task.
+    logged: watch::Receiver<u64>,
+    /// What becomes of tasks: the end of this one is told even if its last attempt wrote nothing.
+    changes: Option<broadcast::Receiver<TaskChange>>,
     alive: Instant,
     over: bool,
 }
@@ -144,6 +169,7 @@ struct Follower {
 impl Follower {
     async fn next(&mut self) -> Option<String> {
         while !self.over && self.reader.app.tokens.borrow().knows(&self.caller) {
+            self.logged.mark_unchanged();
             let stretch = self.reader.next().await.ok()??;
             let frames: String =
                 stretch.lines.iter().map(|line| sse::frame(Some(line.number), "log", &text(line))).collect();
@@ -162,13 +188,22 @@ impl Follower {
                     self.alive = Instant::now() + KEEP_ALIVE;
                     return Some(sse::keep_alive(None));
                 }
-                tokio::select! {
-                    () = self.reader.app.stopping.cancelled() => self.over = true,
-                    () = self.reader.app.revoked(&self.caller) => self.over = true,
-                    () = sleep(LOOK_AGAIN) => {}
-                }
+                self.wait().await;
             }
         }
         None
+    }
+
+    /// Waits until there may be more to tell.
+    async fn wait(&mut self) {
+        let Self { reader, caller, logged, changes, over, .. } = self;
+        let of_this = async { while next_change(changes).await.id != reader.id {} };
+        tokio::select! {
+            () = reader.app.stopping.cancelled() => *over = true,
+            () = reader.app.revoked(caller) => *over = true,
+            _ = logged.changed() => {}
+            () = of_this => {}
+            () = sleep(LOOK_AGAIN) => {}
+        }
     }
 }

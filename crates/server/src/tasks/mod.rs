@@ -3,11 +3,16 @@
 mod list;
 mod logs;
 mod one;
+mod why;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+
+pub(crate) use list::Wanted;
+pub(crate) use logs::{Opening, Reader, whole};
+pub(crate) use one::visible;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -16,4 +21,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(one::retry))
         .routes(routes!(one::cancel))
         .routes(routes!(logs::logs))
+        .routes(routes!(why::why))
 }

@@ -3,8 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{AttemptBody, TaskBody, TaskDetail};
+use pointsman_api::{AttemptBody, RunningBody, TaskBody, TaskDetail};
 use pointsman_core::TaskId;
+use pointsman_core::journal::Extent;
+use pointsman_core::task::Task;
 
 use crate::action::Nothing;
 use crate::app::App;
@@ -49,6 +51,7 @@ pub(crate) async fn retry(
 ) -> Result<Json<TaskDetail>, Problem> {
     find(&app, &caller, &id).await?;
     app.engine.retry(&id).await??;
+    app.note(&caller, "retry", format!("task {id}"), "").await;
     find(&app, &caller, &id).await.map(Json)
 }
 
@@ -69,18 +72,24 @@ pub(crate) async fn cancel(
 ) -> Result<Json<TaskDetail>, Problem> {
     find(&app, &caller, &id).await?;
     app.engine.cancel(&id).await??;
+    app.note(&caller, "cancel", format!("task {id}"), "").await;
     find(&app, &caller, &id).await.map(Json)
 }
 
-/// The task, if the caller may see it.
+/// The task with all that is known of it, if the caller may see it.
 pub(super) async fn find(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
-    let found = app.store().task(id).await?.filter(|(task, _)| caller.sees(&task.tenant));
-    let (task, extent) =
-        found.ok_or_else(|| Problem::not_found(format!("there is no task {:?}", id.as_str())))?;
+    let (task, extent) = visible(app, caller, id).await?;
     Ok(TaskDetail {
         snapshot: extent.head.get(),
         task: TaskBody::from(&task),
+        running: RunningBody::of(&task),
         attempts: task.attempts.iter().map(AttemptBody::from).collect(),
         result: task.result,
     })
+}
+
+/// The task, if the caller may see it.
+pub(crate) async fn visible(app: &App, caller: &Caller, id: &TaskId) -> Result<(Task, Extent), Problem> {
+    let found = app.store().task(id).await?.filter(|(task, _)| caller.sees(&task.tenant));
+    found.ok_or_else(|| Problem::not_found(format!("there is no task {:?}", id.as_str())))
 }

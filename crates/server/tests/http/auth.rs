@@ -8,7 +8,7 @@ pub(crate) fn hex(token: &str) -> String {
     hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn tokens(list: &[(&str, &str, Option<&str>)]) -> String {
+pub(crate) fn tokens(list: &[(&str, &str, Option<&str>)]) -> String {
     let mut yaml = "auth:\n  tokens:\n".to_owned();
     for (token, role, tenant) in list {
         let tenant = tenant.map(|tenant| format!(", tenant: {tenant}")).unwrap_or_default();
@@ -18,9 +18,7 @@ fn tokens(list: &[(&str, &str, Option<&str>)]) -> String {
 }
 
 async fn status(house: &House, token: &str, method: &str, path: &str, body: &str) -> u16 {
-    let bearer = format!("Bearer {token}");
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    house.call(method, path, &headers, body.as_bytes()).await.status
+    house.call_as(token, method, path, body).await.status
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,6 +30,28 @@ async fn each_role_may_do_its_own() {
         ("GET", "/api/v1/tasks", "", &["viewer", "operator", "admin"]),
         ("GET", "/api/v1/handlers", "", &["viewer", "operator", "admin"]),
         ("GET", "/metrics", "", &["viewer", "operator", "admin"]),
+        ("GET", "/tasks?source=x", "", &["viewer", "operator", "admin"]),
+        ("GET", "/tasks/x", "", &["viewer", "operator", "admin"]),
+        ("GET", "/tasks/x/logs", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/tasks/x/why", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/schedules", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/schedules/x/fires", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/redrives", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/nodes", "", &["viewer", "operator", "admin"]),
+        ("GET", "/api/v1/audit", "", &["admin"]),
+        ("POST", "/tasks?source=x&collection=y", "", &["operator", "admin"]),
+        ("POST", "/api/v1/schedules/x/run", "", &["operator", "admin"]),
+        ("PUT", "/api/v1/schedules/x/pause", "", &["operator", "admin"]),
+        ("PUT", "/api/v1/schedules/x/block", "", &["admin"]),
+        ("POST", "/api/v1/tasks/redrive", r#"{"dry_run":true}"#, &["operator", "admin"]),
+        ("DELETE", "/api/v1/redrives/x", "", &["operator", "admin"]),
+        ("POST", "/api/v1/handlers/x/adopt", "", &["operator", "admin"]),
+        ("POST", "/api/v1/worker/claim", "", &["worker", "admin"]),
+        ("POST", "/api/v1/worker/x/heartbeat", "", &["worker", "admin"]),
+        ("POST", "/api/v1/worker/x/logs", "", &["worker", "admin"]),
+        ("POST", "/api/v1/worker/x/done", "", &["worker", "admin"]),
+        ("POST", "/api/v1/worker/x/fail", "", &["worker", "admin"]),
+        ("POST", "/api/v1/worker/x/snooze", "", &["worker", "admin"]),
         ("POST", "/api/v1/events", r#"{"type":"a"}"#, &["producer", "admin"]),
         ("POST", "/api/v1/tasks/x/retry", "", &["operator", "admin"]),
         ("PUT", "/api/v1/handlers/x/pause", "", &["operator", "admin"]),
@@ -71,8 +91,12 @@ async fn tokens_come_in_two_headers() {
 async fn a_bound_token_does_not_see_what_is_counted_over_all_tenants() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
     let house = House::with(&tokens(&list), Setup::default()).await;
-    assert_eq!(status(&house, "shop", "GET", "/metrics", "").await, 403);
-    assert_eq!(status(&house, "all", "GET", "/metrics", "").await, 200);
+    for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {
+        assert_eq!(status(&house, "shop", "GET", path, "").await, 403, "{path}");
+    }
+    for path in ["/metrics", "/api/v1/nodes"] {
+        assert_eq!(status(&house, "all", "GET", path, "").await, 200, "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

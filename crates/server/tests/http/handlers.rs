@@ -1,7 +1,9 @@
-use pointsman_engine::Outcome;
+use pointsman_engine::{Outcome, Setup};
 use serde_json::json;
+use tokio::time::timeout;
 
-use crate::house::{House, handler};
+use crate::client::HANGS;
+use crate::house::{House, handler, sources};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_shows_how_it_runs_and_what_waits() {
@@ -22,9 +24,7 @@ async fn a_handler_shows_how_it_runs_and_what_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pause_and_block_hold_until_both_are_lifted() {
     let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let put = async |path: &str, body: &str| {
-        house.call("PUT", path, &[("content-type", "application/json")], body.as_bytes()).await
-    };
+    let put = async |path: &str, body: &str| house.put(path, body).await;
     let paused = put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     assert_eq!(paused.status, 200, "{paused:?}");
     assert_eq!(paused.json()["rules"][0]["reason"], "lunch");
@@ -49,6 +49,90 @@ async fn pause_and_block_hold_until_both_are_lifted() {
 async fn adopting_nothing_is_no_fault() {
     let house = House::with("", handler("job", |_| Outcome::done())).await;
     let answer = house.post("/api/v1/handlers/job/adopt", "").await;
-    assert_eq!((answer.status, answer.json()), (200, json!({"adopted": 0})));
+    assert_eq!((answer.status, answer.json()), (200, json!({"adopted": 0, "replayed": 0, "more": false})));
     assert_eq!(house.post("/api/v1/handlers/none/adopt", "").await.problem(), 404);
+    for bad in [r#"{"from":"x"}"#, r#"{"from":-1}"#, r#"{"form":1}"#] {
+        assert_eq!(house.post("/api/v1/handlers/job/adopt", bad).await.problem(), 400, "{bad}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_is_replayed_to_a_handler_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
+    let house = House::at(folder.path(), base, Setup::default()).await;
+    for n in 0..3 {
+        house.emit(&format!(r#"{{"type":"job","key":"k:{n}"}}"#)).await;
+    }
+    let mut reloads = house.server.reloads();
+    let late = "handlers:\n  late: {run: {command: ['true']}}\nevent_handlers:\n  job: [late]\n";
+    sources(folder.path(), &format!("{base}{late}"));
+    timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    let first = house.get("/api/v1/events?after=0&limit=1").await.json();
+    let from = format!(r#"{{"from":{}}}"#, first["eventSnapshots"][0]["eventId"]);
+    let answer = house.post("/api/v1/handlers/late/adopt", &from).await.json();
+    assert_eq!(answer, json!({"adopted": 0, "replayed": 3, "more": false}));
+    let all = |list: &serde_json::Value| list["tasks"].as_array().unwrap().len() == 3;
+    let list = house.until("/api/v1/tasks?handler=late&status=SUCCESS", all).await;
+    assert_eq!(list["tasks"][0]["priority"], 1);
+    let again = house.post("/api/v1/handlers/late/adopt", &from).await.json();
+    assert_eq!(again["replayed"], 0);
+}
+
+const SHOP: &str = "
+sources:
+  shop:
+    run: {command: ['sleep', '600']}
+    collections: [{name: orders, priority: 200}, {name: customers}]
+handlers:
+  slow: {run: {command: ['true']}, concurrency: 2, concurrency_per_key: 1, order: none, rate: 100/m, weight: 3}
+  far: {run: pull}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_and_collections_are_shown() {
+    let house = House::with(SHOP, Setup::default()).await;
+    let slow = house.get("/api/v1/handlers/slow").await.json();
+    let limits = &slow["limits"];
+    assert_eq!((&limits["concurrency"], &limits["concurrency_per_key"]), (&json!(2), &json!(1)));
+    assert_eq!((&limits["rate"], &limits["weight"]), (&json!("100/m"), &json!(3)));
+    let far = house.get("/api/v1/handlers/far").await.json();
+    assert_eq!((&far["run"], &far["source"]), (&json!("pull"), &json!(null)));
+    let shop = house.get("/api/v1/handlers/shop").await.json();
+    assert_eq!(
+        shop["source"],
+        json!({"tenant": "default", "collections":
+            [{"name": "customers", "priority": 100}, {"name": "orders", "priority": 200}]})
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_is_held_by_itself() {
+    let house = House::with(SHOP, Setup::default()).await;
+    let path = "/api/v1/handlers/shop%2Forders/pause";
+    let held = house.put(path, r#"{"reason":"stocktaking"}"#).await;
+    assert_eq!(held.status, 200, "{held:?}");
+    let rule = &held.json()["rules"][0];
+    assert_eq!((&rule["space"], &rule["name"]), (&json!("collection"), &json!("shop/orders")));
+    let orders = house.post("/tasks?source=shop&collection=orders", "").await;
+    let customers = house.post("/tasks?source=shop&collection=customers", "").await;
+    assert_eq!((orders.status, customers.status), (201, 201));
+    let path_of =
+        |answer: &crate::client::Answer| format!("/tasks/{}", answer.json()["task_id"].as_str().unwrap());
+    house.until(&path_of(&customers), |task| task["status"] == "RUNNING").await;
+    assert_eq!(house.get(&path_of(&orders)).await.json()["status"], "SCHEDULED");
+    let shop = house.get("/api/v1/handlers/shop").await.json();
+    let queue = shop["queues"].as_array().unwrap().iter().find(|q| q["collection"] == "orders").unwrap();
+    assert_eq!((&queue["held"], &queue["tenant"]), (&json!(true), &json!("default")));
+
+    assert_eq!(house.delete(path).await.json()["rules"], json!([]));
+    house.until(&path_of(&orders), |task| task["status"] == "RUNNING").await;
+    for (bad, status) in
+        [("shop%2Forder", 404), ("sohp", 404), ("sohp%2Forders", 404), ("shop%2F", 400), ("a%2Fb%2Fc", 400)]
+    {
+        let answer = house.put(&format!("/api/v1/handlers/{bad}/pause"), "").await;
+        assert_eq!(answer.problem(), status, "{bad}");
+    }
+    let answer = house.put("/api/v1/handlers/shop%2Forder/pause", "").await.json();
+    assert!(answer["detail"].as_str().unwrap().contains("orders"), "{answer}");
 }

@@ -81,6 +81,28 @@ impl House {
         self.call("POST", path, &json, body.as_bytes()).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
+        let json = [("content-type", "application/json")];
+        self.call("PUT", path, &json, body.as_bytes()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call("DELETE", path, &[], b"").await
+    }
+
+    /// The same house, entered with another token.
+    pub(crate) async fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        self.call(method, path, &headers, body.as_bytes()).await
+    }
+
+    /// Emits an event and answers with the id of its first task.
+    pub(crate) async fn task_of(&self, body: &str) -> String {
+        let answer = self.post("/api/v1/events", body).await.json();
+        answer["events"][0]["tasks"][0].as_str().expect("a task").to_owned()
+    }
+
     /// Emits an event and answers with its id.
     pub(crate) async fn emit(&self, body: &str) -> u64 {
         let answer = self.post("/api/v1/events", body).await;
@@ -132,7 +154,7 @@ pub(crate) fn handler(name: &str, act: impl Fn(&Delivery) -> Outcome + Send + Sy
     let mut def = HandlerDef::new(name.clone());
     def.retry.max = 0;
     let timeout = std::time::Duration::from_secs(30);
-    setup.handlers.push(HandlerSpec { def, timeout, runner: Arc::new(InProcess(Arc::new(act))) });
+    setup.handlers.push(HandlerSpec { def, timeout, runner: Some(Arc::new(InProcess(Arc::new(act)))) });
     setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), Binding::queued(name));
     setup
 }

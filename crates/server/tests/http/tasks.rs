@@ -10,11 +10,6 @@ use serde_json::json;
 use crate::house::{House, handler};
 use crate::stream::Frames;
 
-async fn first_task(house: &House, body: &str) -> String {
-    let answer = house.post("/api/v1/events", body).await.json();
-    answer["events"][0]["tasks"][0].as_str().expect("a task").to_owned()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_from_its_event_to_its_result() {
     let act = |_: &_| Outcome {
@@ -22,7 +17,7 @@ async fn a_task_from_its_event_to_its_result() {
         ..Outcome::done()
     };
     let house = House::with("", handler("job", act)).await;
-    let id = first_task(&house, r#"{"type":"job.one","key":"k","priority":7}"#).await;
+    let id = house.task_of(r#"{"type":"job.one","key":"k","priority":7}"#).await;
     let task = house.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     assert_eq!(task["result"], json!({"done": 1}));
     assert_eq!(task["attempts"][0]["end"], "succeeded");
@@ -60,7 +55,7 @@ async fn what_a_handler_emits_names_its_cause() {
     let child = NewEvent::of(HandlingKey::new("child").unwrap());
     let act = move |_: &_| Outcome { emits: vec![child.clone()], ..Outcome::done() };
     let house = House::with("", handler("job", act)).await;
-    let id = first_task(&house, r#"{"type":"job"}"#).await;
+    let id = house.task_of(r#"{"type":"job"}"#).await;
     let found = house.until("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty").await;
     let child = &found["eventSnapshots"][0]["eventId"];
     let cause = house.get(&format!("/api/v1/events/{child}")).await.json()["cause"].clone();
@@ -86,7 +81,25 @@ async fn lists_are_paged_newest_first() {
     }
     assert_eq!(seen.len(), 25);
     assert!(seen.is_sorted_by(|a, b| a > b), "{seen:?}");
-    for bad in ["limit=0", "limit=1001", "status=x", "cursor=x", "start=now", "handler=a%20b", "x=1"] {
+    let one = seen[0];
+    let of_event = house.get(&format!("/api/v1/tasks?event={one}&source=job&collection=job")).await.json();
+    assert_eq!(of_event["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(of_event["tasks"][0]["event_id"], one);
+    for none in ["source=jo", "collection=jo", "collection=job.one", "event=1"] {
+        assert_eq!(house.get(&format!("/api/v1/tasks?{none}")).await.json()["tasks"], json!([]), "{none}");
+    }
+    for bad in [
+        "limit=0",
+        "limit=1001",
+        "status=x",
+        "cursor=x",
+        "start=now",
+        "handler=a%20b",
+        "source=a&handler=b",
+        "event=x",
+        "start=2026-01-02T00:00:00Z&end=2026-01-01T00:00:00Z",
+        "x=1",
+    ] {
         assert_eq!(house.get(&format!("/api/v1/tasks?{bad}")).await.problem(), 400, "{bad}");
     }
 }
@@ -100,7 +113,7 @@ async fn a_failed_task_is_retried_by_a_person() {
         false => Outcome::failed("not yet"),
     };
     let house = House::with("", handler("job", act)).await;
-    let id = first_task(&house, r#"{"type":"job"}"#).await;
+    let id = house.task_of(r#"{"type":"job"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let task = house.until(&path, |task| task["status"] == "FAILED").await;
     assert_eq!(task["error"], "not yet");
@@ -116,7 +129,7 @@ async fn a_failed_task_is_retried_by_a_person() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_task_is_cancelled() {
     let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let id = first_task(&house, r#"{"type":"job","delay":"1h"}"#).await;
+    let id = house.task_of(r#"{"type":"job","delay":"1h"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let task = house.get(&path).await.json();
     assert_eq!(task["status"], "SCHEDULED");
@@ -136,7 +149,7 @@ async fn logs_are_read_whole_and_followed() {
     };
     let act = move |_: &_| Outcome { logs: (0..1200).map(line).collect(), ..Outcome::done() };
     let house = House::with("", handler("job", act)).await;
-    let id = first_task(&house, r#"{"type":"job"}"#).await;
+    let id = house.task_of(r#"{"type":"job"}"#).await;
     let mut frames = Frames::open(&house, &format!("/api/v1/tasks/{id}/logs?follow=true"), &[]).await;
     let mut followed = Vec::new();
     loop {

@@ -2,26 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use pointsman_core::store::{Claim, Claims, QueueView};
-use pointsman_core::task::{Command, Lease, State};
-use pointsman_core::{EventId, HandlerName, Status, TaskSeq, Tenant};
+use pointsman_core::store::{Claim, Claimant, Claims, QueueView};
+use pointsman_core::task::{Command, Lease, Life, State};
+use pointsman_core::{EventId, HandlerName, Status, TaskSeq};
 
 use super::Walk;
-use super::model::Counts;
+use super::model::{Counts, QueueName};
 use crate::world::*;
 
 impl Walk<'_> {
     /// Whatever a claim gave must be what it could and had to give.
     pub(super) fn check_claims(&mut self, claim: &Claim, claims: &Claims) {
         let now = self.world.now;
+        let (pulls, of) = match &claim.by {
+            Claimant::Node(_) => (false, None),
+            Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
+        };
         let mine = |seq: &TaskSeq| {
             let task = &self.model.tasks[seq];
-            claim.handlers.contains(&task.handler) && !self.model.is_held(task)
+            claim.handlers.contains(&task.handler)
+                && !self.model.is_held(task)
+                && self.model.is_pulled(&task.handler) == pulls
+                && of.is_none_or(|of| task.tenant == *of)
         };
         let scheduled: BTreeSet<_> = self.model.live_in(Status::Scheduled).into_iter().filter(mine).collect();
         let ready: BTreeSet<_> = self.model.ready(now).into_iter().filter(mine).collect();
         let waiting: Vec<_> = self.model.heads().into_iter().filter(mine).collect();
-        let there = scheduled.len() + ready.len();
+        let there = self.model.room_for(scheduled.union(&ready).copied());
 
         let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
         assert_eq!(taken.len(), claims.tasks.len(), "no task is claimed twice");
@@ -32,7 +39,11 @@ impl Walk<'_> {
         assert_eq!(taken.len(), claim.max.min(there), "a claim gives all it can");
         assert_eq!(claims.more, there > claim.max, "whether there is more");
         if taken.iter().any(|seq| ready.contains(seq)) {
-            assert!(scheduled.is_subset(&taken), "what is scheduled comes first");
+            let free = |seq: &&TaskSeq| !self.model.is_limited(&self.model.tasks[*seq].handler);
+            assert!(
+                scheduled.iter().filter(free).all(|seq| taken.contains(seq)),
+                "what is scheduled comes first"
+            );
         }
         self.check_priorities(&ready, &taken);
 
@@ -54,7 +65,11 @@ impl Walk<'_> {
         let mut most_left = BTreeMap::new();
         for seq in ready {
             let task = &self.model.tasks[seq];
-            let queue = (&task.handler, &task.tenant);
+            if self.model.is_limited(&task.handler) {
+                continue;
+            }
+            // All sources of a tenant are one queue.
+            let queue = (Some(&task.handler).filter(|_| task.pair.is_none()), &task.tenant);
             if taken.contains(seq) {
                 let least = least_taken.entry(queue).or_insert(task.priority);
                 *least = task.priority.min(*least);
@@ -75,8 +90,12 @@ impl Walk<'_> {
         fences.insert(0, self.fence);
         assert_ascending(&fences);
         self.fence = fences[fences.len() - 1];
+        let (node, until) = match claim.by {
+            Claimant::Node(node) => (node, None),
+            Claimant::Worker { until, .. } => (NOBODY, Some(until)),
+        };
         for task in &claims.tasks {
-            let lease = Lease { node: claim.node, fence: task.fence, since: self.world.now };
+            let lease = Lease { node, fence: task.fence, since: self.world.now, until };
             self.model.apply(task.seq, Command::Lock(lease), self.world.now).expect("it could run");
             let shadow = self.model.task_mut(task.seq);
             assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
@@ -84,13 +103,17 @@ impl Walk<'_> {
             assert_eq!(told, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
             let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
             assert!(task.late || task.prev_sent == prev_sent, "a resend tells the same previous event");
-            let event = &self.model.events[&self.model.tasks[&task.seq].event];
-            assert_eq!(*task.event, *event, "the event reaches its handler as it was emitted");
+            self.claimed.push(task.clone());
+            let shadow = &self.model.tasks[&task.seq];
+            let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
+                assert_eq!(Some(&task.run().pair), shadow.pair.as_ref());
+                continue;
+            };
+            assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
             if let Some(prev) = task.prev_sent {
                 let before = &self.model.events[&prev];
                 assert!(prev < event.id && before.key == event.key && before.tenant == event.tenant);
             }
-            self.claimed.push(task.clone());
         }
     }
 
@@ -101,7 +124,8 @@ impl Walk<'_> {
         let views = must(self.world.store.queues().await);
         let mut seen = HashSet::new();
         for view in &views {
-            let queue = (view.handler.clone(), view.tenant.clone());
+            let collection = view.collection.as_ref().map(ToString::to_string);
+            let queue = (view.handler.clone(), collection, view.tenant.clone());
             assert!(seen.insert(queue.clone()), "{queue:?} is told of twice");
             let want = want.get(&queue).copied().unwrap_or_default();
             let held = self.holds(&queue);
@@ -109,7 +133,7 @@ impl Walk<'_> {
                 assert_eq!(view.held, held, "{queue:?} held");
             }
             let got = counts(view);
-            if !held && looked_at.contains(&view.handler) {
+            if !held && looked_at.contains(&view.handler) && !self.model.is_limited(&view.handler) {
                 assert_eq!(got, want, "{queue:?}: ready, waiting, scheduled, running, halted, missing");
             }
             assert_eq!(got[0] + got[1], want[0] + want[1], "{queue:?}: ready and waiting");
@@ -120,9 +144,8 @@ impl Walk<'_> {
         }
     }
 
-    fn holds(&self, (handler, tenant): &(HandlerName, Tenant)) -> bool {
-        let here = |of: &Option<Tenant>| of.as_ref().is_none_or(|of| of == tenant);
-        self.model.rules.iter().any(|(_, held, of)| held == handler && here(of))
+    fn holds(&self, (handler, collection, tenant): &QueueName) -> bool {
+        self.model.rules.iter().any(|rule| rule.holds(handler, collection.as_deref(), tenant))
     }
 
     /// Every task of the model is in the store, lives there as in the model, and there are no others.
@@ -131,8 +154,8 @@ impl Walk<'_> {
         assert_eq!(found.len(), self.model.tasks.len(), "no task is lost, none is made up");
         for task in found {
             let shadow = &self.model.tasks[&task.seq];
-            assert_eq!((&task.id, task.event), (&shadow.id, Some(shadow.event)));
-            assert_eq!(task.life, shadow.life, "{}", task.id);
+            assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
+            assert_eq!(nobodys(task.life), nobodys(shadow.life), "{}", task.id);
         }
     }
 
@@ -158,6 +181,18 @@ impl Walk<'_> {
     pub(super) fn oldest_younger_than(&self, seconds: u64) -> Option<EventId> {
         let cutoff = self.world.now.minus(secs(seconds));
         self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()
+    }
+}
+
+/// The node of a worker's lease; which number a store writes there is its choice.
+const NOBODY: i64 = 0;
+
+fn nobodys(life: Life) -> Life {
+    match life.state {
+        State::Locked(lease) if lease.until.is_some() => {
+            Life { state: State::Locked(Lease { node: NOBODY, ..lease }), ..life }
+        }
+        _ => life,
     }
 }
 

@@ -10,13 +10,14 @@
 mod check;
 mod model;
 mod rng;
+mod steering;
 mod steps;
 
 use std::collections::BTreeSet;
 
 use pointsman_core::store::{Claimed, Emission, Ending, NodeId, Receipt};
 use pointsman_core::task::{Command, State};
-use pointsman_core::{RuleKind, Status};
+use pointsman_core::{Limits, RuleKind, Status};
 
 use crate::Harness;
 use crate::world::*;
@@ -26,17 +27,27 @@ use rng::Rng;
 /// How many steps a walk has.
 const STEPS: usize = 700;
 
-/// The handlers there are: one that halts, one that is synchronous, one that is so for some events, one without
-/// order.
-const HANDLERS: [&str; 4] = ["audit", "check", "index", "notify"];
+/// The handlers there are: one that halts, one that runs two at a time, one that is synchronous, one that is so for
+/// some events, one without order that runs two of an object at a time, one that workers fetch, and two sources.
+const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
+
+/// The pairs of the sources.
+const PAIRS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
 
 fn plan() -> Plan {
+    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     Plan::default()
-        .on("record", &["audit"])
+        .on("record", &["audit", "remote"])
         .on("record.published", &["check!", "index!", "notify"])
-        .on("note", &["notify", "index"])
+        .on("note", &["notify", "index", "batch"])
         .halting("audit")
         .free("notify")
+        .limited("notify", two_of_an_object)
+        .narrow("batch", 2)
+        .pulled("remote")
+        .collects("crm/people", 300)
+        .collects("shop/items", 500)
+        .collects("shop/orders", 100)
 }
 
 struct Walk<'h> {
@@ -107,8 +118,8 @@ impl Walk<'_> {
         self.world.node = self.nodes[0];
         self.world.register(plan()).await;
         self.lost.clear();
-        for (kind, handler, tenant) in std::mem::take(&mut self.model.rules) {
-            assert!(must(self.world.store.release(kind, &handler, tenant.as_ref()).await));
+        for rule in std::mem::take(&mut self.model.rules) {
+            assert!(must(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
         }
         for name in HANDLERS {
             self.adopt(name).await;
@@ -120,21 +131,27 @@ impl Walk<'_> {
                 assert_eq!(self.world.retry(&id).await, Ok(()));
                 self.model.apply(seq, Command::Retry, self.world.now).expect("it is halted");
             }
-            let claim = self.world.asking(50);
-            let claims = must(self.world.store.claim(claim.clone(), self.world.now).await);
-            self.check_claims(&claim, &claims);
-            self.check_counters(&claim.handlers).await;
-            if claims.tasks.is_empty() {
-                match claims.next_due {
-                    Some(due) => self.world.now = due,
-                    None => assert!(self.model.live.is_empty(), "stuck: {:?}", self.model.live),
-                }
+            for name in ["crm", "shop"] {
+                self.adopt(name).await;
+            }
+            let (mut idle, mut next) = (true, None);
+            for claim in [self.world.asking(50), self.world.asking_as_worker(&["remote"], 50)] {
+                let claims = must(self.world.store.claim(claim.clone(), self.world.now).await);
+                self.check_claims(&claim, &claims);
+                self.check_counters(&claim.handlers).await;
+                idle &= claims.tasks.is_empty();
+                next = [next, claims.next_due].into_iter().flatten().min();
+            }
+            match next.filter(|_| idle) {
+                Some(due) => self.world.now = due,
+                None => assert!(!idle || self.model.live.is_empty(), "stuck: {:?}", self.model.live),
             }
         }
         self.check_tasks().await;
         self.check_attempts().await;
         self.check_journal().await;
         assert!(self.world.claim(10).await.is_empty());
+        assert!(self.world.fetch(&["remote"], 10).await.is_empty());
     }
 
     /// Ends every running attempt well.
@@ -143,7 +160,14 @@ impl Walk<'_> {
         for seq in self.model.live_in(Status::Locked) {
             if let State::Locked(lease) = self.model.tasks[&seq].life.state {
                 let (emits, logs) = (vec![], vec![]);
-                endings.push(Ending { task: seq, fence: lease.fence, ended: succeeded(), emits, logs });
+                endings.push(Ending {
+                    task: seq,
+                    fence: lease.fence,
+                    ended: succeeded(),
+                    target: None,
+                    emits,
+                    logs,
+                });
                 self.model
                     .apply(seq, Command::Succeed { fence: lease.fence }, self.world.now)
                     .expect("it runs");

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use pointsman_core::store::Sequenced;
 use pointsman_core::task::lifecycle::{Effect, transition};
-use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State};
+use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State, Task};
 use pointsman_core::{
-    Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Priority, RuleKind, Status, TaskId, TaskSeq,
+    Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Pair, Priority, Rule, Status, TaskId, TaskSeq,
     Tenant, Timestamp,
 };
 
@@ -24,7 +24,11 @@ pub(super) struct Shadow {
     pub(super) tenant: Tenant,
     /// The object whose lane it runs in.
     lane: Option<ObjectKey>,
-    pub(super) event: EventId,
+    /// None for a source's task, which has a pair instead.
+    pub(super) event: Option<EventId>,
+    pub(super) pair: Option<Pair>,
+    /// Where it stands in its lane: those with smaller numbers come before it.
+    place: u64,
     pub(super) priority: Priority,
     sync: bool,
     /// An attempt has ended, or never will be: the event's next tasks need not wait for it any more.
@@ -35,6 +39,12 @@ pub(super) struct Shadow {
     pub(super) prev_sent: Option<Option<EventId>>,
 }
 
+impl Shadow {
+    pub(super) fn collection(&self) -> Option<&str> {
+        self.pair.as_ref().map(|pair| pair.collection.as_str())
+    }
+}
+
 pub(super) struct Model {
     /// Every handler there ever is, defined at the moment or not.
     pub(super) plan: Plan,
@@ -43,9 +53,16 @@ pub(super) struct Model {
     pub(super) live: BTreeSet<TaskSeq>,
     of_event: HashMap<EventId, Vec<TaskSeq>>,
     pub(super) events: BTreeMap<EventId, Event>,
-    last: HashMap<(Tenant, ObjectKey), EventId>,
-    pub(super) rules: BTreeSet<(RuleKind, HandlerName, Option<Tenant>)>,
+    last: HashMap<Object, EventId>,
+    pub(super) rules: Vec<Rule>,
+    /// How many places in lanes have been given out.
+    places: u64,
 }
+
+type Object = (Tenant, ObjectKey);
+
+/// The handler, the collection if it is a source, and the tenant.
+pub(super) type QueueName = (HandlerName, Option<String>, Tenant);
 
 /// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
 pub(super) type Counts = [u64; 6];
@@ -59,7 +76,8 @@ impl Model {
             of_event: HashMap::new(),
             events: BTreeMap::new(),
             last: HashMap::new(),
-            rules: BTreeSet::new(),
+            rules: Vec::new(),
+            places: 0,
         }
     }
 
@@ -95,7 +113,9 @@ impl Model {
                 handler: binding.handler,
                 tenant: new.tenant.clone(),
                 lane: new.key.clone().filter(|_| ordered),
-                event: got.id,
+                event: Some(got.id),
+                pair: None,
+                place: self.places,
                 priority: new.priority,
                 sync: binding.sync,
                 opened: false,
@@ -103,11 +123,50 @@ impl Model {
                 attempts: Vec::new(),
                 prev_sent: None,
             };
+            self.places += 1;
             self.tasks.insert(*seq, shadow);
             self.live.insert(*seq);
         }
         self.of_event.insert(got.id, seqs.to_vec());
         self.events.insert(got.id, stored(new, got));
+    }
+
+    /// Takes in a run that the store made for a pair.
+    pub(super) fn run(&mut self, pair: &Pair, task: &Task) {
+        let shadow = Shadow {
+            id: task.id.clone(),
+            handler: pair.source.clone(),
+            tenant: task.tenant.clone(),
+            lane: None,
+            event: None,
+            pair: Some(pair.clone()),
+            place: self.places,
+            priority: task.priority,
+            sync: false,
+            opened: false,
+            // Whether it belongs in a lane is the store's choice: a pair has one task at a time either way.
+            life: Life::beginning(task.created_at, task.life.laned),
+            attempts: Vec::new(),
+            prev_sent: None,
+        };
+        self.places += 1;
+        self.tasks.insert(task.seq, shadow);
+        self.live.insert(task.seq);
+    }
+
+    /// The task of a pair that is queued or running.
+    pub(super) fn active(&self, pair: &Pair) -> Option<TaskSeq> {
+        let queued = [Status::New, Status::Scheduled, Status::Locked];
+        let is = |seq: &&TaskSeq| {
+            let task = &self.tasks[*seq];
+            task.pair.as_ref() == Some(pair) && queued.contains(&task.life.state.status())
+        };
+        self.live.iter().find(is).copied()
+    }
+
+    /// Whether a task cannot come back because another of its pair is queued or running.
+    pub(super) fn pair_is_busy(&self, seq: TaskSeq) -> bool {
+        self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active(pair).is_some())
     }
 
     /// Does to a task what the core says.
@@ -124,6 +183,10 @@ impl Model {
                 Effect::Restore => drop(self.live.insert(seq)),
                 // Who heads a lane is derived.
                 Effect::AdvanceLane => {}
+                Effect::JoinLane => {
+                    task.place = self.places;
+                    self.places += 1;
+                }
             }
         }
         Ok(())
@@ -144,20 +207,18 @@ impl Model {
     }
 
     pub(super) fn is_held(&self, task: &Shadow) -> bool {
-        self.rules.iter().any(|(_, handler, tenant)| {
-            *handler == task.handler && tenant.as_ref().is_none_or(|tenant| *tenant == task.tenant)
-        })
+        self.rules.iter().any(|rule| rule.holds(&task.handler, task.collection(), &task.tenant))
     }
 
     /// Those that wait for nothing but their time: at the head of their lane, their gate open.
     pub(super) fn heads(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
-        for seq in &self.live {
-            let task = &self.tasks[seq];
-            let in_lane = !task.life.late && !matches!(task.life.state, State::Missing { .. });
+        let mut by_place: Vec<_> = self.live.iter().map(|seq| (seq, &self.tasks[seq])).collect();
+        by_place.sort_by_key(|(_, task)| task.place);
+        for (seq, task) in by_place {
             let first = match &task.lane {
-                Some(key) if in_lane => taken.insert((&task.handler, &task.tenant, key)),
+                Some(key) if task.life.ordered => taken.insert((&task.handler, &task.tenant, key)),
                 _ => true,
             };
             if first && matches!(task.life.state, State::New { .. }) && self.gate_is_open(*seq, task) {
@@ -169,8 +230,9 @@ impl Model {
 
     /// All synchronous tasks before this one have had their first attempt.
     fn gate_is_open(&self, seq: TaskSeq, task: &Shadow) -> bool {
+        let Some(event) = task.event else { return true };
         let before =
-            self.of_event[&task.event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
+            self.of_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
         before.filter(|other| other.sync).all(|other| other.opened)
     }
 
@@ -180,8 +242,50 @@ impl Model {
         self.heads().into_iter().filter(due).collect()
     }
 
+    /// How many of these could run side by side with what runs, as the limits of their handlers have it.
+    pub(super) fn room_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
+        let mut waiting: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        for seq in tasks {
+            let task = &self.tasks[&seq];
+            *waiting.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
+        }
+        let mut running: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        for seq in self.live_in(Status::Locked) {
+            let task = &self.tasks[&seq];
+            *running.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
+        }
+        let room = waiting.into_iter().map(|(handler, objects)| {
+            let limits = &self.plan.def(handler.as_str()).limits;
+            let taken = running.remove(handler).unwrap_or_default();
+            let of_object = |(object, count): (Option<Object>, usize)| {
+                let most = limits.concurrency_per_key.filter(|_| object.is_some());
+                let taken = taken.get(&object).copied().unwrap_or(0);
+                most.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+            };
+            let count: usize = objects.into_iter().map(of_object).sum();
+            let taken: usize = taken.values().sum();
+            limits.concurrency.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+        });
+        room.sum()
+    }
+
+    fn object(&self, task: &Shadow) -> Option<Object> {
+        let event = &self.events[&task.event?];
+        event.key.clone().map(|key| (event.tenant.clone(), key))
+    }
+
+    /// A limit decides how many of the handler's tasks could run; which of them is then the store's choice.
+    pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
+        let limits = &self.plan.def(handler.as_str()).limits;
+        limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
+    }
+
+    pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
+        self.plan.def(handler.as_str()).pull
+    }
+
     /// The counters of every queue that has live tasks.
-    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<(HandlerName, Tenant), Counts> {
+    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<QueueName, Counts> {
         let ready = self.ready(now);
         let mut counts: BTreeMap<_, Counts> = BTreeMap::new();
         for seq in &self.live {
@@ -195,7 +299,8 @@ impl Model {
                 State::Missing { .. } => 5,
                 State::Done => unreachable!("a done task is history"),
             };
-            counts.entry((task.handler.clone(), task.tenant.clone())).or_default()[column] += 1;
+            let collection = task.collection().map(String::from);
+            counts.entry((task.handler.clone(), collection, task.tenant.clone())).or_default()[column] += 1;
         }
         counts
     }

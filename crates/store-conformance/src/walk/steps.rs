@@ -1,29 +1,32 @@
 //! What a walk does at random: one function a step, each with what it means for the model.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use pointsman_core::journal::Retention;
 use pointsman_core::store::{
-    Claim, Claims, Ended, Ending, Finished, Receipt, Refused, Sequenced, TaskFilter,
+    Claim, Claimant, Claims, Ended, Ending, Finished, NewRun, NoSuchPair, Receipt, Refused, Sequenced,
+    TaskFilter,
 };
 use pointsman_core::task::{Command, Rejected, State, TaskSeq};
-use pointsman_core::{HandlerName, NewEvent, Rule, Status};
+use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
 
-use super::{HANDLERS, Walk, plan, rule_kinds};
+use super::{HANDLERS, PAIRS, Walk};
 use crate::world::*;
 
-const TENANTS: [&str; 2] = ["default", "shop"];
+pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
 
 impl<'h> Walk<'h> {
     /// One step, chosen at random.
     pub(super) async fn step(mut self) -> Self {
         let chance = self.rng.below(1000);
         match chance {
-            0..230 => self.emit().await,
-            230..250 => self.repeat().await,
-            250..480 => self.claim().await,
-            480..740 => self.finish().await,
-            740..830 => self.pass_time(),
+            0..210 => self.emit().await,
+            210..230 => self.repeat().await,
+            230..260 => self.run().await,
+            260..480 => self.claim().await,
+            480..730 => self.finish().await,
+            730..745 => self.renew().await,
+            745..830 => self.pass_time(),
             830..870 => self.schedule().await,
             870..900 => self.hold().await,
             900..925 => self.lift().await,
@@ -61,11 +64,53 @@ impl<'h> Walk<'h> {
         let names = HANDLERS.iter().filter(|name| !self.lost.contains(*name));
         let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler(name)).collect();
         if self.rng.percent(30) {
-            handlers.remove(&handler(HANDLERS[self.rng.below(4)]));
+            handlers.remove(&handler(HANDLERS[self.rng.below(HANDLERS.len())]));
         }
         self.world.node = self.nodes[self.rng.below(2)];
         let max = self.rng.upto(8);
-        self.world.asking_for(handlers, max)
+        let claim = self.world.asking_for(handlers, max);
+        if !self.rng.percent(20) {
+            return claim;
+        }
+        let tenant = self.rng.percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
+        Claim { by: Claimant::Worker { until: self.lease_end(), tenant }, ..claim }
+    }
+
+    /// When a lease ends that is given now: never on a full second, when nobody could say whether it has.
+    fn lease_end(&self) -> Timestamp {
+        self.world.later(LEASE).plus(Duration::from_millis(1))
+    }
+
+    /// A pair is to run, whether it does already or not.
+    async fn run(&mut self) {
+        let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
+        self.trail.add(format!("run {pair}"));
+        let run = NewRun { pair: pair.clone(), priority: None };
+        let answer = must(self.world.store.run(run, self.world.now).await);
+        if self.lost.contains(pair.source.as_str()) {
+            assert_eq!(answer, Err(NoSuchPair(pair)));
+            return;
+        }
+        let run = answer.expect("the pair is there");
+        match self.model.active(&pair) {
+            Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
+            None => {
+                assert!(run.created);
+                let task = self.world.task(&run.task).await;
+                self.model.run(&pair, &task);
+            }
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// A worker, or one that was given up, is still at it.
+    async fn renew(&mut self) {
+        let Some(task) = self.rng.pick(&self.claimed).cloned() else { return };
+        let until = self.lease_end();
+        self.trail.add(format!("renew {}", task.id));
+        let answer = must(self.world.store.renew(task.seq, task.fence, until).await);
+        let command = Command::Renew { fence: task.fence, until };
+        assert_eq!(answer, self.model.apply(task.seq, command, self.world.now), "{}", task.id);
     }
 
     async fn emit(&mut self) {
@@ -176,7 +221,7 @@ impl<'h> Walk<'h> {
             _ => Ended::Released,
         };
         let emits = match ended {
-            Ended::Succeeded { .. } if task.event.depth() < 3 && self.rng.percent(15) => {
+            Ended::Succeeded { .. } if task.subject.depth() < 3 && self.rng.percent(15) => {
                 vec![self.random_event().caused_by(&task)]
             }
             _ => vec![],
@@ -219,8 +264,16 @@ impl<'h> Walk<'h> {
         let free = |seq: &TaskSeq| !self.model.is_held(&self.model.tasks[seq]);
         let ready: BTreeSet<_> = self.model.ready(self.world.now).into_iter().filter(free).collect();
         let before = self.model.live_in(Status::Scheduled);
-        let want = before.len() + ready.len().min(ahead.saturating_sub(before.len()));
-        assert_eq!(self.world.schedule(ahead).await, want);
+        let room = ahead.saturating_sub(before.len());
+        let most = before.len() + self.model.room_for(ready.iter().copied()).min(room);
+        // Whether what is limited or fetched by workers is looked ahead to is the store's choice.
+        let plain = |seq: &&TaskSeq| {
+            let handler = &self.model.tasks[*seq].handler;
+            !self.model.is_limited(handler) && !self.model.is_pulled(handler)
+        };
+        let least = before.len() + ready.iter().filter(plain).count().min(room);
+        let want = self.world.schedule(ahead).await;
+        assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
         let filter = TaskFilter { statuses: vec![Status::Scheduled], ..TaskFilter::default() };
         let found: BTreeSet<_> = self.world.tasks(&filter).await.iter().map(|task| task.seq).collect();
         assert_eq!(found.len(), want);
@@ -230,171 +283,5 @@ impl<'h> Walk<'h> {
             self.model.apply(*seq, Command::Schedule, self.world.now).expect("it was new");
         }
         self.check_counters(&BTreeSet::new()).await;
-    }
-
-    async fn hold(&mut self) {
-        let kind = rule_kinds(&mut self.rng);
-        let name = HANDLERS[self.rng.below(4)];
-        let of = self.rng.percent(50).then(|| TENANTS[self.rng.below(2)]);
-        let rule: Rule = self.world.rule(kind, name, of);
-        self.trail.add(format!("hold {rule:?}"));
-        must(self.world.store.hold(rule.clone()).await);
-        self.model.rules.insert((kind, rule.handler, rule.tenant));
-        for seq in self.model.live_in(Status::Scheduled) {
-            if self.model.is_held(&self.model.tasks[&seq]) {
-                self.model.apply(seq, Command::Unschedule, self.world.now).expect("it was scheduled");
-                // A rule is set without telling the time: when the task falls due then is the store's choice.
-                let stored = self.world.task(&self.model.tasks[&seq].id).await.life;
-                assert!(matches!(stored.state, State::New { due } if due <= self.world.now), "{stored:?}");
-                self.model.life_mut(seq).state = stored.state;
-            }
-        }
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    async fn lift(&mut self) {
-        let standing: Vec<_> = self.model.rules.iter().cloned().collect();
-        let Some(rule) = self.rng.pick(&standing) else { return };
-        self.trail.add(format!("lift {rule:?}"));
-        assert!(must(self.world.store.release(rule.0, &rule.1, rule.2.as_ref()).await));
-        self.model.rules.remove(rule);
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    /// Any task at all, unless it would wait for a handler that is not there.
-    fn random_task(&mut self) -> Option<TaskSeq> {
-        let seqs: Vec<_> = match self.rng.percent(50) {
-            true => self.model.live.iter().copied().collect(),
-            false => self.model.tasks.keys().copied().collect(),
-        };
-        let seq = *self.rng.pick(&seqs)?;
-        let handler = &self.model.tasks[&seq].handler;
-        (!self.lost.contains(handler.as_str())).then_some(seq)
-    }
-
-    async fn retry(&mut self) {
-        let halted = self.model.live_in(Status::Error);
-        let Some(seq) = self.random_task() else { return };
-        let seq = self.rng.pick(&halted).copied().filter(|_| self.lost.is_empty()).unwrap_or(seq);
-        let id = self.model.tasks[&seq].id.clone();
-        self.trail.add(format!("retry {id}"));
-        let answer = self.world.retry(&id).await;
-        if answer == Err(Rejected::Forgotten) {
-            let task = &self.model.tasks[&seq];
-            assert!(!self.model.live.contains(&seq), "an unfinished task keeps its event");
-            assert!(task.event <= self.world.extent().await.forgotten, "{id}");
-            return;
-        }
-        assert_eq!(answer, self.model.apply(seq, Command::Retry, self.world.now), "{id}");
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    async fn cancel(&mut self) {
-        let Some(seq) = self.random_task() else { return };
-        let id = self.model.tasks[&seq].id.clone();
-        self.trail.add(format!("cancel {id}"));
-        let answer = self.world.cancel(&id).await;
-        assert_eq!(answer, self.model.apply(seq, Command::Cancel, self.world.now), "{id}");
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    async fn adopt_some(&mut self) {
-        let name = HANDLERS[self.rng.below(4)];
-        if !self.lost.contains(name) {
-            self.adopt(name).await;
-        }
-    }
-
-    pub(super) async fn adopt(&mut self, name: &str) {
-        self.trail.add(format!("adopt {name}"));
-        let mut missing = self.model.live_in(Status::Missing);
-        missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
-        assert_eq!(self.world.adopt(name).await, missing.len() as u64);
-        for seq in missing {
-            self.model.apply(seq, Command::Adopt, self.world.now).expect("it was missing");
-        }
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    /// A handler goes, with none of its tasks running; or all that have gone come back.
-    async fn lose_or_restore(&mut self) {
-        if !self.lost.is_empty() {
-            self.trail.add(format!("restore {:?}", self.lost));
-            self.lost.clear();
-            self.world.register(plan()).await;
-            return;
-        }
-        let name = HANDLERS[self.rng.below(4)];
-        let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
-        if self.model.live_in(Status::Locked).iter().any(of_it) {
-            return;
-        }
-        self.trail.add(format!("lose {name}"));
-        self.lost.insert(name);
-        self.heartbeats().await;
-        self.world.register(plan().without(name)).await;
-        let rescued = self.world.rescue().await;
-        let mut gone = [self.model.live_in(Status::New), self.model.live_in(Status::Scheduled)].concat();
-        gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
-        assert_eq!((rescued.tasks, rescued.missing), (vec![], gone.len() as u64));
-        for seq in gone {
-            self.model.apply(seq, Command::Lose, self.world.now).expect("it waited");
-        }
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    async fn heartbeats(&self) {
-        for node in self.nodes {
-            assert!(must(self.world.store.heartbeat(node, self.world.now).await), "{node} lives");
-        }
-    }
-
-    /// One of the nodes falls silent for longer than its lease; the other one sweeps.
-    async fn crash(&mut self) {
-        self.heartbeats().await;
-        let (dead, alive) = if self.rng.percent(50) { (0, 1) } else { (1, 0) };
-        self.trail.add(format!("node {} dies", self.nodes[dead]));
-        self.world.tick(LEASE + 1);
-        assert!(must(self.world.store.heartbeat(self.nodes[alive], self.world.now).await));
-        let rescued = self.world.rescue().await;
-        let mut want = Vec::new();
-        for seq in self.model.live_in(Status::Locked) {
-            if let State::Locked(lease) = self.model.tasks[&seq].life.state
-                && lease.node == self.nodes[dead]
-            {
-                self.model
-                    .apply(seq, Command::Expire { fence: lease.fence }, self.world.now)
-                    .expect("it ran");
-                let task = &self.model.tasks[&seq];
-                want.push((task.id.clone(), task.life.state.status()));
-            }
-        }
-        let mut got = rescued.tasks;
-        got.sort();
-        want.sort();
-        assert_eq!((got, rescued.missing), (want, 0));
-        self.nodes[dead] = must(self.world.store.join("replacement", self.world.now).await);
-        self.check_counters(&BTreeSet::new()).await;
-    }
-
-    /// The journal forgets what is older than two minutes; no task and no young event goes with it.
-    async fn forget(&mut self) {
-        self.trail.add("forget".into());
-        self.world.prune(Retention { age: secs(120), ..EVERYTHING }, EVERYTHING).await;
-        let extent = self.world.extent().await;
-        let young = self.oldest_younger_than(120);
-        assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
-        self.check_journal().await;
-    }
-
-    async fn restart(mut self) -> Self {
-        self.trail.add("restart".into());
-        let Self { world, .. } = self;
-        let world = world.reopen().await;
-        self = Self { world, ..self };
-        self.check_tasks().await;
-        self.check_journal().await;
-        self.check_counters(&BTreeSet::new()).await;
-        self
     }
 }

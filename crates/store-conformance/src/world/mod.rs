@@ -3,24 +3,27 @@
 //! The verbs hide what a story does not care about (who asks, what time it is) and panic when the store fails,
 //! since a conforming store never does here.
 
+mod clock;
+mod looking;
 mod plan;
+mod steering;
 mod words;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pointsman_core::journal::{Extent, Filter, Retention};
+use pointsman_core::journal::Retention;
+use pointsman_core::limit::Target;
 use pointsman_core::store::{
-    Claim, Claimed, Claims, Emission, Ended, Ending, Finished, NodeId, Pruned, QueueView, Read, Receipt,
-    Refused, Rescued, Sequenced, Store, StoredLine, TaskFilter,
+    Claim, Claimant, Claimed, Claims, Emission, Ended, Ending, Finished, NewRun, NodeId, Receipt, Refused,
+    RunTask, Sequenced, Store,
 };
-use pointsman_core::task::{Rejected, Task};
-use pointsman_core::{
-    Event, EventId, HandlerName, NewEvent, Rule, RuleKind, Status, TaskId, Tenant, Timestamp,
-};
+use pointsman_core::task::Rejected;
+use pointsman_core::{HandlerName, NewEvent, TaskId, Timestamp};
 
 use crate::Harness;
 
+pub use clock::*;
 pub use plan::{BACKOFF, Plan};
 pub use words::*;
 
@@ -118,7 +121,14 @@ impl World<'_> {
     }
 
     pub fn asking_for(&self, handlers: BTreeSet<HandlerName>, max: usize) -> Claim {
-        Claim { node: self.node, handlers: Arc::new(handlers), max }
+        Claim { by: Claimant::Node(self.node), handlers: Arc::new(handlers), max }
+    }
+
+    /// A claim of a worker for these handlers of any tenant, with a lease as long as a node's.
+    pub fn asking_as_worker(&self, names: &[&str], max: usize) -> Claim {
+        let handlers = names.iter().map(|name| handler(name)).collect();
+        let by = Claimant::Worker { until: self.later(LEASE), tenant: None };
+        Claim { by, ..self.asking_for(handlers, max) }
     }
 
     pub async fn claims(&self, max: usize) -> Claims {
@@ -132,6 +142,17 @@ impl World<'_> {
     pub async fn claim_for(&self, names: &[&str], max: usize) -> Vec<Claimed> {
         let names = names.iter().map(|name| handler(name)).collect();
         must(self.store.claim(self.asking_for(names, max), self.now).await).tasks
+    }
+
+    pub async fn fetch(&self, names: &[&str], max: usize) -> Vec<Claimed> {
+        must(self.store.claim(self.asking_as_worker(names, max), self.now).await).tasks
+    }
+
+    /// The one task that is there to be fetched by a worker.
+    pub async fn fetch_one(&self, name: &str) -> Claimed {
+        let mut tasks = self.fetch(&[name], 1).await;
+        assert_eq!(tasks.len(), 1, "a task of {name} should be ready");
+        tasks.remove(0)
     }
 
     /// The one task that is there to be claimed.
@@ -176,6 +197,12 @@ impl World<'_> {
         self.end_as(task, Ended::Snoozed { until: self.later(seconds) }).await
     }
 
+    /// Succeeds or fails, and tells how the target fares.
+    pub async fn end_telling(&self, task: &Claimed, ended: Ended, target: Target) -> Finished {
+        let ending = Ending { target: Some(target), ..ending(task, ended) };
+        self.end(ending).await.expect("the attempt is this node's")
+    }
+
     pub async fn give_back(&self, task: &Claimed) -> Finished {
         self.end_as(task, Ended::Released).await
     }
@@ -191,150 +218,20 @@ impl World<'_> {
         ran
     }
 
+    /// Asks for a run of a pair (`source/collection`) that is there.
+    pub async fn run(&self, name: &str) -> RunTask {
+        let run = NewRun { pair: pair(name), priority: None };
+        must(self.store.run(run, self.now).await).expect("the pair is there")
+    }
+
+    /// The same, where none is queued or running.
+    pub async fn run_anew(&self, name: &str) -> TaskId {
+        let run = self.run(name).await;
+        assert!(run.created, "{name} was idle");
+        run.task
+    }
+
     pub async fn schedule(&self, ahead: usize) -> usize {
         must(self.store.schedule(ahead, self.now).await)
-    }
-}
-
-/// Steering and sweeping.
-impl World<'_> {
-    pub fn rule(&self, kind: RuleKind, name: &str, of: Option<&str>) -> Rule {
-        let (by, reason) = ("ops".into(), "maintenance".into());
-        Rule { kind, handler: handler(name), tenant: of.map(tenant), by, reason, since: self.now }
-    }
-
-    pub async fn pause(&self, name: &str) {
-        must(self.store.hold(self.rule(RuleKind::Pause, name, None)).await);
-    }
-
-    pub async fn resume(&self, name: &str) -> bool {
-        must(self.store.release(RuleKind::Pause, &handler(name), None).await)
-    }
-
-    pub async fn retry(&self, id: &TaskId) -> Result<(), Rejected> {
-        must(self.store.retry(id, self.now).await)
-    }
-
-    pub async fn cancel(&self, id: &TaskId) -> Result<(), Rejected> {
-        must(self.store.cancel(id, self.now).await)
-    }
-
-    pub async fn adopt(&self, name: &str) -> u64 {
-        must(self.store.adopt(&handler(name), self.now).await)
-    }
-
-    pub async fn heartbeat(&self) -> bool {
-        must(self.store.heartbeat(self.node, self.now).await)
-    }
-
-    pub async fn rescue(&self) -> Rescued {
-        must(self.store.rescue(secs(LEASE), self.now).await)
-    }
-
-    /// Undefines a handler and sweeps; answers how many of its tasks were parked.
-    pub async fn lose(&mut self, name: &str) -> u64 {
-        self.register(self.plan.clone().without(name)).await;
-        self.heartbeat().await;
-        self.rescue().await.missing
-    }
-
-    /// Sweeps until nothing is left to remove.
-    pub async fn prune(&self, journal: Retention, history: Retention) -> Pruned {
-        let mut sum = Pruned::default();
-        for _ in 0..ENDLESS {
-            let pruned = must(self.store.prune(journal, history, self.now).await);
-            sum.events += pruned.events;
-            sum.tasks += pruned.tasks;
-            if !pruned.more {
-                return sum;
-            }
-        }
-        panic!("pruning does not end");
-    }
-}
-
-/// Looking.
-impl World<'_> {
-    pub async fn extent(&self) -> Extent {
-        must(self.store.extent().await)
-    }
-
-    pub async fn task(&self, id: &TaskId) -> Task {
-        let found = must(self.store.task(id).await);
-        found.unwrap_or_else(|| panic!("{id} should be there")).0
-    }
-
-    pub async fn status(&self, id: &TaskId) -> Status {
-        self.task(id).await.life.state.status()
-    }
-
-    /// All events after `after` that match, read page by page.
-    pub async fn read_after(&self, after: EventId, filter: &Filter) -> Vec<Arc<Event>> {
-        let (mut after, mut found) = (after, Vec::new());
-        for _ in 0..ENDLESS {
-            let read = Read { after, until: None, filter: filter.clone(), limit: 100, backwards: false };
-            let page = must(self.store.read(read).await);
-            found.extend(page.events);
-            if page.scanned >= page.extent.head {
-                return found;
-            }
-            assert!(page.scanned > after, "reading does not advance");
-            after = page.scanned;
-        }
-        panic!("reading does not end");
-    }
-
-    /// All events that are remembered.
-    pub async fn read_all(&self) -> Vec<Arc<Event>> {
-        self.read_after(self.extent().await.forgotten, &Filter::default()).await
-    }
-
-    /// All tasks that match, newest first, read page by page.
-    pub async fn tasks(&self, filter: &TaskFilter) -> Vec<Task> {
-        let (mut before, mut found) = (None, Vec::new());
-        for _ in 0..ENDLESS {
-            let page = must(self.store.tasks(filter.clone(), before, 50).await);
-            found.extend(page.tasks);
-            match page.next {
-                None => return found,
-                next => before = next,
-            }
-        }
-        panic!("listing tasks does not end");
-    }
-
-    pub async fn logs(&self, id: &TaskId) -> Vec<StoredLine> {
-        let (mut from, mut found) = (0, Vec::new());
-        loop {
-            let page = must(self.store.logs(id, from, 100).await).expect("the task is there");
-            match page.lines.last() {
-                None => return found,
-                Some(last) => from = last.number + 1,
-            }
-            found.extend(page.lines);
-        }
-    }
-
-    pub async fn messages(&self, id: &TaskId) -> Vec<String> {
-        self.logs(id).await.into_iter().map(|stored| stored.line.message).collect()
-    }
-
-    /// The queue of a handler for the default tenant; an empty one if none is told of.
-    pub async fn queue(&self, name: &str) -> QueueView {
-        let found = must(self.store.queues().await).into_iter();
-        let (handler, tenant) = (handler(name), Tenant::default());
-        found.into_iter().find(|queue| queue.handler == handler && queue.tenant == tenant).unwrap_or(
-            QueueView {
-                handler,
-                tenant,
-                ready: 0,
-                waiting: 0,
-                scheduled: 0,
-                running: 0,
-                halted: 0,
-                missing: 0,
-                held: false,
-            },
-        )
     }
 }

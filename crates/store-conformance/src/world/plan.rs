@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use pointsman_core::route::Binding;
 use pointsman_core::store::Registration;
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
-use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order, Routes};
+use pointsman_core::{
+    HandlerDef, HandlerName, LaneFailure, Limits, Order, Pair, Priority, Routes, Tenant, Weight,
+};
 
-use super::{handler, kind, secs};
+use super::{handler, kind, pair, secs, tenant};
 
 /// How long a failed task waits in a plan, in seconds: always the same, so that a story can tell when.
 pub const BACKOFF: u64 = 10;
@@ -17,6 +19,7 @@ pub const BACKOFF: u64 = 10;
 pub struct Plan {
     handlers: BTreeMap<String, HandlerDef>,
     routes: Vec<(String, Vec<String>)>,
+    tenants: BTreeMap<Tenant, Weight>,
 }
 
 impl Plan {
@@ -43,6 +46,69 @@ impl Plan {
     /// A handler whose lane waits behind a task that failed for good.
     pub fn halting(mut self, name: &str) -> Self {
         self.def_mut(name).on_error = LaneFailure::Halt;
+        self
+    }
+
+    /// A handler whose tasks are fetched by workers.
+    pub fn pulled(mut self, name: &str) -> Self {
+        self.def_mut(name).pull = true;
+        self
+    }
+
+    /// A handler with these limits.
+    pub fn limited(mut self, name: &str, limits: Limits) -> Self {
+        self.def_mut(name).limits = limits;
+        self
+    }
+
+    /// A handler of which so many tasks run at a time.
+    pub fn narrow(self, name: &str, most: u32) -> Self {
+        self.limited(name, Limits { concurrency: Some(most), ..Limits::default() })
+    }
+
+    /// A handler that begins so often (`100/m`).
+    pub fn paced(self, name: &str, rate: &str) -> Self {
+        self.limited(name, Limits { rate: Some(rate.parse().expect("a rate")), ..Limits::default() })
+    }
+
+    /// A handler whose waits grow from one to the next.
+    pub fn patient(mut self, name: &str) -> Self {
+        self.def_mut(name).retry = RetryPolicy::default();
+        self
+    }
+
+    /// A handler with this share in the round robin.
+    pub fn weighing(mut self, name: &str, weight: u16) -> Self {
+        self.def_mut(name).limits.weight = Weight::new(weight).expect("a weight");
+        self
+    }
+
+    /// A tenant with this share in the round robin.
+    pub fn favouring(mut self, of: &str, weight: u16) -> Self {
+        self.tenants.insert(tenant(of), Weight::new(weight).expect("a weight"));
+        self
+    }
+
+    /// A collection of a source of the default tenant. Naming another collection of the source adds it.
+    pub fn collects(self, name: &str, priority: i64) -> Self {
+        self.collects_for("default", name, priority)
+    }
+
+    /// The same for another tenant.
+    pub fn collects_for(mut self, of: &str, name: &str, priority: i64) -> Self {
+        let Pair { source, collection } = pair(name);
+        let def = self.def_mut(source.as_str()).source.get_or_insert_default();
+        def.tenant = tenant(of);
+        def.collections.insert(collection, Priority::try_from(priority).expect("a priority"));
+        self
+    }
+
+    /// The same source without this collection.
+    pub fn without_collection(mut self, name: &str) -> Self {
+        let Pair { source, collection } = pair(name);
+        if let Some(def) = &mut self.def_mut(source.as_str()).source {
+            def.collections.remove(&collection);
+        }
         self
     }
 
@@ -80,7 +146,11 @@ impl Plan {
     }
 
     pub fn registration(&self) -> Registration {
-        Registration { handlers: self.handlers.values().cloned().collect(), routes: self.routes() }
+        Registration {
+            handlers: self.handlers.values().cloned().collect(),
+            routes: self.routes(),
+            tenants: self.tenants.clone(),
+        }
     }
 
     fn def_mut(&mut self, name: &str) -> &mut HandlerDef {

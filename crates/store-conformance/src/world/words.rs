@@ -1,11 +1,15 @@
 //! Short words for long types, so that a behaviour reads at a glance.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::event::{Cause, Priority};
 use pointsman_core::store::{Claimed, Emission, Ended, Ending, Idempotency, Sequenced};
-use pointsman_core::task::{Level, LogLine};
-use pointsman_core::{EventId, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Tenant, Timestamp};
+use pointsman_core::task::{Level, LogLine, Run, Subject};
+use pointsman_core::{
+    CollectionName, Event, EventId, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Pair, Place,
+    ScheduleName, Tenant, Timestamp,
+};
 
 pub fn kind(text: &str) -> HandlingKey {
     HandlingKey::new(text).expect("a well-formed type")
@@ -21,6 +25,28 @@ pub fn tenant(text: &str) -> Tenant {
 
 pub fn handler(text: &str) -> HandlerName {
     HandlerName::new(text).expect("a well-formed name")
+}
+
+pub fn collection(text: &str) -> CollectionName {
+    CollectionName::new(text).expect("a well-formed collection")
+}
+
+pub fn schedule(text: &str) -> ScheduleName {
+    ScheduleName::new(text).expect("a well-formed schedule")
+}
+
+/// `source/collection`
+pub fn pair(text: &str) -> Pair {
+    text.parse().expect("a well-formed pair")
+}
+
+/// What a rule speaks of: `handler`, `source/collection` or `@schedule`.
+pub fn place(text: &str) -> Place {
+    match text.strip_prefix('@') {
+        Some(name) => Place::Schedule(schedule(name)),
+        None if text.contains('/') => Place::Collection(pair(text)),
+        None => Place::Handler(handler(text)),
+    }
 }
 
 pub fn json(text: &str) -> Json {
@@ -73,8 +99,27 @@ impl Draft for NewEvent {
     }
 
     fn caused_by(self, task: &Claimed) -> Self {
-        let depth = task.event.depth() + 1;
-        Self { cause: Some(Cause { event: Some(task.event.id), task: task.seq, depth }), ..self }
+        let event = task.subject.event().map(|event| event.id);
+        Self { cause: Some(Cause { event, task: task.seq, depth: task.subject.depth() + 1 }), ..self }
+    }
+}
+
+/// What a task was claimed for.
+pub trait Delivery {
+    fn event(&self) -> &Arc<Event>;
+    fn run(&self) -> &Run;
+}
+
+impl Delivery for Claimed {
+    fn event(&self) -> &Arc<Event> {
+        self.subject.event().unwrap_or_else(|| panic!("{} should be an event's", self.id))
+    }
+
+    fn run(&self) -> &Run {
+        match &self.subject {
+            Subject::Run(run) => run,
+            Subject::Event(_) => panic!("{} should be a source's", self.id),
+        }
     }
 }
 
@@ -104,7 +149,7 @@ pub fn failed_for_good() -> Ended {
 
 /// The end of a claimed attempt, without effects.
 pub fn ending(task: &Claimed, ended: Ended) -> Ending {
-    Ending { task: task.seq, fence: task.fence, ended, emits: vec![], logs: vec![] }
+    Ending { task: task.seq, fence: task.fence, ended, target: None, emits: vec![], logs: vec![] }
 }
 
 pub fn line(time: Timestamp, message: &str) -> LogLine {
@@ -113,7 +158,12 @@ pub fn line(time: Timestamp, message: &str) -> LogLine {
 
 /// The events that these tasks were claimed for.
 pub fn events_of(tasks: &[Claimed]) -> Vec<EventId> {
-    tasks.iter().map(|task| task.event.id).collect()
+    tasks.iter().map(|task| task.event().id).collect()
+}
+
+/// The pairs that these tasks were claimed for, as `source/collection`.
+pub fn pairs_of(tasks: &[Claimed]) -> Vec<String> {
+    tasks.iter().map(|task| task.run().pair.to_string()).collect()
 }
 
 pub fn ids_of(events: &[Sequenced]) -> Vec<EventId> {

@@ -31,19 +31,20 @@ pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap
 }
 
 fn about(task: &Claimed) -> Vec<(&'static str, String)> {
-    let event = &task.event;
     let mut about = vec![
-        ("EVENT_ID", event.id.to_string()),
-        ("TYPE", event.kind.to_string()),
-        ("TENANT", event.tenant.to_string()),
+        ("TENANT", task.subject.tenant().to_string()),
         ("TASK_ID", task.id.to_string()),
         ("ATTEMPT", task.attempt.to_string()),
         ("FENCE", task.fence.to_string()),
         ("SOURCE", task.handler.to_string()),
-        ("COLLECTION", event.kind.to_string()),
+        ("COLLECTION", task.subject.collection().to_owned()),
     ];
-    about.extend(event.key.as_ref().map(|key| ("KEY", key.to_string())));
-    about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+    if let Some(event) = task.subject.event() {
+        about.push(("EVENT_ID", event.id.to_string()));
+        about.push(("TYPE", event.kind.to_string()));
+        about.extend(event.key.as_ref().map(|key| ("KEY", key.to_string())));
+        about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+    }
     about.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
     about.extend(task.late.then(|| ("LATE", "true".to_owned())));
     about

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{feed, output};
+use super::{feed, output, told};
 use crate::Delivery;
 use crate::attempt::GRACE;
 
@@ -63,7 +63,7 @@ impl Running {
         let mut last_error = None;
         let (status, cancelled) = {
             let mut waiting = std::pin::pin!(wait(child, &self.group, &delivery.cancel));
-            let mut feeding = std::pin::pin!(feed(stdin, delivery.task.event.to_json()));
+            let mut feeding = std::pin::pin!(feed(stdin, told(&delivery.task)));
             let mut fed = false;
             loop {
                 tokio::select! {

@@ -6,7 +6,8 @@
 //!                                 └───────────────┘ ──▶ exit code: 0 done, 75 snooze, other failure
 //! ```
 //!
-//! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell.
+//! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
+//! source's command finds on its stdin which collection to synchronise instead of an event.
 //! It leads a process group of its own, so that what it starts ends with it: when the attempt is cancelled the
 //! group is asked to end, and soon after made to; when the attempt is dropped it is killed at once. A process
 //! that outlives the command and keeps its output open gets a short grace and then goes the same way.
@@ -24,12 +25,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal;
+use pointsman_core::store::Claimed;
+use pointsman_core::task::Subject;
 use pointsman_core::wire::Fault;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
-use super::effects;
 use super::text::excerpt;
+use super::{effects, run};
 use crate::time::now;
 use crate::{Delivery, Outcome, Runner};
 use effects_file::EffectsFile;
@@ -136,15 +139,23 @@ impl Runner for CommandHandler {
         };
         match running.finish(&delivery).await {
             Err(error) => Outcome::failed(format!("lost sight of the command: {error}")),
-            Ok(end) if end.cancelled => Outcome::failed(format!("cancelled; {}", told(end.status, &[]))),
+            Ok(end) if end.cancelled => Outcome::failed(format!("cancelled; {}", in_words(end.status, &[]))),
             Ok(end) => judge(end.status, &end.last_error, effects.read().await, &delivery),
         }
     }
 }
 
-/// Writes the event to the command. One that does not care to read it has not failed.
-async fn feed(mut stdin: ChildStdin, event: String) {
-    let _ = stdin.write_all(event.as_bytes()).await;
+/// What the command is told on its stdin.
+fn told(task: &Claimed) -> String {
+    match &task.subject {
+        Subject::Event(event) => event.to_json(),
+        Subject::Run(run) => run::json(task, run),
+    }
+}
+
+/// Writes to the command what it is about. One that does not care to read it has not failed.
+async fn feed(mut stdin: ChildStdin, text: String) {
+    let _ = stdin.write_all(text.as_bytes()).await;
     let _ = stdin.shutdown().await;
 }
 
@@ -158,17 +169,17 @@ fn judge(
     let now = now();
     let effects = file
         .map_err(|why| Fault::new("", why))
-        .and_then(|text| effects::of_lines(&text, &delivery.task.event, now));
+        .and_then(|text| effects::of_lines(&text, delivery.task.subject.tenant(), now));
     let well = match status.code() {
         Some(0) => effects.map(|effects| effects.into_success(now)),
         Some(SNOOZE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
-        _ => return effects::failure(told(status, last_error), None, effects, now),
+        _ => return effects::failure(in_words(status, last_error), effects, now),
     };
     well.unwrap_or_else(|fault| effects::refused(&fault))
 }
 
 /// An exit status in words, with the last thing that the command complained of.
-fn told(status: ExitStatus, last_error: &[u8]) -> String {
+fn in_words(status: ExitStatus, last_error: &[u8]) -> String {
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(number)) => match Signal::try_from(number) {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use pointsman_core::limit::Target;
 use pointsman_core::store::Ended;
 use pointsman_core::task::Level;
 use pointsman_core::wire::Fault;
-use pointsman_core::{Event, Timestamp};
+use pointsman_core::{Tenant, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
@@ -17,6 +18,8 @@ use crate::Outcome;
 const MAX_REPLY: usize = 1 << 20;
 /// The longest wait that a target may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// The shortest one: a wait costs no retry, so that a shorter one would make a tight loop.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct Answer {
     status: StatusCode,
@@ -52,19 +55,36 @@ impl Answer {
         }
     }
 
-    /// What it makes of the attempt to deliver `event`.
-    pub(super) fn judge(&self, event: &Event, now: Timestamp) -> Outcome {
+    /// What it makes of the attempt to deliver something of this tenant's.
+    pub(super) fn judge(&self, tenant: &Tenant, now: Timestamp) -> Outcome {
+        Outcome { target: Some(self.target(now)), ..self.outcome(tenant, now) }
+    }
+
+    fn outcome(&self, tenant: &Tenant, now: Timestamp) -> Outcome {
         if self.status.is_success() {
-            return match self.effects(event, now) {
+            return match self.effects(tenant, now) {
                 Ok(effects) => effects.into_success(now),
                 Err(fault) => effects::refused(&fault),
             };
         }
-        let mut outcome = effects::failure(self.error(), self.wait(now), self.effects(event, now), now);
-        if let (StatusCode::GONE, Ended::Failed { last, .. }) = (self.status, &mut outcome.ended) {
-            *last = true;
+        let mut outcome = effects::failure(self.error(), self.effects(tenant, now), now);
+        if let Ended::Failed { last, .. } = &mut outcome.ended {
+            *last |= self.status == StatusCode::GONE;
+            if let (false, Some(until)) = (*last, self.wait(now)) {
+                outcome.ended = Ended::Snoozed { until };
+            }
         }
         outcome
+    }
+
+    /// How the target fares.
+    fn target(&self, now: Timestamp) -> Target {
+        match (self.status, self.wait(now)) {
+            (_, Some(until)) => Target::Busy { until },
+            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(SHORTEST_WAIT) },
+            (status, None) if status.is_server_error() => Target::Unwell,
+            (_, None) => Target::Well,
+        }
     }
 
     fn error(&self) -> String {
@@ -79,10 +99,11 @@ impl Answer {
     fn wait(&self, now: Timestamp) -> Option<Timestamp> {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
-        retry_after(asked.trim(), now).map(|until| until.clamp(now, now.plus(LONGEST_WAIT)))
+        retry_after(asked.trim(), now)
+            .map(|until| until.clamp(now.plus(SHORTEST_WAIT), now.plus(LONGEST_WAIT)))
     }
 
-    fn effects(&self, event: &Event, now: Timestamp) -> Result<Effects, Fault> {
+    fn effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
         if !self.is_json() || !self.body.trim_ascii_start().starts_with(b"{") {
             return Ok(Effects::default());
         }
@@ -91,7 +112,7 @@ impl Answer {
             return Err(Fault::new("", format!("the reply has more than {MAX_REPLY} bytes")));
         }
         let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
-        Ok(match effects::of_reply(text, event, now)? {
+        Ok(match effects::of_reply(text, tenant, now)? {
             Reply::Effects(effects) => effects,
             Reply::Foreign => Effects::default(),
             Reply::Ambiguous(member) => Effects::note(
@@ -146,7 +167,8 @@ mod tests {
         };
         assert_eq!(wait(429, "60"), Some(60));
         assert_eq!(wait(503, "999999999"), Some(86_400));
-        assert_eq!(wait(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(wait(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(1));
+        assert_eq!(wait(429, "0"), Some(1), "or it would come back at once, and for ever");
         assert_eq!(wait(500, "60"), None);
     }
 }

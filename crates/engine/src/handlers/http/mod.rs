@@ -7,9 +7,13 @@
 //! |---|---|
 //! | 2xx | done; a JSON reply may carry effects |
 //! | 410 | failed, for good |
-//! | 429, 503 with `Retry-After` | failed; nothing is sent to this target until then |
+//! | 429, 503 with `Retry-After` | snoozed until then, which costs no retry |
 //! | 3xx | failed: redirects are not followed, for they could lead to places that nobody allowed |
 //! | anything else, or none | failed |
+//!
+//! What an answer says of the target goes with the end of the attempt, so that the store can leave a target alone
+//! that asked for it or that keeps failing, on all nodes and for all tasks of the handler: 5xx and no answer at
+//! all are a target that is unwell, 429 and 503 with `Retry-After` one that is busy, the rest one that is well.
 //!
 //! Where a request may go is decided on the address it really goes to (see [`NetworkAccess`]), whatever the
 //! name in the URL looks like.
@@ -22,12 +26,11 @@ mod signature;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
+use pointsman_core::limit::Target;
 use pointsman_core::store::Ended;
-use pointsman_core::task::Level;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
@@ -78,8 +81,6 @@ pub enum BadTarget {
 pub struct HttpHandler {
     target: HttpTarget,
     client: Arc<Shared>,
-    /// Until when the target asked to be left alone, in microseconds since 1970.
-    quiet_until: AtomicI64,
 }
 
 impl HttpHandler {
@@ -88,39 +89,30 @@ impl HttpHandler {
             return Err(BadTarget::Scheme(target.url.scheme().into()));
         }
         let client = client::shared(&target.access).map_err(BadTarget::Client)?;
-        Ok(Self { target, client, quiet_until: AtomicI64::new(0) })
+        Ok(Self { target, client })
     }
 
     /// One request and its answer, or the outcome if there is none.
     async fn exchange(&self, delivery: &Delivery, now: Timestamp) -> Result<Answer, Outcome> {
         self.target.access.check_literal(&self.target.url).map_err(|refused| forbidden(&refused))?;
-        let request = self
-            .client
-            .post(self.target.url.clone())
-            .headers(request::headers(&self.target, &delivery.task, now))
-            .body(delivery.task.event.value.as_str().to_owned());
+        let body = request::body(&delivery.task);
+        let headers = request::headers(&self.target, &delivery.task, &body, now);
+        let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         Answer::read(response).await.map_err(|error| {
-            Outcome::failed(format!("the answer of {} broke off: {}", self.origin(), root_cause(&error)))
+            unwell(format!("the answer of {} broke off: {}", self.origin(), root_cause(&error)))
         })
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Outcome {
         match causes(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
             Some(refused) => forbidden(refused),
-            None => Outcome::failed(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
+            None => unwell(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
         }
     }
 
     fn origin(&self) -> String {
         self.target.url.origin().ascii_serialization()
-    }
-
-    /// A target that asked for a pause gets it from all of its tasks, and it costs them no retry.
-    fn quiet(&self, now: Timestamp) -> Option<Outcome> {
-        let until = Timestamp::from_micros(self.quiet_until.load(Ordering::Relaxed));
-        let ended = Ended::Snoozed { until };
-        (now < until).then(|| Outcome { ended, ..Outcome::done() })
     }
 }
 
@@ -131,26 +123,22 @@ impl Runner for HttpHandler {
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {
-        let started = now();
-        if let Some(snoozed) = self.quiet(started) {
-            let message = "not sent: the target asked to be left alone for a while".to_owned();
-            delivery.log.line(started, Level::Info, message).await;
-            return snoozed;
-        }
-        let exchanged = delivery.cancel.run_until_cancelled(self.exchange(&delivery, started)).await;
+        let exchanged = delivery.cancel.run_until_cancelled(self.exchange(&delivery, now())).await;
         let answer = match exchanged {
-            None => return Outcome::failed("cancelled before the target had answered"),
+            // The worker knows whether it was the target that took too long.
+            None => return unwell("cancelled before the target had answered"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(answer)) => answer,
         };
         let now = now();
         delivery.log.line(now, answer.level(), answer.told()).await;
-        let outcome = answer.judge(&delivery.task.event, now);
-        if let Ended::Failed { after: Some(after), .. } = &outcome.ended {
-            self.quiet_until.fetch_max(after.micros(), Ordering::Relaxed);
-        }
-        outcome
+        answer.judge(delivery.task.subject.tenant(), now)
     }
+}
+
+/// The target is not there, or broke down.
+fn unwell(error: impl Into<String>) -> Outcome {
+    Outcome { target: Some(Target::Unwell), ..Outcome::failed(error) }
 }
 
 /// What was refused now will be refused the next time.

@@ -1,10 +1,12 @@
-//! The headers of a delivery: CloudEvents 1.0.2 in binary mode, what Pointsman adds, and the signature.
+//! The body and the headers of a delivery: CloudEvents 1.0.2 in binary mode, what Pointsman adds, and the signature.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use pointsman_core::Timestamp;
 use pointsman_core::store::Claimed;
+use pointsman_core::task::{Run, Subject};
+use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
+use super::super::run;
 use super::HttpTarget;
 use super::signature::signatures;
 
@@ -13,16 +15,20 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// All headers of one attempt. What the configuration adds comes first, so that it cannot make a delivery
 /// look like another.
-pub(super) fn headers(target: &HttpTarget, task: &Claimed, now: Timestamp) -> HeaderMap {
+pub(super) fn headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &target.headers {
         headers.append(name, value.clone());
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in about_event(task).into_iter().chain(about_attempt(task)) {
+    let about = match &task.subject {
+        Subject::Event(event) => about_event(event),
+        Subject::Run(run) => about_run(task, run),
+    };
+    for (name, value) in about.into_iter().chain(about_attempt(task)) {
         put(&mut headers, name, &value);
     }
-    if let Some(traceparent) = task.event.context.get("traceparent") {
+    if let Some(traceparent) = task.subject.event().and_then(|event| event.context.get("traceparent")) {
         put(&mut headers, "traceparent", traceparent);
     }
     if !target.secrets.is_empty() {
@@ -30,14 +36,33 @@ pub(super) fn headers(target: &HttpTarget, task: &Claimed, now: Timestamp) -> He
         let (id, seconds) = (task.id.as_str(), now.millis() / 1000);
         put(&mut headers, "webhook-id", id);
         put(&mut headers, "webhook-timestamp", &seconds.to_string());
-        let body = task.event.value.as_str().as_bytes();
-        put(&mut headers, "webhook-signature", &signatures(&target.secrets, id, seconds, body));
+        put(&mut headers, "webhook-signature", &signatures(&target.secrets, id, seconds, body.as_bytes()));
     }
     headers
 }
 
-fn about_event(task: &Claimed) -> Vec<(&'static str, String)> {
-    let event = &task.event;
+/// What is sent: the event's value, or which collection to synchronise.
+pub(super) fn body(task: &Claimed) -> String {
+    match &task.subject {
+        Subject::Event(event) => event.value.as_str().to_owned(),
+        Subject::Run(run) => run::json(task, run),
+    }
+}
+
+/// A run is no event of the journal; it is told as one all the same, so that a target needs one way in.
+fn about_run(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
+    let mut about = vec![
+        ("ce-specversion", "1.0".to_owned()),
+        ("ce-id", task.id.to_string()),
+        ("ce-source", format!("/sources/{}", run.pair.source)),
+        ("ce-type", "pointsman.run".to_owned()),
+        ("ce-subject", run.pair.collection.to_string()),
+    ];
+    about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    about
+}
+
+fn about_event(event: &Event) -> Vec<(&'static str, String)> {
     let mut about = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", event.id.to_string()),

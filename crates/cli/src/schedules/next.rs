@@ -1,33 +1,17 @@
-//! `pointsman schedules`: what an expression means, and when it fires. Needs no server.
+//! `pointsman schedules next`: what an expression means, and when it fires. Needs no server.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
-use crate::args::Global;
-use crate::config::ConfigArgs;
-use crate::failure::{Exit, Failure, Result};
+use crate::config::{ConfigArgs, faulty};
+use crate::failure::{Failure, Result};
 use crate::output::Output;
-
-/// See when schedules fire, before they do
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  pointsman schedules next
-  pointsman schedules next '0 3 * * *' --timezone Europe/Berlin")]
-pub(crate) struct Schedules {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    Next(Next),
-}
 
 /// Tell in words what an expression means, and when it fires next
 ///
-/// Without an expression, tells it of every schedule of the configuration.
+/// Times are given in UTC, and beside it as the clocks of the schedule's time zone show them. Without an
+/// expression, tells it of every schedule of the configuration.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -37,7 +21,7 @@ Examples:
   pointsman schedules next 'every 90s' -o json
 
 Five fields are Vixie cron (0 and 7 are Sunday), six or seven are Quartz (seconds first, 1 is Sunday).")]
-struct Next {
+pub(super) struct Next {
     /// A cron expression, `@daily` or the like, or `every 90s`
     expression: Option<String>,
     /// Whose clocks it means
@@ -53,26 +37,19 @@ struct Next {
     config: ConfigArgs,
 }
 
-impl Schedules {
-    pub(crate) fn run(self, global: &Global) -> Result {
-        let Action::Next(next) = self.action;
-        let output = Output::new(global);
-        let schedules = next.schedules()?;
-        let told: Vec<Told> = schedules.iter().map(|(name, schedule)| next.tell(name, schedule)).collect();
+impl Next {
+    pub(super) fn run(&self, output: Output) -> Result {
+        let schedules = self.schedules()?;
+        let told: Vec<Told> = schedules.iter().map(|(name, schedule)| self.tell(name, schedule)).collect();
         if output.is_json() {
             return Ok(output.json(&serde_json::json!({ "schedules": told }))?);
         }
         if told.is_empty() {
-            return Ok(output.line("No schedules. They are configured under `schedules:`.")?);
+            return Ok(output.line("No schedules. They are configured under `schedules:` and `sources:`.")?);
         }
-        for schedule in &told {
-            schedule.print(output)?;
-        }
-        Ok(())
+        told.iter().try_for_each(|schedule| schedule.print(output))
     }
-}
 
-impl Next {
     /// The one that was asked for, or those of the configuration, by name.
     fn schedules(&self) -> Result<Vec<(String, Schedule)>> {
         if let Some(text) = &self.expression {
@@ -80,19 +57,20 @@ impl Next {
                 .map_err(|error| Failure::usage(format!("{text:?} is not an expression: {error}")))?;
             return Ok(vec![(text.clone(), Schedule::new(expression, self.timezone.clone()))]);
         }
-        let config = self.config.sources().load().map_err(|faults| {
-            Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}"))
-        })?;
-        Ok(config.schedules.into_iter().map(|schedule| (schedule.name, schedule.when)).collect())
+        let config = self.config.sources().load().map_err(|faults| faulty(&faults))?;
+        let schedules = config.schedules.into_iter().map(|planned| planned.schedule);
+        Ok(schedules.map(|schedule| (schedule.name.to_string(), schedule.when)).collect())
     }
 
     fn tell(&self, name: &str, schedule: &Schedule) -> Told {
         let now = pointsman_engine::now();
+        let next: Vec<Timestamp> = schedule.upcoming(now).take(self.count.into()).collect();
         Told {
             name: name.into(),
             means: schedule.expression().describe(),
             timezone: schedule.zone().name().into(),
-            next: schedule.upcoming(now).take(self.count.into()).collect(),
+            local: next.iter().map(|time| schedule.zone().local(*time)).collect(),
+            next,
             warnings: schedule.warnings(now),
         }
     }
@@ -105,6 +83,8 @@ struct Told {
     means: String,
     timezone: String,
     next: Vec<Timestamp>,
+    /// The same times on the zone's clocks.
+    local: Vec<String>,
     warnings: Vec<String>,
 }
 
@@ -112,8 +92,10 @@ impl Told {
     fn print(&self, output: Output) -> Result {
         output.line(&self.name)?;
         output.line(format!("  {} ({})", self.means, self.timezone))?;
-        for time in &self.next {
-            output.line(format!("  {}", time.to_string().replace(".000000Z", "Z")))?;
+        for (time, local) in self.next.iter().zip(&self.local) {
+            let time = time.to_string().replace(".000000Z", "Z");
+            let local = if self.timezone == "UTC" { String::new() } else { format!("   {local}") };
+            output.line(format!("  {time}{local}"))?;
         }
         for warning in &self.warnings {
             output.line(format!("  {} {warning}", output.paint.busy("mind:")))?;

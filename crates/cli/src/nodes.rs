@@ -1,0 +1,87 @@
+//! `pointsman nodes` and `pointsman audit`: who is alive, and who changed what.
+
+use clap::Args;
+use pointsman_api::{DeedBody, NodeBody};
+
+use crate::args::Global;
+use crate::failure::Result;
+use crate::output::{Output, clean, day_and_time, short};
+
+/// List the processes that run tasks
+///
+/// Those that live, and those that were heard of last.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman nodes
+  pointsman nodes -o json | jq -r '.nodes[] | select(.alive).name'")]
+pub(crate) struct Nodes {}
+
+impl Nodes {
+    pub(crate) async fn run(self, global: &Global) -> Result {
+        let (client, output) = (global.client()?, Output::new(global));
+        let list = client.nodes().await?;
+        if output.is_json() {
+            return Ok(output.json(&list)?);
+        }
+        let rows = list.nodes.iter().map(node).collect();
+        let head = ["node", "id", "state", "since", "heard", "running", "handlers"];
+        Ok(output.table(&head, rows, "No nodes.")?)
+    }
+}
+
+fn node(node: &NodeBody) -> Vec<String> {
+    vec![
+        clean(&node.name).into_owned(),
+        node.id.to_string(),
+        if node.alive { "alive" } else { "gone" }.into(),
+        day_and_time(&node.joined_at),
+        day_and_time(&node.heard_at),
+        format!("{} of {}", node.running, node.slots),
+        short(&node.handlers.join(" "), 60),
+    ]
+}
+
+/// List who changed what, the newest first
+///
+/// Pauses and blocks, retries and cancels, redrives, runs and adoptions, each with the name of the token.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman audit
+  pointsman audit --limit 20
+  pointsman audit -o json | jq -r '.deeds[] | select(.by == \"ops\")'")]
+pub(crate) struct Audit {
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Go on where an earlier list ended, with what it said
+    #[arg(long, value_name = "NUMBER")]
+    before: Option<i64>,
+}
+
+impl Audit {
+    pub(crate) async fn run(self, global: &Global) -> Result {
+        let (client, output) = (global.client()?, Output::new(global));
+        let list = client.audit(self.before, self.limit).await?;
+        if output.is_json() {
+            return Ok(output.json(&list)?);
+        }
+        let rows = list.deeds.iter().map(deed).collect();
+        output.table(&["time", "by", "did", "to", "detail"], rows, "Nobody has changed anything.")?;
+        if let Some(next) = list.next {
+            output.line(format!("There are more: --before {next}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn deed(deed: &DeedBody) -> Vec<String> {
+    vec![
+        day_and_time(&deed.time),
+        clean(&deed.by).into_owned(),
+        deed.action.clone(),
+        clean(&deed.what).into_owned(),
+        short(&deed.detail, 80),
+    ]
+}

@@ -1,0 +1,103 @@
+//! What the commands share that run a node themselves, `serve` and `work`: the log, the signals that end them,
+//! and what a person is told when the store cannot be opened. A redrive listens to the signals too.
+
+use std::error::Error;
+use std::time::Duration;
+
+use pointsman_server::StartError;
+use pointsman_store_sqlite::OpenError;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::Global;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::Paint;
+
+/// How long tasks may take to let go after a second signal: programs that they started are killed meanwhile.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// Runs a node to its end, on all cores. `level` is how much is logged unless POINTSMAN_LOG says otherwise.
+pub(crate) fn run(global: &Global, level: &str, node: impl Future<Output = Result>) -> Result {
+    log_to_stderr(global, level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(node);
+    runtime.shutdown_timeout(AT_ONCE);
+    outcome
+}
+
+/// Lets a node stop in good order; a signal meanwhile stops it at once.
+pub(crate) async fn stop(stopped: impl Future<Output = ()>, signals: &mut Signals) -> Result {
+    tokio::select! {
+        () = stopped => Ok(()),
+        () = signals.next() => Err(Failure::runtime("stopped at once; running tasks were cut off")),
+    }
+}
+
+/// SIGTERM and SIGINT.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on they are heard. Asked for before anything starts, so that a signal during a long start is not
+    /// lost.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn log_to_stderr(global: &Global, level: &str) -> Result {
+    let wish = std::env::var("POINTSMAN_LOG").ok().filter(|wish| !wish.is_empty());
+    let filter = EnvFilter::try_new(wish.as_deref().unwrap_or(level))
+        .map_err(|e| Failure::usage(format!("POINTSMAN_LOG does not say what to log: {e}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(Paint::of_stderr(global.color).is_on())
+        .init();
+    Ok(())
+}
+
+/// Why a node did not start, and what to do about it.
+pub(crate) fn not_started(error: StartError) -> Failure {
+    let exit = exit_of(&error);
+    let hint = match &error {
+        StartError::Listen { .. } => {
+            Some("Another server may be running there. --listen names another address.")
+        }
+        StartError::Store(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
+            Some("Its folder must exist and be writable. --store names another file.")
+        }
+        _ => None,
+    };
+    let mut what = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        what = format!("{what}: {error}");
+        cause = error.source();
+    }
+    let failure = Failure::new(exit, what);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn exit_of(error: &StartError) -> Exit {
+    match error {
+        StartError::Unguarded(_) | StartError::Config(_) | StartError::HandlerTwice(_) => Exit::Configuration,
+        // These may go away by themselves, or when another process ends.
+        StartError::Store(OpenError::InUse { .. } | OpenError::Io { .. } | OpenError::Sqlite { .. })
+        | StartError::Engine(_) => Exit::Unavailable,
+        // The rest will not.
+        _ => Exit::Runtime,
+    }
+}

@@ -1,0 +1,73 @@
+//! `pointsman run`: synchronise a source's collection now.
+
+use clap::Args;
+use pointsman_api::client::{Client, ClientError, LogQuery};
+use pointsman_core::Pair;
+
+use crate::args::Global;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::tasks;
+
+/// Run a source's collection now
+///
+/// Queues a task for it and prints the task's id. A collection has one task at a time: if one is queued or
+/// running already, that one is meant.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman run shop/orders
+  pointsman run shop/orders --wait
+  pointsman run shop/orders -o json | jq -r .task_id
+
+With --wait, its log is printed as it comes, and the exit code is 0 if the task succeeded and 1 if not.")]
+pub(crate) struct Run {
+    /// The source and its collection
+    #[arg(value_name = "SOURCE/COLLECTION")]
+    pair: Pair,
+    /// Follow its log until it has ended, and exit as it does
+    #[arg(short, long)]
+    wait: bool,
+}
+
+impl Run {
+    pub(crate) async fn run(self, global: &Global) -> Result {
+        let (client, output) = (global.client()?, Output::new(global));
+        let (source, collection) = (self.pair.source.as_str(), self.pair.collection.as_str());
+        let (run, created) = client.run(source, collection).await.map_err(about)?;
+        if output.is_json() {
+            output.json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
+        } else {
+            let before = if created { "" } else { "  (was queued or running already)" };
+            output.line(format!("{}{before}", run.task_id))?;
+        }
+        match self.wait {
+            true => wait(&client, output, &run.task_id).await,
+            false => Ok(()),
+        }
+    }
+}
+
+/// Follows a task to its end; its end is ours.
+async fn wait(client: &Client, output: Output, id: &str) -> Result {
+    tasks::logs::follow(client, output, id, &LogQuery::default()).await?;
+    let detail = client.task(id).await.map_err(|e| tasks::about(id, e))?;
+    let (status, error) = (detail.task.status.as_str(), detail.task.error.as_deref());
+    match status {
+        "SUCCESS" => Ok(()),
+        _ => {
+            let why = error.map(|error| format!(": {error}")).unwrap_or_default();
+            Err(Failure::runtime(format!("the task ended as {status}{why}"))
+                .hint(format!("`pointsman tasks show {id}` shows its attempts.")))
+        }
+    }
+}
+
+fn about(error: ClientError) -> Failure {
+    let status = error.status();
+    let failure = Failure::from(error);
+    match status {
+        Some(404) => failure.hint("`pointsman handlers` lists the sources and their collections."),
+        _ => failure,
+    }
+}

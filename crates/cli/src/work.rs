@@ -1,0 +1,213 @@
+//! `pointsman work`: a bounded run. Takes so many tasks, or works for so long, and ends.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use clap::Args;
+use pointsman_core::HandlerName;
+use pointsman_core::time::parse_http_duration;
+use pointsman_engine::{Bound, Engine, Rooms, Settings, Setup};
+use pointsman_server::StartError;
+use pointsman_server::config::{Config, StoreUrl};
+use pointsman_server::server;
+use pointsman_store_sqlite::OpenError;
+
+use crate::args::Global;
+use crate::config::{ConfigArgs, faulty};
+use crate::failure::{Failure, Result};
+use crate::output::{Output, counted};
+use crate::process::{self, Signals, not_started};
+
+/// Work on what waits, for a while
+///
+/// Opens the store of the configuration itself, without a server and without HTTP, and runs the tasks of these
+/// handlers: for a job that is started by something else, or a machine that is lent for an hour. It ends when
+/// it has begun --max-events attempts and they have ended, or when --ttl is over, whichever comes first; what
+/// runs then may end as it may when a server stops.
+///
+/// The embedded store belongs to one process at a time. While a server has it, use a pull worker instead.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman work --handler index --max-events 1000 --ttl 300s
+  pointsman work --handler index --handler notify --ttl 1h
+  pointsman work --ttl 60s -o json | jq .succeeded
+
+It exits with 0 also if tasks have failed: they are tried again as their handlers say. The log goes to
+standard error; POINTSMAN_LOG says how much.")]
+pub(crate) struct Work {
+    /// Run only this handler's or source's tasks; may be given several times [default: all]
+    #[arg(long = "handler", value_name = "NAME")]
+    handlers: Vec<HandlerName>,
+    /// Begin no more attempts than this
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    max_events: u64,
+    /// End after this time at the latest: `90`, `90s`, `1h30m`
+    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = duration)]
+    ttl: Duration,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    parse_http_duration(text).map_err(|e| e.to_string())
+}
+
+impl Work {
+    pub(crate) fn run(self, global: &Global) -> Result {
+        process::run(global, "warn", self.work(Output::new(global)))
+    }
+
+    async fn work(self, output: Output) -> Result {
+        let mut signals = Signals::new()?;
+        let config = self.config.sources().load().map_err(|faults| faulty(&faults))?;
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
+        let setup = config.setup().map_err(|faults| faulty(&faults))?;
+        self.check(&setup)?;
+        let engine = start(&config, self.settings(&config), setup).await?;
+        let why = tokio::select! {
+            () = engine.bound_reached() => Why::Events,
+            () = tokio::time::sleep(self.ttl) => Why::Time,
+            () = signals.next() => Why::Told,
+        };
+        process::stop(engine.stop(config.drain), &mut signals).await?;
+        engine.store().close();
+        Summary::of(&engine, why).show(output)
+    }
+
+    /// What is to be run must be there, and run by nodes.
+    fn check(&self, setup: &Setup) -> Result {
+        for name in &self.handlers {
+            let Some(spec) = setup.handlers.iter().find(|spec| spec.def.name == *name) else {
+                let known: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
+                return Err(Failure::usage(format!("the configuration has no handler {name:?}"))
+                    .hint(format!("It has these: {}", known.join(", "))));
+            };
+            if spec.def.pull {
+                return Err(Failure::usage(format!("{name} is pulled: its tasks are fetched by workers"))
+                    .hint("Give it a `run` in the configuration, or start a pull worker for it."));
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&self, config: &Config) -> Settings {
+        let handlers: BTreeSet<HandlerName> = self.handlers.iter().cloned().collect();
+        Settings {
+            // Planned times and old history are the server's business.
+            rooms: Rooms { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
+            bound: Some(Bound { handlers, max_events: self.max_events }),
+            ..server::settings(config)
+        }
+    }
+}
+
+async fn start(config: &Config, settings: Settings, setup: Setup) -> Result<Engine> {
+    match &config.store {
+        StoreUrl::SqliteMemory => {
+            return Err(Failure::usage("a store in memory ends with its process, and nothing waits in it")
+                .hint("--store names a file."));
+        }
+        StoreUrl::Sqlite { path } if !path.exists() => {
+            return Err(Failure::runtime(format!("there is no store at {}", path.display()))
+                .hint("A server makes it on its first start. --store names another file."));
+        }
+        StoreUrl::Sqlite { .. } => {}
+    }
+    let store = server::open(config.store.clone()).await.map_err(not_opened)?;
+    Engine::start(store, settings, setup).await.map_err(|e| not_started(StartError::Engine(e)))
+}
+
+fn not_opened(error: StartError) -> Failure {
+    let in_use = matches!(error, StartError::Store(OpenError::InUse { .. }));
+    let failure = not_started(error);
+    match in_use {
+        true => failure.hint(
+            "A server works on it already, and runs its tasks too. To use this command, stop the server first;\n\
+             to lend it a hand, make the handler `run: pull` and start a pull worker, such as the one in\n\
+             examples/python.",
+        ),
+        false => failure,
+    }
+}
+
+/// Why a run has ended.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Why {
+    Events,
+    Time,
+    Told,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Events => "as many as were to be begun",
+            Self::Time => "its time is up",
+            Self::Told => "it was told to stop",
+        })
+    }
+}
+
+/// What a run has done.
+#[derive(Debug, serde::Serialize)]
+struct Summary {
+    /// How many attempts it began.
+    attempts: u64,
+    succeeded: u64,
+    failed: u64,
+    /// Put off by the handler, or given back unfinished.
+    other: u64,
+    ended: Why,
+}
+
+impl Summary {
+    fn of(engine: &Engine, ended: Why) -> Self {
+        let text = engine.metrics().encode();
+        let count = |end| attempts(&text, end);
+        let (succeeded, failed) = (count("succeeded"), count("failed"));
+        let other = count("snoozed") + count("released");
+        Self { attempts: succeeded + failed + other, succeeded, failed, other, ended }
+    }
+
+    fn show(&self, output: Output) -> Result {
+        if output.is_json() {
+            return Ok(output.json(self)?);
+        }
+        let other = if self.other > 0 { format!(", {} put off", self.other) } else { String::new() };
+        let attempts = counted(self.attempts, "attempt", "attempts");
+        Ok(output.line(format!(
+            "{attempts}: {} succeeded, {} failed{other}; {}",
+            self.succeeded, self.failed, self.ended
+        ))?)
+    }
+}
+
+/// How many attempts ended so, as the node's own metrics count them.
+fn attempts(metrics: &str, end: &str) -> u64 {
+    let wanted = format!("end=\"{end}\"");
+    let lines = metrics.lines().filter(|line| {
+        line.strip_prefix("pointsman_task_attempts_total{").is_some_and(|rest| rest.contains(&wanted))
+    });
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_of_all_handlers_are_counted_together() {
+        let text = "# HELP pointsman_task_attempts x\n\
+                    pointsman_task_attempts_total{handler=\"a\",end=\"failed\"} 2\n\
+                    pointsman_task_attempts_total{handler=\"b\",end=\"failed\"} 3\n\
+                    pointsman_task_attempts_total{handler=\"a\",end=\"succeeded\"} 7\n\
+                    pointsman_tasks_ended_total{handler=\"a\",status=\"done\"} 7\n";
+        assert_eq!((attempts(text, "failed"), attempts(text, "succeeded")), (5, 7));
+        assert_eq!(attempts(text, "snoozed"), 0);
+    }
+}

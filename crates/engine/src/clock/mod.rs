@@ -1,0 +1,319 @@
+//! The room that makes what has a time: the events and tasks of schedules, at their planned times.
+//!
+//! ```text
+//!   store.plan ──▶ where each schedule stands ──▶ agenda ──due──▶ policy ──▶ store.settle ──▶ the next time
+//!       ▲                                                                          │
+//!       └── at the start, when something else is set up, when a rule is lifted, and every half minute
+//! ```
+//!
+//! Several nodes may have the same schedules, and any of them may die around a planned time. All that they know
+//! of the past is in the store: up to which time a schedule is settled, and a row for each time. The row and what
+//! it makes are one transaction, and a time has one row; so a time fires once, and what a node did not get to is
+//! still to be settled by the next. Nothing here needs a leader.
+//!
+//! Assumptions on time: the clocks of nodes are about right. A clock that is put forward makes a gap like any
+//! other. One that is put back comes to times that are settled, and they stay as they are.
+//!
+//! Every planned time has a row in the ledger, up to a bound: of a gap of more than a thousand times the newest
+//! thousand are written down and the older ones passed over, which the log tells.
+//!
+//! When the store does not answer, everything is tried again after a second.
+
+mod agenda;
+mod policy;
+#[cfg(test)]
+mod simulation;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::fire::{Fire, MISSED, Outcome, Overlap, Punctual, Settle, Skipped};
+use pointsman_core::store::{Firing, Plan, Standing, StoreError};
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+pub use agenda::Agenda;
+use policy::{Reckoning, Verdict};
+
+use crate::node::Node;
+use crate::time::now;
+use crate::{Schedule, Setup};
+
+/// How often the store is asked where the schedules stand: changes that this node is not told of, and a clock
+/// that is put right, are noticed within it.
+const REVISE: Duration = Duration::from_secs(30);
+/// How soon a store is tried again that did not answer.
+const RETRY: Duration = Duration::from_secs(1);
+/// How many planned times are settled in one transaction.
+const BATCH: usize = 500;
+/// If the settled times lie further ahead than this, the clock was wrong when they were settled.
+const ASTRAY: Duration = Duration::from_secs(3600);
+
+/// The room.
+pub(crate) struct Clock {
+    node: Arc<Node>,
+    setup: Arc<Setup>,
+    /// Up to which time each schedule is settled, in the order of the setup.
+    settled: Vec<Timestamp>,
+    agenda: Agenda,
+}
+
+/// A planned time on its way to the store, and the place of its schedule in the setup.
+struct Coming {
+    number: usize,
+    firing: Firing,
+}
+
+impl Clock {
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self { node, setup: Arc::default(), settled: vec![], agenda: Agenda::new() }
+    }
+
+    /// Runs until told to stop. It may be cut short anywhere: what is not settled then is settled later.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        stop.run_until_cancelled(self.turn()).await;
+    }
+
+    async fn turn(&mut self) {
+        let node = self.node.clone();
+        let mut reconfigured = node.reconfigured();
+        let mut revise = Instant::now();
+        loop {
+            if revise <= Instant::now() {
+                let answer = self.revise(now()).await;
+                revise = Instant::now() + if self.is_well(answer) { REVISE } else { RETRY };
+            }
+            let answer = self.settle_due(now()).await;
+            let nap = if self.is_well(answer) { self.nap(now()) } else { RETRY };
+            tokio::select! {
+                changed = reconfigured.changed() => match changed {
+                    Ok(()) => revise = Instant::now(),
+                    Err(_) => return,
+                },
+                () = node.released.notified() => revise = Instant::now(),
+                () = sleep_until(revise) => {}
+                () = sleep(nap) => {}
+            }
+        }
+    }
+
+    fn is_well(&self, answer: Result<(), StoreError>) -> bool {
+        if let Err(error) = &answer {
+            self.node.store_failed();
+            tracing::warn!(%error, "planned times wait");
+        }
+        answer.is_ok()
+    }
+
+    fn nap(&self, now: Timestamp) -> Duration {
+        self.agenda.first().map_or(REVISE, |next| next.since(now))
+    }
+
+    /// Takes the schedules that are set up, asks where they stand, and makes up for what rules held back.
+    async fn revise(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let setup = self.node.configured().setup.clone();
+        let standings = self.node.store.plan(setup.schedules.iter().map(plan).collect(), now).await?;
+        if !Arc::ptr_eq(&setup, &self.setup) {
+            (self.settled, self.agenda) = (Vec::new(), Agenda::new());
+        }
+        self.setup = setup;
+        for (number, standing) in standings.iter().enumerate() {
+            let settled = trusted(standing.settled, now);
+            // What stands where it stood keeps its place on the agenda.
+            if self.settled.get(number) != Some(&settled) {
+                self.stands(number, settled);
+            }
+        }
+        self.make_up(&standings, now).await
+    }
+
+    /// Notes up to which time a schedule is settled, and when it comes up next.
+    fn stands(&mut self, number: usize, settled: Timestamp) {
+        if self.settled.len() <= number {
+            self.settled.resize(number + 1, Timestamp::MIN);
+        }
+        self.settled[number] = settled;
+        self.agenda.put(number, policy::next(&self.setup.schedules[number], settled));
+    }
+
+    /// Settles what has come up, as far as it makes a batch.
+    async fn settle_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let (numbers, coming) = self.gather(now);
+        let answer = self.settle_all(coming, now).await;
+        for number in numbers {
+            self.stands(number, self.settled[number]);
+        }
+        answer
+    }
+
+    /// Takes schedules from the agenda until there is enough for a batch. The last one may bring more.
+    fn gather(&mut self, now: Timestamp) -> (Vec<usize>, Vec<Coming>) {
+        let (mut numbers, mut coming) = (Vec::new(), Vec::new());
+        while coming.len() < BATCH
+            && let Some(number) = self.agenda.due(now)
+        {
+            numbers.push(number);
+            let schedule = &self.setup.schedules[number];
+            let Reckoning { times, passed_over } = policy::reckon(schedule, self.settled[number], now);
+            if passed_over {
+                tracing::warn!(
+                    schedule = %schedule.name,
+                    after = %self.settled[number],
+                    written = times.len(),
+                    "the gap is too long for its ledger: only the newest planned times are written down"
+                );
+            }
+            coming.extend(times.into_iter().map(|(planned, verdict)| {
+                let settle = match verdict {
+                    Verdict::Fire(when) => fire(schedule, planned, when),
+                    Verdict::Skip => Settle::Skip,
+                };
+                Coming { number, firing: Firing { schedule: schedule.name.clone(), planned, settle } }
+            }));
+        }
+        (numbers, coming)
+    }
+
+    /// Settles these in order, in as few transactions as may be. What was settled is noted also if a later
+    /// transaction fails.
+    async fn settle_all(&mut self, coming: Vec<Coming>, now: Timestamp) -> Result<(), StoreError> {
+        let mut coming = coming.into_iter().peekable();
+        while coming.peek().is_some() {
+            let (places, firings): (Vec<_>, Vec<_>) = coming
+                .by_ref()
+                .take(BATCH)
+                .map(|Coming { number, firing }| ((number, firing.planned), firing))
+                .unzip();
+            self.settle(firings, now).await?;
+            for (number, planned) in places {
+                self.settled[number] = planned;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles one batch and tells of what it made.
+    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>, StoreError> {
+        let cancels = firings.iter().any(
+            |firing| matches!(firing.settle, Settle::Fire { overlap, .. } if overlap == Overlap::Cancel),
+        );
+        let rows = self.node.store.settle(firings, now).await?;
+        self.tell(rows.iter().filter(|(_, written)| *written).map(|(fire, _)| fire)).await;
+        if cancels {
+            // What it ended may run here.
+            self.node.nudged.notify_one();
+        }
+        Ok(rows)
+    }
+
+    /// Wakes whoever waits for what these firings made.
+    async fn tell(&self, fires: impl Iterator<Item = &Fire>) {
+        let node = &self.node;
+        let made: Vec<_> = fires.filter(|fire| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
+        if made.is_empty() {
+            return;
+        }
+        let events = made.iter().filter_map(|fire| fire.event);
+        node.metrics.events_emitted.inc_by(events.clone().count() as u64);
+        if let Some(last) = events.max() {
+            node.signals.grown(last);
+        }
+        node.signals.work();
+        if node.changes.watched()
+            && let Err(error) = self.show(&made).await
+        {
+            node.store_failed();
+            tracing::warn!(%error, "those who watch are not told of some new tasks");
+        }
+    }
+
+    /// Shows the tasks that these firings made to those who watch.
+    async fn show(&self, made: &[&Fire]) -> Result<(), StoreError> {
+        let node = &self.node;
+        for fire in made {
+            let tasks = match (fire.event, &fire.task) {
+                (Some(event), _) => node.store.event(event).await?.map_or(vec![], |view| view.tasks),
+                (None, Some(task)) => {
+                    node.store.task(task).await?.map(|(task, _)| task).into_iter().collect()
+                }
+                (None, None) => vec![],
+            };
+            for task in tasks {
+                node.changes.moved(task, fire.at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes up for planned times that a rule held back which no longer stands.
+    async fn make_up(&self, standings: &[Standing], now: Timestamp) -> Result<(), StoreError> {
+        for ((schedule, standing), settled) in self.setup.schedules.iter().zip(standings).zip(&self.settled) {
+            let Some(unmet) = standing.unmet.filter(|_| !standing.held) else { continue };
+            let mut held_again = false;
+            for times in policy::make_up(schedule, unmet, *settled, now).chunks(BATCH) {
+                let firing = |planned: &Timestamp| Firing {
+                    schedule: schedule.name.clone(),
+                    planned: *planned,
+                    settle: fire(schedule, *planned, Punctual::CaughtUp),
+                };
+                let rows = self.settle(times.iter().map(firing).collect(), now).await?;
+                held_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
+            }
+            // What a new rule holds is made up for when that one is lifted.
+            if !held_again {
+                self.node.store.made_up(&schedule.name, *settled).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the store is told of a schedule.
+fn plan(schedule: &Schedule) -> Plan {
+    let (expression, zone) = (schedule.when.expression(), schedule.when.zone());
+    let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
+    Plan { name: schedule.name.clone(), expression }
+}
+
+fn fire(schedule: &Schedule, planned: Timestamp, when: Punctual) -> Settle {
+    Settle::Fire { makes: policy::makes(schedule, planned), when, overlap: schedule.overlap }
+}
+
+/// Up to where the times are taken as settled. If a clock once stood far ahead, a schedule would be silent until
+/// that time comes; then the rows themselves tell what is settled, and times that have none fire.
+fn trusted(settled: Timestamp, now: Timestamp) -> Timestamp {
+    if settled.since(now) > ASTRAY { now.minus(MISSED) } else { settled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_once_stood_far_ahead_does_not_silence_a_schedule() {
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        for near in [now.minus(ASTRAY * 1000), now, now.plus(Duration::from_secs(300)), now.plus(ASTRAY)] {
+            assert_eq!(trusted(near, now), near);
+        }
+        assert!(trusted(now.plus(ASTRAY * 1000), now) < now);
+    }
+
+    #[test]
+    fn a_plan_names_all_that_changes_the_times() {
+        use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
+        use pointsman_core::fire::Makes;
+        use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
+        let of = |text, dialect, zone| {
+            let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());
+            let event = NewEvent::of(HandlingKey::new("tick").unwrap());
+            let name = ScheduleName::new("s").unwrap();
+            plan(&Schedule::new(name, when, Makes::Event(Box::new(event)))).expression
+        };
+        let berlin = "Europe/Berlin";
+        assert_eq!(of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");
+        assert_eq!(of("0 3 * * 1", Dialect::Vixie, berlin), of("0 3 * * 1", Dialect::Auto, berlin));
+        assert_ne!(of("0 3 * * ?", Dialect::Quartz, berlin), of("0 3 * * *", Dialect::Auto, berlin));
+        assert_ne!(of("0 3 * * 1", Dialect::Auto, "UTC"), of("0 3 * * 1", Dialect::Auto, berlin));
+    }
+}

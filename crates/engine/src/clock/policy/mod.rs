@@ -1,0 +1,139 @@
+//! What is to become of planned times, decided from values alone.
+//!
+//! ```text
+//!   settled                                        MISSED ago          now
+//!      │   ╷     ╷     ╷     ╷     ╷     ╷     ╷      │     ╷     ╷     │     ╷
+//!      └───┴─────┴─────┴─────┴─────┴─────┴─────┴──────┼─────┴─────┴─────┘     next
+//!                    missed: `catch_up` decides       │  fire, late or on time
+//! ```
+//!
+//! A time *comes up* at the planned time and its share of the jitter. Everything is measured from there.
+
+use std::time::Duration;
+
+use pointsman_core::fire::{CatchUp, MISSED, Makes, ON_TIME, Punctual};
+use pointsman_core::{Timestamp, cron};
+use sha2::{Digest, Sha256};
+
+use crate::Schedule;
+
+/// The most planned times of one schedule that are looked at in one go. Of a longer gap only the newest get rows
+/// in the ledger; the others are passed over.
+pub(super) const MOST: usize = 1000;
+
+const TICK: Duration = Duration::from_micros(1);
+
+/// What is to become of one planned time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Fire(Punctual),
+    Skip,
+}
+
+/// Planned times whose hour has come, in order.
+#[derive(Debug, PartialEq)]
+pub(super) struct Reckoning {
+    pub(super) times: Vec<(Timestamp, Verdict)>,
+    /// There were more, older ones: the gap was too long to write them all down.
+    pub(super) passed_over: bool,
+}
+
+/// What is to become of the planned times after `settled` that have come up by now.
+///
+/// Those that came up a short while ago fire. Those that were missed are caught up with by the policy: `one` is
+/// there so that something runs after a gap, so it fires the latest of them only where nothing newer fires
+/// anyway.
+pub(super) fn reckon(schedule: &Schedule, settled: Timestamp, now: Timestamp) -> Reckoning {
+    let (mut planned, passed_over) = newest(&schedule.when, settled, now);
+    // A time is put off by less than what lies between it and the next: only the last can be still to come.
+    planned.pop_if(|last| comes_up(schedule, *last) > now);
+    let ages: Vec<_> = planned.iter().map(|planned| now.since(comes_up(schedule, *planned))).collect();
+    let missed = ages.partition_point(|age| *age > MISSED);
+    let lone = missed == ages.len();
+    let verdict = |(at, age): (usize, &Duration)| match age {
+        age if *age <= ON_TIME => Verdict::Fire(Punctual::OnTime),
+        age if *age <= MISSED => Verdict::Fire(Punctual::Late),
+        age if *age > schedule.catch_up_within => Verdict::Skip,
+        _ => match schedule.catch_up {
+            CatchUp::All => Verdict::Fire(Punctual::CaughtUp),
+            CatchUp::One if lone && at + 1 == missed => Verdict::Fire(Punctual::CaughtUp),
+            CatchUp::One | CatchUp::None => Verdict::Skip,
+        },
+    };
+    let times = planned.iter().copied().zip(ages.iter().enumerate().map(verdict)).collect();
+    Reckoning { times, passed_over }
+}
+
+/// Which planned times are made up for after a rule was lifted that held the schedule from `unmet` on: all of
+/// these fire as caught up.
+pub(super) fn make_up(
+    schedule: &Schedule,
+    unmet: Timestamp,
+    settled: Timestamp,
+    now: Timestamp,
+) -> Vec<Timestamp> {
+    let (mut held, _) = newest(&schedule.when, unmet.minus(TICK), settled);
+    held.retain(|planned| now.since(comes_up(schedule, *planned)) <= schedule.catch_up_within);
+    match schedule.catch_up {
+        CatchUp::All => held,
+        CatchUp::None => vec![],
+        // A newer one has come up and will run.
+        CatchUp::One if next(schedule, settled).is_some_and(|next| next <= now) => vec![],
+        CatchUp::One => held.pop().into_iter().collect(),
+    }
+}
+
+/// When the first planned time after `settled` comes up.
+pub(super) fn next(schedule: &Schedule, settled: Timestamp) -> Option<Timestamp> {
+    schedule.when.next(settled).map(|planned| comes_up(schedule, planned))
+}
+
+/// When a planned time comes up: put off by a part of the jitter that follows from the schedule's name and the
+/// time, so that all nodes agree, and never so far that the next planned time overtakes it.
+fn comes_up(schedule: &Schedule, planned: Timestamp) -> Timestamp {
+    if schedule.jitter.is_zero() {
+        return planned;
+    }
+    let gap = schedule.when.next(planned).map_or(Duration::MAX, |next| next.since(planned));
+    let span = schedule.jitter.min(gap).as_micros();
+    let digest = Sha256::new()
+        .chain_update(schedule.name.as_str())
+        .chain_update([0])
+        .chain_update(planned.micros().to_be_bytes())
+        .finalize();
+    let share = digest.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+    let micros = (u128::from(share) * span) >> u64::BITS;
+    planned.plus(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+}
+
+/// The newest planned times after `after`, up to `until` and including it, in order, and whether older ones were
+/// left out.
+fn newest(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
+    let mut before = until.plus(TICK);
+    let back = std::iter::from_fn(|| {
+        before = when.prev(before).filter(|planned| *planned > after)?;
+        Some(before)
+    });
+    let mut found: Vec<_> = back.take(MOST + 1).collect();
+    let more = found.len() > MOST;
+    found.truncate(MOST);
+    found.reverse();
+    (found, more)
+}
+
+/// What a firing makes: its event says which schedule emitted it, and for which time.
+pub(super) fn makes(schedule: &Schedule, planned: Timestamp) -> Makes {
+    match &schedule.makes {
+        Makes::Run(run) => Makes::Run(run.clone()),
+        Makes::Event(event) => {
+            let mut event = event.clone();
+            event.planned = Some(planned);
+            event.context.insert("schedule".into(), schedule.name.to_string());
+            event.context.insert("planned_at".into(), planned.to_string());
+            Makes::Event(event)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

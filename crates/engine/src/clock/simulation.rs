@@ -1,0 +1,172 @@
+//! Nodes whose clocks jump and that die, over a simulated day on a real store: whatever they do, every planned
+//! time is settled once.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::cron::{self, Dialect, Expression, Zone};
+use pointsman_core::fire::{CatchUp, Makes};
+use pointsman_core::store::{Journal, Read, Schedules, Store};
+use pointsman_core::{EventId, HandlingKey, NewEvent, ScheduleName};
+use pointsman_store_sqlite::SqliteStore;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::Settings;
+use crate::logbook::Logbook;
+use crate::metrics::Metrics;
+use crate::node::Parts;
+use crate::pull::Desk;
+
+const NODES: usize = 5;
+const STEP: Duration = Duration::from_secs(20);
+const DAY: Duration = Duration::from_secs(86_400);
+/// How far a clock may be wrong.
+const SKEW: Duration = Duration::from_secs(300);
+
+/// A sequence that looks random and is the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// A node, and what its clock says.
+struct Wrong {
+    clock: Clock,
+    ahead: Duration,
+    behind: Duration,
+    /// It does nothing for so many steps.
+    down: u64,
+}
+
+impl Wrong {
+    fn new(store: &SqliteStore, setup: &Setup) -> Self {
+        let store: Arc<dyn Store> = Arc::new(store.clone());
+        let metrics = Arc::new(Metrics::default());
+        let (logbook, _) = Logbook::new(store.clone(), metrics.clone());
+        let ((desk, _), (ended, _)) = (Desk::new(), mpsc::unbounded_channel());
+        let parts = Parts { store, settings: Settings::default(), metrics, logbook, desk, ended };
+        let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
+        Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, down: 0 }
+    }
+
+    fn time(&self, true_time: Timestamp) -> Timestamp {
+        true_time.plus(self.ahead).minus(self.behind)
+    }
+
+    async fn live(&mut self, true_time: Timestamp, revise: bool) {
+        let now = self.time(true_time);
+        if revise {
+            self.clock.revise(now).await.unwrap();
+        }
+        while self.clock.agenda.first().is_some_and(|next| next <= now) {
+            self.clock.settle_due(now).await.unwrap();
+        }
+    }
+}
+
+fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<Schedule> {
+    let expressions = ["*/10 * * * *", "0 * * * *", "30 2 * * *", "every 15m", "0 7/20 1-4 * * ?"];
+    let one = |number: usize| {
+        let expression = Expression::parse(expressions[number % expressions.len()], Dialect::Auto).unwrap();
+        let name = ScheduleName::new(format!("s{number}")).unwrap();
+        let event = NewEvent::of(HandlingKey::new("tick").unwrap());
+        let when = cron::Schedule::new(expression, Zone::named(zone).unwrap());
+        let jitter = Duration::from_secs(if number.is_multiple_of(3) { 120 } else { 0 });
+        Schedule { catch_up, jitter, ..Schedule::new(name, when, Makes::Event(Box::new(event))) }
+    };
+    (0..count).map(one).collect()
+}
+
+/// A day in the life of the nodes. Answers when it ended.
+async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Dice) -> Timestamp {
+    let mut nodes: Vec<_> = (0..NODES).map(|_| Wrong::new(store, setup)).collect();
+    nodes[0].live(begin, true).await;
+    let mut time = begin;
+    let mut fresh = [true; NODES];
+    while time < begin.plus(DAY) {
+        time = time.plus(STEP);
+        for (number, node) in nodes.iter_mut().enumerate() {
+            match dice.throw(400) {
+                // It dies and comes back after a while, remembering nothing.
+                0 => {
+                    (*node, fresh[number]) =
+                        (Wrong { down: dice.throw(90), ..Wrong::new(store, setup) }, true)
+                }
+                1 => node.ahead = Duration::from_secs(dice.throw(SKEW.as_secs())),
+                2 => node.behind = Duration::from_secs(dice.throw(SKEW.as_secs())),
+                3 => (node.ahead, node.behind) = (Duration::ZERO, Duration::ZERO),
+                _ => {}
+            }
+            if node.down > 0 {
+                node.down -= 1;
+                continue;
+            }
+            let revise = std::mem::take(&mut fresh[number]) || dice.throw(6) == 0;
+            node.live(time, revise).await;
+        }
+    }
+    Wrong::new(store, setup).live(time, true).await;
+    time
+}
+
+/// Which schedule emitted for which time, according to the events themselves.
+async fn emitted(store: &SqliteStore) -> Vec<(String, String)> {
+    let mut after = EventId::ZERO;
+    let mut all = Vec::new();
+    loop {
+        let read = Read { after, until: None, filter: Default::default(), limit: 1000, backwards: false };
+        let page = store.read(read).await.unwrap();
+        let of = |name: &str, event: &pointsman_core::Event| event.context[name].clone();
+        all.extend(page.events.iter().map(|event| (of("schedule", event), of("planned_at", event))));
+        if page.scanned == after {
+            return all;
+        }
+        after = page.scanned;
+    }
+}
+
+async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
+    let begin: Timestamp = begin.parse().unwrap();
+    let store = SqliteStore::in_memory(begin).unwrap();
+    let setup = Setup { schedules: schedules(zone, catch_up, 100), ..Setup::default() };
+    let end = day(&store, &setup, begin, &mut Dice(begin.micros() as u64)).await;
+
+    let mut fired = BTreeSet::new();
+    for schedule in &setup.schedules {
+        let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
+        fires.reverse();
+        let planned: Vec<_> = fires.iter().map(|fire| fire.planned).collect();
+        let last = planned.last().map_or(end, |last| end.minus(schedule.jitter).max(*last));
+        let every: Vec<_> = schedule.when.between(begin, last).collect();
+        assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.when.expression());
+        let made = fires.iter().filter(|fire| fire.event.is_some());
+        fired.extend(made.map(|fire| (schedule.name.to_string(), fire.planned.to_string())));
+        if catch_up == CatchUp::All {
+            assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
+        }
+    }
+    let events = emitted(&store).await;
+    assert_eq!(events.len(), fired.len(), "no time was emitted for twice");
+    assert_eq!(events.into_iter().collect::<BTreeSet<_>>(), fired);
+}
+
+#[tokio::test]
+async fn no_time_is_lost_or_doubled_where_the_clock_goes_forward() {
+    lives_through("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
+}
+
+#[tokio::test]
+async fn no_time_is_lost_or_doubled_where_the_clock_goes_back() {
+    lives_through("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
+    lives_through("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
+}
+
+#[tokio::test]
+async fn no_time_is_lost_or_doubled_where_the_clock_moves_by_half_an_hour() {
+    lives_through("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
+    lives_through("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
+}

@@ -1,0 +1,348 @@
+//! Where workers wait for work.
+//!
+//! Workers that ask for the same stand in one line, in the order in which they came. When the store tells of
+//! work, each line costs one claim, however many stand in it; what it brings is dealt out from the front, one
+//! task each before anybody gets a second.
+//!
+//! A worker may have gone when its turn comes. What was meant for it goes to the next in line, or back to the
+//! store without cost: nothing waits for the lease of somebody who never got it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Claim, Claimant, Claimed, StoreError};
+use pointsman_core::{HandlerName, Tenant, Timestamp};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::held::Asked;
+use crate::logbook::Allowance;
+use crate::node::Node;
+use crate::settle::{EndedAttempt, released, settle};
+use crate::time::now;
+
+/// The most tasks that one claim asks for.
+const MOST: usize = 256;
+/// How many letters are taken at a time.
+const LETTERS: usize = 1024;
+/// A line that got nothing is not looked at again at once, or every commit of a busy store would cost a claim.
+const REST: Duration = Duration::from_millis(10);
+
+/// What a worker asks for. Those who ask for the same share a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Errand {
+    pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) lease: Duration,
+}
+
+/// The front of the desk.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    letters: mpsc::UnboundedSender<Letter>,
+}
+
+#[derive(Debug)]
+enum Letter {
+    Wait(Errand, Waiter),
+    /// Tasks that nobody took.
+    Back(Vec<Claimed>),
+}
+
+#[derive(Debug)]
+struct Waiter {
+    max: usize,
+    /// Told once the store has been asked on its behalf: no deadline is over before that.
+    looked: Option<oneshot::Sender<()>>,
+    answer: oneshot::Sender<Result<Given, StoreError>>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> (Self, Letters) {
+        let (letters, received) = mpsc::unbounded_channel();
+        (Self { letters }, Letters(received))
+    }
+
+    /// Waits for tasks up to the deadline, and at least until the store has been asked. `None`: there were none, or
+    /// the node stops.
+    pub(crate) async fn wait(
+        &self,
+        errand: Errand,
+        max: usize,
+        deadline: Instant,
+    ) -> Result<Option<Given>, StoreError> {
+        let (answer, mut answered) = oneshot::channel();
+        let (looked, has_looked) = oneshot::channel();
+        let letter = Letter::Wait(errand, Waiter { max: max.min(MOST), looked: Some(looked), answer });
+        self.letters.send(letter).map_err(|_| StoreError::Closed)?;
+        // It ends also when the waiter is answered or let go.
+        let _ = has_looked.await;
+        match timeout_at(deadline, &mut answered).await {
+            Ok(Ok(given)) => given.map(Some),
+            Ok(Err(_)) => Ok(None),
+            Err(_) => {
+                // It may have been answered just now.
+                answered.close();
+                answered.try_recv().ok().transpose()
+            }
+        }
+    }
+
+    /// Takes tasks back that were not begun.
+    pub(crate) fn give_back(&self, tasks: Vec<Claimed>) {
+        if !tasks.is_empty() {
+            // After the room has ended their leases have to run out.
+            let _ = self.letters.send(Letter::Back(tasks));
+        }
+    }
+}
+
+/// Tasks on their way to a worker. Dropped before they were taken out, they go back.
+#[derive(Debug)]
+pub(crate) struct Given {
+    tasks: Vec<Claimed>,
+    asked: Asked,
+    desk: Desk,
+}
+
+impl Given {
+    /// Takes them out, each with when its claim was asked for.
+    pub(crate) fn tasks(mut self) -> impl Iterator<Item = (Asked, Claimed)> {
+        let asked = self.asked;
+        std::mem::take(&mut self.tasks).into_iter().map(move |task| (asked, task))
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        self.desk.give_back(std::mem::take(&mut self.tasks));
+    }
+}
+
+/// What has come in at the desk.
+pub(crate) struct Letters(mpsc::UnboundedReceiver<Letter>);
+
+/// Those who wait for the same.
+struct Line {
+    waiters: VecDeque<Waiter>,
+    /// There may be something for them.
+    look: bool,
+    /// Not before this.
+    rested: Instant,
+    /// When the next waiting task falls due.
+    due: Option<Timestamp>,
+}
+
+impl Line {
+    /// The store has been asked for all who stand here.
+    fn looked(&mut self) {
+        for told in self.waiters.iter_mut().filter_map(|waiter| waiter.looked.take()) {
+            // One that has gone need not be told.
+            let _ = told.send(());
+        }
+    }
+}
+
+/// The room behind the desk.
+pub(crate) struct Clerk {
+    node: Arc<Node>,
+    letters: mpsc::UnboundedReceiver<Letter>,
+    lines: HashMap<Errand, Line>,
+    swept: Instant,
+}
+
+impl Clerk {
+    pub(crate) fn new(node: Arc<Node>, letters: Letters) -> Self {
+        Self { node, letters: letters.0, lines: HashMap::new(), swept: Instant::now() }
+    }
+
+    /// Serves until told to stop; then nobody waits any more, and what was not taken goes back.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut letters = Vec::new();
+        while self.wait(&mut letters, &stop).await {
+            self.read(&mut letters).await;
+            self.turn().await;
+        }
+        self.lines.clear();
+        self.letters.close();
+        while let Some(letter) = self.letters.recv().await {
+            if let Letter::Back(tasks) = letter {
+                self.release(tasks).await;
+            }
+        }
+    }
+
+    /// Waits until there is something to do. `false`: it is time to stop.
+    async fn wait(&mut self, letters: &mut Vec<Letter>, stop: &CancellationToken) -> bool {
+        let nap = self.nap();
+        tokio::select! {
+            () = stop.cancelled() => return false,
+            _ = self.letters.recv_many(letters, LETTERS) => {}
+            () = self.node.signals.desk.notified() => self.look_everywhere(),
+            () = sleep(nap) => {}
+        }
+        let (now, at) = (now(), Instant::now());
+        for line in self.lines.values_mut().filter(|line| line.due.is_some_and(|due| due <= now)) {
+            line.look = true;
+        }
+        // A signal may be lost, and workers may go without a word.
+        if at.duration_since(self.swept) >= self.node.settings.sweep {
+            self.swept = at;
+            self.node.leases.forget_old(now);
+            self.look_everywhere();
+        }
+        true
+    }
+
+    fn look_everywhere(&mut self) {
+        for line in self.lines.values_mut() {
+            line.look = true;
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        let (at, now) = (Instant::now(), now());
+        let sweep = (self.swept + self.node.settings.sweep).saturating_duration_since(at);
+        let lines = self.lines.values().filter_map(|line| match line.look {
+            true => Some(line.rested.saturating_duration_since(at)),
+            false => line.due.map(|due| due.since(now).max(REST)),
+        });
+        lines.chain([sweep]).min().unwrap_or(sweep)
+    }
+
+    async fn read(&mut self, letters: &mut Vec<Letter>) {
+        let mut back = Vec::new();
+        for letter in letters.drain(..) {
+            match letter {
+                Letter::Back(tasks) => back.extend(tasks),
+                Letter::Wait(errand, waiter) => {
+                    let fresh =
+                        || Line { waiters: VecDeque::new(), look: true, rested: Instant::now(), due: None };
+                    let line = self.lines.entry(errand).or_insert_with(fresh);
+                    line.waiters.push_back(waiter);
+                    if !line.look {
+                        // Behind others who found nothing there is nothing to be found.
+                        line.looked();
+                    }
+                }
+            }
+        }
+        self.release(back).await;
+    }
+
+    /// One claim for each line that may get something.
+    async fn turn(&mut self) {
+        let at = Instant::now();
+        let ready = self.lines.iter().filter(|(_, line)| line.look && line.rested <= at);
+        let ready: Vec<Errand> = ready.map(|(errand, _)| errand.clone()).collect();
+        for errand in ready {
+            if let Some(mut line) = self.lines.remove(&errand) {
+                self.serve(&errand, &mut line).await;
+                if !line.waiters.is_empty() {
+                    self.lines.insert(errand, line);
+                }
+            }
+        }
+    }
+
+    async fn serve(&self, errand: &Errand, line: &mut Line) {
+        line.waiters.retain(|waiter| !waiter.answer.is_closed());
+        let max = line.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MOST);
+        if max == 0 {
+            return;
+        }
+        let at = now();
+        let by = Claimant::Worker { until: at.plus(errand.lease), tenant: errand.tenant.clone() };
+        let asked = self.node.held.asked();
+        let claim = Claim { by, handlers: errand.handlers.clone(), max };
+        match self.node.store.claim(claim, at).await {
+            Ok(claims) => {
+                let any = !claims.tasks.is_empty();
+                line.look = claims.more && any;
+                line.rested = Instant::now() + if any { Duration::ZERO } else { REST };
+                line.due = claims.next_due;
+                self.deal(line, claims.tasks.into(), asked).await;
+                line.looked();
+            }
+            Err(error) => {
+                self.node.store_failed();
+                tracing::warn!(%error, workers = line.waiters.len(), "workers get no answer from the store");
+                for waiter in line.waiters.drain(..) {
+                    let _ = waiter.answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    async fn deal(&self, line: &mut Line, mut tasks: VecDeque<Claimed>, asked: Asked) {
+        while !tasks.is_empty() && !line.waiters.is_empty() {
+            for share in shares(line.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
+                let Some(waiter) = line.waiters.pop_front() else { break };
+                let given = tasks.drain(..share).collect();
+                let given = Given { tasks: given, asked, desk: self.node.desk.clone() };
+                if let Err(Ok(given)) = waiter.answer.send(Ok(given)) {
+                    tasks.extend(given.tasks().map(|(_, task)| task));
+                }
+            }
+        }
+        self.release(tasks.into()).await;
+    }
+
+    /// Gives tasks back to the store as if they had never been claimed.
+    async fn release(&self, tasks: Vec<Claimed>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let end =
+            |task: Claimed| EndedAttempt { ending: settle(&task, released(), Allowance::default()), task };
+        let ended: Vec<_> = tasks.into_iter().map(end).collect();
+        let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
+        let at = now();
+        match self.node.store.finish(endings, None, at).await {
+            Ok((results, _)) => {
+                for (ended, result) in ended.iter().zip(results) {
+                    if let Ok(finished) = result {
+                        self.node.finished(ended, &finished, at);
+                    }
+                }
+                self.node.signals.work();
+            }
+            Err(error) => {
+                self.node.store_failed();
+                tracing::warn!(%error, tasks = ended.len(), "tasks that nobody took wait for their leases to run out");
+            }
+        }
+    }
+}
+
+/// How many of `tasks` each waiter gets, from the front: one each, and then one more each, up to what it can take.
+fn shares(most: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
+    let mut shares: Vec<(usize, usize)> = most.take(tasks).map(|most| (0, most)).collect();
+    let mut left = tasks;
+    let mut dealt = true;
+    while left > 0 && dealt {
+        dealt = false;
+        for (share, most) in &mut shares {
+            if left > 0 && share < most {
+                (*share, left, dealt) = (*share + 1, left - 1, true);
+            }
+        }
+    }
+    shares.into_iter().map(|(share, _)| share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shares;
+
+    #[test]
+    fn everybody_gets_one_before_anybody_gets_two() {
+        let deal = |most: &[usize], tasks| shares(most.iter().copied(), tasks);
+        assert_eq!(deal(&[10, 10, 10], 2), [1, 1]);
+        assert_eq!(deal(&[10, 1, 10], 7), [3, 1, 3]);
+        assert_eq!(deal(&[1, 2], 9), [1, 2]);
+        assert!(deal(&[3], 0).is_empty() && deal(&[], 3).is_empty());
+    }
+}

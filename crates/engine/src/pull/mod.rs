@@ -1,0 +1,174 @@
+//! Work for workers elsewhere, who ask for it, keep it for a while, and tell how it went.
+//!
+//! ```text
+//!   pull ─▶ desk ─▶ store.claim ─▶ leased tasks ─▶ the worker … renew, log, end ─▶ store
+//! ```
+//!
+//! All that decides is in the store: who holds a task is whoever has its fence, and a lease that runs out frees
+//! it. What this node remembers of the leases it gave out ([`leases`]) only spares reading them again; a worker
+//! may as well come back to another node.
+
+mod desk;
+mod leases;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Claimed, Ended, Finished, NewLogLine, StoreError};
+use pointsman_core::task::{LogLine, Rejected};
+use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
+use tokio::time::Instant;
+
+use crate::node::Node;
+use crate::settle::{EndedAttempt, settle};
+use crate::time::now;
+use crate::{Engine, Outcome};
+
+use desk::Errand;
+pub(crate) use desk::{Clerk, Desk};
+pub(crate) use leases::Leases;
+
+/// Nobody waits longer at the desk than this.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// A worker elsewhere asks for work.
+#[derive(Clone, Debug)]
+pub struct PullRequest {
+    /// What it can run. Others than pulled ones are never given out.
+    pub handlers: BTreeSet<HandlerName>,
+    /// How many tasks it can take.
+    pub max: usize,
+    /// How long it waits for the first of them.
+    pub wait: Duration,
+    /// How long it may keep them unless it renews.
+    pub lease: Duration,
+    /// Only this tenant's.
+    pub tenant: Option<Tenant>,
+}
+
+impl Engine {
+    /// Leases tasks to a worker: at once if there are some, else as soon as there are. None after `wait`, or when
+    /// the node stops. Dropping the future gives back what was meant for it.
+    pub async fn pull(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
+        let PullRequest { handlers, max, wait, lease, tenant } = request;
+        if handlers.is_empty() || max == 0 {
+            return Ok(vec![]);
+        }
+        let node = self.node();
+        let errand = Errand { handlers: Arc::new(handlers), tenant, lease };
+        let deadline = Instant::now() + wait.min(LONGEST_WAIT);
+        loop {
+            let Some(given) = node.desk.wait(errand.clone(), max, deadline).await? else {
+                return Ok(vec![]);
+            };
+            // A rule that was set since the claim takes back what it holds.
+            let (held, tasks): (Vec<_>, Vec<_>) =
+                given.tasks().partition(|(asked, task)| node.held.since(*asked, task));
+            node.desk.give_back(held.into_iter().map(|(_, task)| task).collect());
+            if !tasks.is_empty() {
+                return Ok(tasks.into_iter().map(|(_, task)| begin(node, task, lease)).collect());
+            }
+        }
+    }
+
+    /// A worker is still at it. Answers until when its lease runs now.
+    pub async fn renew(
+        &self,
+        id: &TaskId,
+        fence: i64,
+        lease: Duration,
+    ) -> Result<Result<Timestamp, Rejected>, StoreError> {
+        let node = self.node();
+        let task = match node.leases.find(&*node.store, id, fence).await? {
+            Ok(task) => task,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        let until = now().plus(lease);
+        let renewed = node.store.renew(task.seq, fence, until).await?;
+        match renewed {
+            Ok(()) => node.leases.renewed(fence, until),
+            Err(_) => node.leases.forget(fence),
+        }
+        Ok(renewed.map(|()| until))
+    }
+
+    /// Adds lines to the log of a worker's attempt, as many as an attempt may have. Answers how many were added.
+    pub async fn pull_log(
+        &self,
+        id: &TaskId,
+        fence: i64,
+        lines: Vec<LogLine>,
+    ) -> Result<Result<usize, Rejected>, StoreError> {
+        let node = self.node();
+        let task = match node.leases.find(&*node.store, id, fence).await? {
+            Ok(task) => task,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        let sent = lines.len();
+        let lines: Vec<_> = node.leases.admit(fence, lines);
+        let lines: Vec<_> =
+            lines.into_iter().map(|line| NewLogLine { task: task.seq, fence, line }).collect();
+        let stored = match lines.is_empty() {
+            true => 0,
+            false => node.store.log(lines).await.inspect_err(|_| node.leases.take_back(fence, sent))?,
+        };
+        if stored > 0 {
+            node.logbook.stored();
+            return Ok(Ok(stored));
+        }
+        // Nothing was added: the task is no longer the worker's, or it has said all that it may.
+        node.leases.forget_lost(&*node.store, id, fence).await.map(|held| held.map(|()| 0))
+    }
+
+    /// Ends a worker's attempt, with all that commits with its end.
+    pub async fn pull_end(
+        &self,
+        id: &TaskId,
+        fence: i64,
+        outcome: Outcome,
+    ) -> Result<Result<Finished, Rejected>, StoreError> {
+        let node = self.node();
+        let task = match node.leases.find(&*node.store, id, fence).await? {
+            Ok(task) => task,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        let outcome = within_tenant(&task, outcome);
+        let ending = settle(&task, outcome, node.leases.allowance(fence));
+        let since = node.leases.since(fence);
+        let ended = EndedAttempt { task, ending };
+        let at = now();
+        let (results, _) = node.store.finish(vec![ended.ending.clone()], None, at).await?;
+        node.leases.forget(fence);
+        let result = results.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
+        if let Ok(finished) = &result {
+            let took = since.map_or(Duration::ZERO, |since| at.since(since));
+            node.metrics.attempt_ended(&ended.task.handler, &ended.ending.ended, took);
+            node.finished(&ended, finished, at);
+            node.signals.work();
+        }
+        Ok(result)
+    }
+}
+
+/// A worker's attempt begins.
+fn begin(node: &Node, task: Claimed, lease: Duration) -> Claimed {
+    let at = now();
+    node.changes.locked(&task, at);
+    node.metrics.started(&task, at);
+    node.leases.begin(task.clone(), at, at.plus(lease));
+    task
+}
+
+/// A worker emits for the tenant whose task it had. What it says otherwise would be no other the next time.
+fn within_tenant(task: &Claimed, outcome: Outcome) -> Outcome {
+    let tenant = task.subject.tenant();
+    match outcome.emits.iter().find(|emit| emit.tenant != *tenant) {
+        None => outcome,
+        Some(emit) => {
+            let error = format!("the worker of {tenant}'s task emitted for {}", emit.tenant);
+            let ended = Ended::Failed { error, after: None, last: true };
+            Outcome { ended, emits: vec![], ..outcome }
+        }
+    }
+}

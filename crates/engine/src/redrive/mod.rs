@@ -1,0 +1,208 @@
+//! Running many failed tasks again, by what they have in common.
+//!
+//! ```text
+//!   redrive ─▶ job: read what matches ─▶ [canary: the first few, until they have ended] ─▶ the rest, paced
+//! ```
+//!
+//! A job lives on the node that began it, and ends with it: what it has not retried by then stays in `error`, and
+//! the same redrive asked again finds it. What matches is read first, so that a task that fails again is not
+//! retried twice; the oldest come first, so that lanes are filled in order.
+
+mod job;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pointsman_core::store::{StoreError, TaskFilter};
+use pointsman_core::task::{EndReason, Task};
+use pointsman_core::{Rate, Status, Timestamp};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Engine;
+use crate::time::now;
+use job::Job;
+
+/// How many jobs that have ended are remembered.
+const REMEMBERED: usize = 100;
+/// How many tasks are read at a time.
+const PAGE: usize = 500;
+/// How many tasks a count shows.
+const SAMPLE: usize = 20;
+
+/// What is to be run again, and how carefully.
+#[derive(Clone, Debug)]
+pub struct RedriveRequest {
+    /// Which tasks; of these, those in `error`. Cancelled ones only if the reasons name them.
+    pub filter: TaskFilter,
+    /// How fast; as fast as the store takes them if not given.
+    pub rate: Option<Rate>,
+    /// So many are run first. If one of them fails again, the others are left alone.
+    pub canary: Option<usize>,
+    /// Who wants it.
+    pub by: String,
+}
+
+/// A redrive, as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Redrive {
+    pub id: String,
+    pub filter: TaskFilter,
+    pub rate: Option<Rate>,
+    pub canary: Option<usize>,
+    pub by: String,
+    pub state: RedriveState,
+    /// How many tasks it is about, as far as they have been read.
+    pub matched: u64,
+    pub retried: u64,
+    /// How many could not be retried: somebody was quicker, or their events have been forgotten.
+    pub refused: u64,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedriveState {
+    Running,
+    /// The first few have been retried, and the others wait for them to end.
+    Canary,
+    Done,
+    /// It ended before its time, for this reason.
+    Stopped(String),
+}
+
+impl RedriveState {
+    /// One word for people and programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Canary => "canary",
+            Self::Done => "done",
+            Self::Stopped(_) => "stopped",
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::Running | Self::Canary => false,
+            Self::Done | Self::Stopped(_) => true,
+        }
+    }
+}
+
+/// The jobs of a node, the newest last.
+#[derive(Debug, Default)]
+pub(crate) struct Redrives {
+    jobs: Mutex<BTreeMap<u64, Entry>>,
+    begun: AtomicU64,
+    stop: CancellationToken,
+    running: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Entry {
+    view: Arc<Mutex<Redrive>>,
+    stop: CancellationToken,
+}
+
+impl Redrives {
+    /// Ends all jobs, and waits for them.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the oldest of those that have ended, if they are too many.
+    fn forget(&self) {
+        let mut jobs = self.jobs();
+        let ended = jobs.iter().filter(|(_, job)| read(&job.view).state.has_ended());
+        let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
+        for number in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
+            jobs.remove(number);
+        }
+    }
+}
+
+fn read(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
+    view.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// Begins to run failed tasks again; answers at once with what the job is called.
+    pub fn redrive(&self, request: RedriveRequest) -> String {
+        let node = self.node();
+        let redrives = &node.redrives;
+        let number = redrives.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        // Jobs of two nodes are never called the same, nor those of one before and after a start.
+        let id = format!("{}-{number}", node.id());
+        let RedriveRequest { filter, rate, canary, by } = request;
+        let view = Arc::new(Mutex::new(Redrive {
+            id: id.clone(),
+            filter: failed(filter),
+            rate,
+            canary: canary.filter(|first| *first > 0),
+            by,
+            state: RedriveState::Running,
+            matched: 0,
+            retried: 0,
+            refused: 0,
+            started_at: now(),
+            ended_at: None,
+        }));
+        let stop = redrives.stop.child_token();
+        redrives.jobs().insert(number, Entry { view: view.clone(), stop: stop.clone() });
+        redrives.forget();
+        redrives.running.spawn(Job::new(self.clone(), view).run(stop));
+        id
+    }
+
+    /// The redrives that run on this node, and the last ones that have ended, the newest first.
+    pub fn redrives(&self) -> Vec<Redrive> {
+        self.node().redrives.jobs().values().rev().map(|job| read(&job.view).clone()).collect()
+    }
+
+    /// One of them.
+    pub fn redrive_job(&self, id: &str) -> Option<Redrive> {
+        self.redrives().into_iter().find(|job| job.id == id)
+    }
+
+    /// Ends a redrive: what it has not retried stays as it is. `false`: there is none of this name that runs.
+    pub fn stop_redrive(&self, id: &str) -> bool {
+        let jobs = self.node().redrives.jobs();
+        let found = jobs.values().find(|job| {
+            let view = read(&job.view);
+            view.id == id && !view.state.has_ended()
+        });
+        found.inspect(|job| job.stop.cancel()).is_some()
+    }
+
+    /// How many tasks a redrive with this filter would be about, counted up to `most`, and the newest of them.
+    pub async fn count(&self, filter: TaskFilter, most: u64) -> Result<(u64, Vec<Task>), StoreError> {
+        let filter = failed(filter);
+        let (mut count, mut sample, mut before) = (0, Vec::new(), None);
+        loop {
+            let page = self.store().tasks(filter.clone(), before, PAGE).await?;
+            count += page.tasks.len() as u64;
+            sample.extend(page.tasks.into_iter().take(SAMPLE - sample.len()));
+            before = page.next;
+            if before.is_none() || count >= most {
+                return Ok((count.min(most), sample));
+            }
+        }
+    }
+}
+
+/// Of these, those that can be run again and that nobody has ended on purpose.
+fn failed(filter: TaskFilter) -> TaskFilter {
+    let reasons = match filter.reasons.is_empty() {
+        true => vec![EndReason::Failed, EndReason::Crashed],
+        false => filter.reasons,
+    };
+    TaskFilter { statuses: vec![Status::Error], reasons, ..filter }
+}

@@ -1,0 +1,64 @@
+//! What is written of an attempt that is over, whoever ran it.
+
+use pointsman_core::event::MAX_DEPTH;
+use pointsman_core::names::is_reserved;
+use pointsman_core::store::{Claimed, Ended, Ending};
+use pointsman_core::{Cause, NewEvent};
+
+use crate::Outcome;
+use crate::logbook::{Allowance, cut};
+
+/// An attempt that is over, and what is to be written of it.
+#[derive(Debug)]
+pub(crate) struct EndedAttempt {
+    pub(crate) task: Claimed,
+    pub(crate) ending: Ending,
+}
+
+impl EndedAttempt {
+    /// What went wrong, if something did.
+    pub(crate) fn error(&self) -> Option<&str> {
+        match &self.ending.ended {
+            Ended::Failed { error, .. } => Some(error),
+            Ended::Succeeded { .. } | Ended::Snoozed { .. } | Ended::Released => None,
+        }
+    }
+}
+
+/// The outcome of an attempt that is given back unfinished.
+pub(crate) fn released() -> Outcome {
+    Outcome { ended: Ended::Released, ..Outcome::done() }
+}
+/// What is written of an attempt: its emits with their cause, or none where it did not succeed; its logs as
+/// far as they are allowed.
+pub(crate) fn settle(task: &Claimed, outcome: Outcome, mut allowance: Allowance) -> Ending {
+    let (ended, emits) = match outcome.ended {
+        Ended::Succeeded { .. } | Ended::Snoozed { .. } => match with_cause(task, outcome.emits) {
+            Ok(emits) => (outcome.ended, emits),
+            Err(error) => (Ended::Failed { error, after: None, last: true }, vec![]),
+        },
+        Ended::Failed { error, after, last } => (Ended::Failed { error: cut(error), after, last }, vec![]),
+        Ended::Released => (Ended::Released, vec![]),
+    };
+    let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit(line)).collect();
+    Ending { task: task.seq, fence: task.fence, ended, target: outcome.target, emits, logs }
+}
+
+/// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other
+/// the next time.
+fn with_cause(task: &Claimed, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
+    let depth = task.subject.depth().saturating_add(1);
+    let event = task.subject.event().map(|event| event.id);
+    if !emits.is_empty() && depth > MAX_DEPTH {
+        return Err(format!(
+            "event storm: {MAX_DEPTH} events have caused each other up to this one, and it may cause no more"
+        ));
+    }
+    if let Some(emit) = emits.iter().find(|emit| is_reserved(&emit.kind)) {
+        return Err(format!("the handler emitted {}, a type that only the engine may emit", emit.kind));
+    }
+    for emit in &mut emits {
+        emit.cause = Some(Cause { event, task: task.seq, depth });
+    }
+    Ok(emits)
+}

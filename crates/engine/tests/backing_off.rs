@@ -1,0 +1,113 @@
+//! Targets that are busy or unwell are left alone, as a whole.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+#[path = "handler_support/server.rs"]
+mod web;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::http::StatusCode;
+use common::*;
+use pointsman_core::Status;
+use pointsman_core::limit::AILING;
+use pointsman_core::task::AttemptEnd;
+use web::{answer, handler, server};
+
+#[tokio::test]
+async fn a_busy_target_costs_one_request_and_no_retry() {
+    let opens: Arc<Mutex<Option<Instant>>> = Arc::default();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let (url, inbox) = {
+        let (opens, refused) = (opens.clone(), refused.clone());
+        server(move || {
+            let opens = *opens.lock().unwrap().get_or_insert_with(|| Instant::now() + Duration::from_secs(1));
+            match Instant::now() < opens {
+                true => {
+                    refused.fetch_add(1, Ordering::SeqCst);
+                    answer(429, &[("retry-after", "1")], "")
+                }
+                false => answer(200, &[], ""),
+            }
+        })
+        .await
+    };
+    let store = store();
+    let engine = House::default()
+        .slots(1)
+        .runner("h", Some(Arc::new(handler(url))), |def| def.retry.max = 0)
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    let events = (0..10).map(|number| event("a", &format!("k{number}"))).collect();
+    let receipt = emit(&engine, events).await;
+    let ended = watcher.ended(10).await;
+    assert!(ended.iter().all(|change| change.status == Status::Done));
+    assert_eq!(refused.load(Ordering::SeqCst), 1, "nobody else asked while it wanted to be left alone");
+    assert_eq!(inbox.take().len(), 11);
+    let mut snoozes = 0;
+    for sequenced in &receipt.events {
+        let done = task(&store, &sequenced.tasks[0]).await;
+        assert_eq!(done.life.retries, 0);
+        snoozes += done.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Snoozed).count();
+    }
+    assert_eq!(snoozes, 1);
+    engine.stop(PATIENCE).await;
+}
+
+/// How many requests were there at the same time, request by request.
+#[derive(Clone, Default)]
+struct Crowd {
+    there: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<usize>>>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
+    const SLOTS: usize = 8;
+    const FAILURES: usize = 40;
+    let crowd = Crowd::default();
+    let seen = crowd.seen.clone();
+    let app = Router::new().fallback(move || {
+        let crowd = crowd.clone();
+        async move {
+            let there = crowd.there.fetch_add(1, Ordering::SeqCst) + 1;
+            let number = {
+                let mut seen = crowd.seen.lock().unwrap();
+                seen.push(there);
+                seen.len()
+            };
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            crowd.there.fetch_sub(1, Ordering::SeqCst);
+            if number <= FAILURES { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }
+        }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+
+    let store = store();
+    let engine = House::default()
+        .slots(SLOTS)
+        .runner("h", Some(Arc::new(handler(url))), |def| {
+            def.retry.max = 100;
+            def.retry.delay = Duration::from_millis(1);
+        })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, (0..50).map(|number| event("a", &format!("k{number}"))).collect()).await;
+    let ended = watcher.ended(50).await;
+    assert!(ended.iter().all(|change| change.status == Status::Done));
+    // When the store heard of the last failure that it takes, as many as there are slots were under way.
+    let seen = seen.lock().unwrap().clone();
+    let ailing = &seen[AILING as usize + SLOTS..FAILURES];
+    assert!(ailing.iter().all(|there| *there == 1), "{seen:?}");
+    assert!(seen[..AILING as usize].iter().max() > Some(&1), "before that they came together: {seen:?}");
+    engine.stop(PATIENCE).await;
+}

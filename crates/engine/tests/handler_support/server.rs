@@ -1,0 +1,55 @@
+//! A real HTTP server on loopback, and handlers that deliver to it.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Response};
+use pointsman_engine::handlers::http::{HttpHandler, HttpTarget, NetworkAccess};
+use url::Url;
+
+/// What a server was sent.
+#[derive(Clone, Default)]
+pub(crate) struct Inbox(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
+
+impl Inbox {
+    pub(crate) fn take(&self) -> Vec<(HeaderMap, Bytes)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// Serves `answer` to everything, on a port of its own.
+pub(crate) async fn server(
+    answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static,
+) -> (Url, Inbox) {
+    let inbox = Inbox::default();
+    let kept = inbox.clone();
+    let app = Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
+        kept.0.lock().unwrap().push((headers, body));
+        let answer = answer();
+        async move { answer }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (url, inbox)
+}
+
+pub(crate) fn target(url: Url) -> HttpTarget {
+    let access = NetworkAccess { allow_loopback: true, allow: vec![] };
+    HttpTarget { url, secrets: vec![], headers: vec![], access }
+}
+
+pub(crate) fn handler(url: Url) -> HttpHandler {
+    HttpHandler::new(target(url)).unwrap()
+}
+
+pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(Body::from(body.to_owned())).unwrap()
+}

@@ -1,0 +1,293 @@
+//! Workers elsewhere: they ask, keep, renew, log and end.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::task::{AttemptEnd, Level, LogLine, Rejected};
+use pointsman_core::{EventId, NewEvent, Place, Rule, RuleKind, Status, Tenant};
+use pointsman_engine::{Engine, Outcome, PullRequest};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn house() -> House {
+    House::default().pulled("audit").route("a", "audit")
+}
+
+fn asking(max: usize, wait: Duration) -> PullRequest {
+    PullRequest { handlers: [name("audit")].into(), max, wait, lease: HOUR, tenant: None }
+}
+
+async fn pull(engine: &Engine, max: usize) -> Vec<Claimed> {
+    soon("tasks", engine.pull(asking(max, PATIENCE))).await.unwrap()
+}
+
+async fn nothing_there(engine: &Engine) {
+    assert!(engine.pull(asking(1, Duration::from_millis(20))).await.unwrap().is_empty());
+}
+
+fn line(message: &str) -> LogLine {
+    LogLine { time: now(), level: Level::Info, message: message.into() }
+}
+
+#[tokio::test]
+async fn a_worker_waits_works_and_ends() {
+    let store = store();
+    let engine = house().start(&store).await;
+    nothing_there(&engine).await;
+    let mut watcher = Watcher::of(&engine);
+    let worker = tokio::spawn({
+        let engine = engine.clone();
+        async move { pull(&engine, 5).await }
+    });
+    let receipt = emit(&engine, vec![event("a", "x")]).await;
+    let leased = worker.await.unwrap().remove(0);
+    assert_eq!((&leased.id, leased.attempt), (&receipt.events[0].tasks[0], 1));
+    assert_eq!(leased.subject.event().unwrap().id, receipt.events[0].id);
+    watcher.until(|change| change.status == Status::Locked).await;
+    nothing_there(&engine).await;
+
+    let mut lines = engine.logged();
+    let (id, fence) = (&leased.id, leased.fence);
+    assert_eq!(engine.pull_log(id, fence, vec![line("one"), line("two")]).await.unwrap(), Ok(2));
+    soon("the log to be told of", lines.changed()).await.unwrap();
+    let until = engine.renew(id, fence, HOUR * 2).await.unwrap().unwrap();
+    assert!(until > now().plus(HOUR));
+    for wrong in [fence - 1, fence + 1] {
+        assert!(engine.renew(id, wrong, HOUR).await.unwrap().is_err());
+        assert!(engine.pull_log(id, wrong, vec![line("forged")]).await.unwrap().is_err());
+        assert!(engine.pull_end(id, wrong, Outcome::done()).await.unwrap().is_err());
+    }
+    let outcome = Outcome { emits: vec![event("b", "y")], logs: vec![line("three")], ..Outcome::done() };
+    let finished = engine.pull_end(id, fence, outcome.clone()).await.unwrap().unwrap();
+    assert_eq!((finished.status, finished.emitted.len()), (Status::Done, 1));
+    assert_eq!(watcher.ended(1).await[0].id, *id);
+    assert!(engine.pull_end(id, fence, outcome).await.unwrap().is_err(), "it has ended");
+    assert_eq!(logged(&store, id).await, ["one", "two", "three"]);
+    let events = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10).await.unwrap().events;
+    let cause = events[1].cause.unwrap();
+    assert_eq!((events.len(), cause.event, cause.depth), (2, Some(receipt.events[0].id), 1));
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn failures_and_snoozes_are_as_everywhere() {
+    let store = store();
+    let engine = house().start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let first = pull(&engine, 1).await.remove(0);
+    let finished = engine.pull_end(&first.id, first.fence, snoozed(now())).await.unwrap().unwrap();
+    assert_eq!(finished.status, Status::New);
+    for attempt in 2..=4 {
+        let leased = pull(&engine, 1).await.remove(0);
+        assert_eq!(leased.attempt, attempt);
+        let failed = Outcome::failed(format!("fault {attempt}"));
+        engine.pull_end(&leased.id, leased.fence, failed).await.unwrap().unwrap();
+    }
+    let ended = task(&store, &first.id).await;
+    assert_eq!((ended.life.state.status(), ended.error.as_deref()), (Status::Error, Some("fault 4")));
+    let ends: Vec<_> = ended.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Snoozed, AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Failed]);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_vanishes_loses_its_lease_and_the_task_goes_on() {
+    let store = store();
+    let mut house = house();
+    house.settings.sweep = Duration::from_millis(20);
+    let engine = house.start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let short = PullRequest { lease: Duration::from_millis(50), ..asking(1, PATIENCE) };
+    let lost = soon("a task", engine.pull(short)).await.unwrap().remove(0);
+    let next = pull(&engine, 1).await.remove(0);
+    assert_eq!((&next.id, next.attempt), (&lost.id, 2));
+    assert_eq!(engine.renew(&lost.id, lost.fence, HOUR).await.unwrap(), Err(Rejected::StaleFence));
+    assert!(engine.pull_log(&lost.id, lost.fence, vec![line("late")]).await.unwrap().is_err());
+    assert!(engine.pull_end(&lost.id, lost.fence, Outcome::done()).await.unwrap().is_err());
+    engine.pull_end(&next.id, next.fence, Outcome::done()).await.unwrap().unwrap();
+    let done = task(&store, &next.id).await;
+    assert_eq!((done.life.crashes, done.life.retries), (1, 0));
+    let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_renews_keeps_its_task() {
+    let store = store();
+    let mut house = house();
+    house.settings.sweep = Duration::from_millis(10);
+    let engine = house.start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let lease = Duration::from_secs(2);
+    let short = PullRequest { lease, ..asking(1, PATIENCE) };
+    let kept = soon("a task", engine.pull(short)).await.unwrap().remove(0);
+    let taken = now();
+    while now().since(taken) < lease * 2 {
+        engine.renew(&kept.id, kept.fence, lease).await.unwrap().unwrap();
+        tokio::time::sleep(lease / 20).await;
+    }
+    engine.pull_end(&kept.id, kept.fence, Outcome::done()).await.unwrap().unwrap();
+    assert_eq!(task(&store, &kept.id).await.life.crashes, 0);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn after_a_cancel_everything_is_refused() {
+    let store = store();
+    let engine = house().start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let leased = pull(&engine, 1).await.remove(0);
+    engine.cancel(&leased.id).await.unwrap().unwrap();
+    let (id, fence) = (&leased.id, leased.fence);
+    assert!(engine.pull_log(id, fence, vec![line("late")]).await.unwrap().is_err());
+    assert!(engine.renew(id, fence, HOUR).await.unwrap().is_err());
+    assert!(engine.pull_end(id, fence, Outcome::done()).await.unwrap().is_err());
+    assert!(logged(&store, id).await.is_empty());
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_that_go_away_take_nothing_with_them() {
+    const TASKS: usize = 200;
+    let store = store();
+    let engine = house().start(&store).await;
+    let flaky: Vec<_> = (0..400)
+        .map(|number: u64| {
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                // Some are gone before, some while tasks arrive.
+                let patience = Duration::from_micros(number * 50);
+                let asked = engine.pull(asking(3, PATIENCE));
+                tokio::time::timeout(patience, asked).await.ok().map(Result::unwrap).unwrap_or_default()
+            })
+        })
+        .collect();
+    let events = (0..TASKS).map(|number| event("a", &format!("k{number}"))).collect();
+    let receipt = emit(&engine, events).await;
+    let mut leased = Vec::new();
+    for worker in flaky {
+        leased.extend(worker.await.unwrap());
+    }
+    while leased.len() < TASKS {
+        leased.extend(pull(&engine, 50).await);
+    }
+    for task in &leased {
+        engine.pull_end(&task.id, task.fence, Outcome::done()).await.unwrap().unwrap();
+    }
+    for sequenced in &receipt.events {
+        let done = task(&store, &sequenced.tasks[0]).await;
+        assert_eq!((done.life.state.status(), done.life.crashes), (Status::Done, 0));
+    }
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn many_wait_and_each_task_goes_to_one_of_them() {
+    let store = store();
+    let engine = house().start(&store).await;
+    let waiting: Vec<_> = (0..1000)
+        .map(|_| {
+            let engine = engine.clone();
+            tokio::spawn(async move { pull(&engine, 10).await })
+        })
+        .collect();
+    for round in 0..100 {
+        let events = (0..10).map(|number| event("a", &format!("k{round}-{number}"))).collect();
+        emit(&engine, events).await;
+    }
+    let mut ids = Vec::new();
+    for worker in waiting {
+        ids.extend(worker.await.unwrap().into_iter().map(|task| task.id));
+    }
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 1000, "everybody got one, and no two the same");
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn tenants_and_rules_are_kept() {
+    let store = store();
+    let engine = house().start(&store).await;
+    let north = Tenant::new("north").unwrap();
+    emit(&engine, vec![event("a", "x"), NewEvent { tenant: north.clone(), ..event("a", "y") }]).await;
+    let only = PullRequest { tenant: Some(north.clone()), ..asking(5, PATIENCE) };
+    let leased = soon("a task", engine.pull(only)).await.unwrap();
+    assert_eq!(leased.len(), 1);
+    assert_eq!(leased[0].subject.tenant(), &north);
+    let foreign = Outcome { emits: vec![event("b", "z")], ..Outcome::done() };
+    let ended = engine.pull_end(&leased[0].id, leased[0].fence, foreign).await.unwrap().unwrap();
+    assert_eq!((ended.status, ended.emitted.len()), (Status::Error, 0));
+
+    let place = Place::Handler(name("audit"));
+    let (by, reason) = ("ops".to_owned(), String::new());
+    let rule = Rule { kind: RuleKind::Block, place: place.clone(), tenant: None, by, reason, since: now() };
+    engine.hold(rule).await.unwrap();
+    nothing_there(&engine).await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { pull(&engine, 1).await }
+    });
+    engine.release(RuleKind::Block, &place, None).await.unwrap();
+    assert_eq!(waiting.await.unwrap().len(), 1);
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_worker_may_come_back_to_another_node() {
+    let store = store();
+    let (one, other) = (house().start(&store).await, house().start(&store).await);
+    let receipt = emit(&one, vec![event("a", "x")]).await;
+    let leased = pull(&one, 1).await.remove(0);
+    let (id, fence) = (&leased.id, leased.fence);
+    assert_eq!(other.pull_log(id, fence, vec![line("elsewhere")]).await.unwrap(), Ok(1));
+    other.renew(id, fence, HOUR).await.unwrap().unwrap();
+    let outcome = Outcome { emits: vec![event("b", "y")], ..Outcome::done() };
+    other.pull_end(id, fence, outcome).await.unwrap().unwrap();
+    let events = other.observer().page(&Filter::default(), EventId::ZERO, None, 10).await.unwrap().events;
+    assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
+    assert!(one.renew(id, fence, HOUR).await.unwrap().is_err());
+    one.stop(PATIENCE).await;
+    other.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_log_without_end_is_cut_where_others_are() {
+    let store = store();
+    let engine = house().start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let leased = pull(&engine, 1).await.remove(0);
+    for _ in 0..11 {
+        let lines = (0..1000).map(|_| line("same")).collect();
+        engine.pull_log(&leased.id, leased.fence, lines).await.unwrap().unwrap();
+    }
+    assert_eq!(engine.pull_log(&leased.id, leased.fence, vec![line("more")]).await.unwrap(), Ok(0));
+    let ended = Ended::Succeeded { result: None };
+    let outcome = Outcome { ended, logs: vec![line("last")], ..Outcome::done() };
+    engine.pull_end(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
+    let lines = logged(&store, &leased.id).await;
+    assert_eq!(lines.len(), 10_001);
+    assert!(lines[10_000].contains("output is cut here"));
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_node_that_stops_lets_its_workers_go() {
+    let store = store();
+    let engine = house().start(&store).await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.pull(asking(1, PATIENCE * 10)).await }
+    });
+    // It is in line once it has found nothing; a stop before that is as good.
+    tokio::task::yield_now().await;
+    engine.stop(Duration::ZERO).await;
+    assert!(soon("an answer", waiting).await.unwrap().unwrap_or_default().is_empty());
+    assert!(engine.pull(asking(1, PATIENCE)).await.is_err());
+}

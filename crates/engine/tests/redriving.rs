@@ -1,0 +1,182 @@
+//! Many failed tasks, run again.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::store::{TaskFilter, Tasks};
+use pointsman_core::task::EndReason;
+use pointsman_core::{Json, NewEvent, Place, Rule, RuleKind, Status, TaskId};
+use pointsman_engine::{Delivery, Engine, Outcome, Redrive, RedriveRequest, RedriveState};
+use pointsman_store_sqlite::SqliteStore;
+
+const TASKS: usize = 1200;
+/// What no mending helps.
+const HOPELESS: &str = "-1";
+
+fn of_value(value: &str) -> NewEvent {
+    NewEvent { value: Json::parse(value).unwrap(), ..event("a", "object") }
+}
+
+/// A handler that fails until it is mended, and notes which objects it then handled.
+struct Shop {
+    store: SqliteStore,
+    engine: Engine,
+    mended: Arc<AtomicBool>,
+    handled: Diary,
+    /// The failed tasks, the oldest first.
+    failed: Vec<TaskId>,
+}
+
+impl Shop {
+    async fn with_failures(count: usize) -> Self {
+        let (store, mended, handled) = (store(), Arc::new(AtomicBool::new(false)), Diary::default());
+        let handler = {
+            let (mended, handled) = (mended.clone(), handled.clone());
+            move |d: Delivery| {
+                let called = d.task.subject.event().unwrap().value.as_str().to_owned();
+                let outcome = match mended.load(Ordering::SeqCst) && called != HOPELESS {
+                    true => Outcome::done(),
+                    false => Outcome::failed("broken"),
+                };
+                if mended.load(Ordering::SeqCst) {
+                    handled.note(called);
+                }
+                std::future::ready(outcome)
+            }
+        };
+        let engine = House::default()
+            .slots(1)
+            .handler_with("h", |spec| spec.def.retry.max = 0, handler)
+            .route("a", "h")
+            .start(&store)
+            .await;
+        let mut shop = Self { store, engine, mended, handled, failed: vec![] };
+        shop.fail((0..count).map(|number| number.to_string())).await;
+        shop
+    }
+
+    /// Emits events with these values, all of one object, so that they are handled one after the other.
+    async fn fail(&mut self, values: impl Iterator<Item = String>) {
+        let receipt = emit(&self.engine, values.map(|value| of_value(&value)).collect()).await;
+        let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
+        let last = tasks.last().unwrap().clone();
+        until("the failures", || async {
+            task(&self.store, &last).await.life.state.status() == Status::Error
+        })
+        .await;
+        self.failed.extend(tasks);
+    }
+
+    fn mend(&self) {
+        self.mended.store(true, Ordering::SeqCst);
+    }
+
+    fn redrive(&self, change: impl FnOnce(&mut RedriveRequest)) -> String {
+        let filter = TaskFilter { handler: Some(name("h")), ..TaskFilter::default() };
+        let mut request = RedriveRequest { filter, rate: None, canary: None, by: "ops".into() };
+        change(&mut request);
+        self.engine.redrive(request)
+    }
+
+    async fn ended(&self, id: &str) -> Redrive {
+        until("the job to end", || async { self.engine.redrive_job(id).unwrap().state.has_ended() }).await;
+        self.engine.redrive_job(id).unwrap()
+    }
+
+    async fn standing(&self, status: Status) -> usize {
+        let filter = TaskFilter { statuses: vec![status], ..TaskFilter::default() };
+        let (mut count, mut before) = (0, None);
+        loop {
+            let page = self.store.tasks(filter.clone(), before, 500).await.unwrap();
+            count += page.tasks.len();
+            before = page.next;
+            if before.is_none() {
+                return count;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_that_failed_run_again_the_oldest_first_but_for_the_cancelled() {
+    let shop = Shop::with_failures(TASKS).await;
+    // One that a person has ended is not for others to begin again.
+    let held = Rule {
+        kind: RuleKind::Pause,
+        place: Place::Handler(name("h")),
+        tenant: None,
+        by: "ops".into(),
+        reason: String::new(),
+        since: now(),
+    };
+    shop.engine.hold(held.clone()).await.unwrap();
+    let cancelled = emit(&shop.engine, vec![event("a", "other")]).await.events[0].tasks[0].clone();
+    shop.engine.cancel(&cancelled).await.unwrap().unwrap();
+    shop.engine.release(held.kind, &held.place, None).await.unwrap();
+
+    let (count, sample) = shop.engine.count(TaskFilter::default(), u64::MAX).await.unwrap();
+    assert_eq!((count, &sample[0].id), (TASKS as u64, &shop.failed[TASKS - 1]));
+    let (some, _) = shop.engine.count(TaskFilter::default(), 7).await.unwrap();
+    assert_eq!(some, 7);
+
+    shop.mend();
+    let job = shop.ended(&shop.redrive(|_| {})).await;
+    assert_eq!(job.state, RedriveState::Done);
+    assert_eq!((job.matched, job.retried, job.refused), (TASKS as u64, TASKS as u64, 0));
+    until("all to be done", || async { shop.standing(Status::Done).await == TASKS }).await;
+    assert_eq!(shop.standing(Status::Error).await, 1);
+    let handled = shop.handled.read();
+    let expected: Vec<_> = (0..TASKS).map(|number| number.to_string()).collect();
+    assert_eq!(handled, expected);
+    let filter = TaskFilter { reasons: vec![EndReason::Canceled], ..TaskFilter::default() };
+    let job = shop.ended(&shop.redrive(|request| request.filter = filter)).await;
+    assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is asked for");
+    shop.engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_canary_that_fails_again_stops_the_rest() {
+    let mut shop = Shop::with_failures(1).await;
+    shop.fail([HOPELESS.to_owned()].into_iter().chain((1..50).map(|number| number.to_string()))).await;
+    shop.mend();
+    let job = shop.ended(&shop.redrive(|request| request.canary = Some(2))).await;
+    let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
+    assert!(why.contains(shop.failed[1].as_str()) && why.contains("broken"), "{why}");
+    assert_eq!((job.matched, job.retried), (51, 2));
+    assert_eq!(shop.standing(Status::Error).await, 50, "the one that was well, and nobody else, is done");
+    shop.engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_canary_that_is_well_lets_the_rest_follow() {
+    let shop = Shop::with_failures(20).await;
+    shop.mend();
+    let job = shop.ended(&shop.redrive(|request| request.canary = Some(3))).await;
+    assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
+    assert_eq!(shop.engine.redrives().len(), 1);
+    until("all to be done", || async { shop.standing(Status::Done).await == 20 }).await;
+    shop.engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_paced_redrive_can_be_stopped() {
+    let shop = Shop::with_failures(50).await;
+    shop.mend();
+    let id = shop.redrive(|request| request.rate = Some("1/h".parse().unwrap()));
+    until("the first", || async { shop.engine.redrive_job(&id).unwrap().retried == 1 }).await;
+    assert!(shop.engine.stop_redrive(&id));
+    let job = shop.ended(&id).await;
+    assert!(matches!(job.state, RedriveState::Stopped(_)));
+    assert_eq!((job.matched, job.retried), (50, 1));
+    assert!(!shop.engine.stop_redrive(&id) && !shop.engine.stop_redrive("none"));
+
+    // A node that stops ends what it redrives.
+    let id = shop.redrive(|request| request.rate = Some("1/h".parse().unwrap()));
+    shop.engine.stop(Duration::ZERO).await;
+    assert!(shop.engine.redrive_job(&id).unwrap().state.has_ended());
+}

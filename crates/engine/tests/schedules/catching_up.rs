@@ -1,0 +1,78 @@
+//! Times that passed while nobody was there.
+
+use pointsman_core::fire::CatchUp;
+
+use super::*;
+
+#[tokio::test]
+async fn a_restart_catches_up_by_the_policy() {
+    let since = now().minus(DAY * 3);
+    for (catch_up, within, want) in [
+        (CatchUp::One, DAY, [MISSED, MISSED, Became::CaughtUp]),
+        (CatchUp::One, HOUR, [MISSED, MISSED, MISSED]),
+        (CatchUp::All, DAY * 7, [Became::CaughtUp, Became::CaughtUp, Became::CaughtUp]),
+        (CatchUp::All, DAY * 2, [MISSED, Became::CaughtUp, Became::CaughtUp]),
+        (CatchUp::None, DAY * 7, [MISSED, MISSED, MISSED]),
+    ] {
+        let store = store();
+        let daily = Schedule { catch_up, catch_up_within: within, ..long_ago() };
+        planned_since(&store, &[&daily], since).await;
+        let engine = House::default().schedule(daily.clone()).start(&store).await;
+        let fires = ledger_when(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
+        assert_eq!(outcomes(&fires), want, "{catch_up:?} within {within:?}");
+        let ids: Vec<_> = events(&engine).await.iter().map(|event| event.id).collect();
+        assert_eq!(made(&fires), ids);
+        engine.stop(PATIENCE).await;
+
+        // The next start finds nothing to do.
+        let tick = ticking();
+        let engine = House::default().schedule(daily.clone()).schedule(tick.clone()).start(&store).await;
+        ledger_when(&store, &tick, "a tick", |fires| !fires.is_empty()).await;
+        assert_eq!(ledger(&store, &daily).await, fires);
+        engine.stop(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_gap_is_passed_over_but_for_its_end() {
+    let store = store();
+    let tick = Schedule { catch_up: CatchUp::None, ..ticking() };
+    let since = now().minus(DAY * 30);
+    planned_since(&store, &[&tick], since).await;
+    let engine = House::default().schedule(tick.clone()).start(&store).await;
+    let fires = ledger_when(&store, &tick, "a firing on time", |fires| count(fires, Became::Fired) > 0).await;
+    let missed = count(&fires, MISSED);
+    assert!((800..1000).contains(&missed), "{missed}");
+    assert!(fires[0].planned > now().minus(HOUR));
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_does_not_answer_costs_no_planned_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pointsman.db");
+    let store = SqliteStore::open(&file, now()).unwrap();
+    let tick = ticking();
+    let engine = House::default().schedule(tick.clone()).start(&store).await;
+    ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
+
+    let intruder = rusqlite::Connection::open(&file).unwrap();
+    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let before = metric(&engine, "pointsman_store_errors_total");
+    soon("the store to give up", async {
+        while metric(&engine, "pointsman_store_errors_total") == before {
+            tokio::time::sleep(SECOND / 20).await;
+        }
+    })
+    .await;
+    intruder.execute_batch("ROLLBACK").unwrap();
+
+    let back = now();
+    let caught_up = |fires: &[Fire]| fires.last().is_some_and(|fire| fire.planned > back);
+    let fires = ledger_when(&store, &tick, "firings after the trouble", caught_up).await;
+    let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
+    let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
+    assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);
+    assert_eq!(made(&fires).len(), fires.len(), "{fires:?}");
+    engine.stop(PATIENCE).await;
+}

@@ -1,0 +1,80 @@
+//! Taking up what a handler has missed: tasks that were parked while it was gone, and history it was not there for.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use pointsman_api::{AdoptBody, Adopted};
+use pointsman_core::wire::read;
+use pointsman_core::{EventId, HandlerName};
+use pointsman_engine::now;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::overview::find;
+use crate::action::Members;
+use crate::app::App;
+use crate::auth::Operator;
+use crate::problem::Problem;
+use crate::segment::Segment;
+
+/// How long one request goes on replaying. What is left then is another request's.
+const LONGEST: Duration = Duration::from_secs(10);
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct Said {
+    from: Option<Box<RawValue>>,
+}
+
+/// Takes up the tasks of a handler that was gone and is back; with `from`, replays history to it.
+#[utoipa::path(
+    post,
+    path = "/api/v1/handlers/{name}/adopt",
+    operation_id = "adopt_tasks",
+    tag = "handlers",
+    params(("name" = String, Path, description = "a handler's name")),
+    request_body(content = Option<AdoptBody>),
+    responses((status = 200, description = "How many; while there is `more`, the same call goes on",
+        body = Adopted)),
+)]
+pub(crate) async fn adopt(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(name): Segment<HandlerName>,
+    Members(said): Members<Said>,
+) -> Result<Json<Adopted>, Problem> {
+    caller.unbound("adopting reaches every tenant")?;
+    let from: Option<EventId> =
+        said.from.map(|raw| read("/from", &raw, "an EventId, as a whole number")).transpose()?;
+    let handler = find(&app, &caller, &name).await?.handler;
+    if !handler.defined {
+        let detail = format!("the handler {name} is not defined, so nobody could run its tasks");
+        return Err(Problem::conflict(detail));
+    }
+    if from.is_some() && handler.source.is_some() {
+        let detail = format!("{name} is a source, and a source gets no events; run its collections instead");
+        return Err(Problem::refused(detail).pointer("/from"));
+    }
+    let mut done = Adopted { adopted: app.engine.adopt(&name).await?, replayed: 0, more: false };
+    if let Some(from) = from {
+        replay(&app, &name, from, &mut done).await?;
+    }
+    let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
+    app.note(&caller, "adopt", format!("handler {name}"), detail).await;
+    Ok(Json(done))
+}
+
+async fn replay(app: &App, name: &HandlerName, from: EventId, done: &mut Adopted) -> Result<(), Problem> {
+    let begun = Instant::now();
+    loop {
+        let stretch = app.store().replay(name, from, now()).await?;
+        done.replayed += stretch.tasks;
+        done.more = stretch.more;
+        app.engine.nudge();
+        if !done.more || begun.elapsed() > LONGEST || app.stopping.is_cancelled() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `/api/v1/nodes` and `/api/v1/audit`: who is alive, and who changed what.
+
+use axum::Json;
+use axum::extract::State;
+use http::Uri;
+use pointsman_api::{AuditList, DeedBody, NodeBody, NodeList};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::{Admin, Viewer};
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// How many deeds are shown unless the caller says so, and at most.
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 1000;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(nodes)).routes(routes!(audit))
+}
+
+/// The nodes that live, and those that were heard of last.
+#[utoipa::path(
+    get,
+    path = "/api/v1/nodes",
+    operation_id = "list_nodes",
+    tag = "house",
+    responses((status = 200, description = "The nodes, newest first", body = NodeList)),
+)]
+pub(crate) async fn nodes(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<NodeList>, Problem> {
+    Query::of(&uri, &[])?;
+    caller.unbound("nodes serve every tenant")?;
+    let event_id = app.store().extent().await?.head.get();
+    let nodes = app.store().nodes().await?.iter().map(NodeBody::from).collect();
+    Ok(Json(NodeList { event_id, nodes }))
+}
+
+/// Who paused, retried, cancelled, … what, when and why.
+#[utoipa::path(
+    get,
+    path = "/api/v1/audit",
+    operation_id = "read_audit",
+    tag = "house",
+    params(
+        ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
+        ("before" = Option<i64>, Query, description = "the `next` of the answer before"),
+    ),
+    responses((status = 200, description = "What was done, newest first", body = AuditList)),
+)]
+pub(crate) async fn audit(
+    Admin(caller): Admin,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<AuditList>, Problem> {
+    let query = Query::of(&uri, &["limit", "before"])?;
+    caller.unbound("the audit tells of every tenant")?;
+    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let before = query.read("before", |text| text.parse().map_err(|_| "this is the `next` of an answer"))?;
+    let event_id = app.store().extent().await?.head.get();
+    let deeds = app.store().deeds(before, limit).await?;
+    let next = deeds.last().map(|(number, _)| *number).filter(|_| deeds.len() == limit);
+    Ok(Json(AuditList { event_id, deeds: deeds.iter().map(DeedBody::from).collect(), next }))
+}

@@ -1,0 +1,155 @@
+//! `/api/v1/tasks/redrive` and `/api/v1/redrives`: running many tasks in `error` again, carefully.
+//!
+//! A redrive belongs to the node that was asked, and is known there alone.
+
+mod request;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, Uri};
+use pointsman_api::{RedriveBody, RedriveCount, RedriveJob, RedriveList};
+use pointsman_engine::{Redrive, RedriveRequest, RedriveState};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::action::{Members, Nothing};
+use crate::app::App;
+use crate::auth::{Caller, Operator, Viewer};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::segment::Segment;
+use request::{Said, Wish};
+
+/// How far a dry run counts.
+const MOST_COUNTED: u64 = 1_000_000;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(begin)).routes(routes!(list)).routes(routes!(one, stop))
+}
+
+/// Runs tasks in `error` again: all that match, the oldest first, each at the end of its lane.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tasks/redrive",
+    operation_id = "redrive_tasks",
+    tag = "tasks",
+    request_body(content = RedriveBody),
+    responses(
+        (status = 200, description = "With `dry_run`: what it would do", body = RedriveCount),
+        (status = 202, description = "The redrive that was begun", body = RedriveJob),
+        (status = 422, description = "A status whose tasks cannot be run again",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn begin(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Members(said): Members<Said>,
+) -> Result<Response, Problem> {
+    let Wish { filter, dry_run, rate, canary, words } = said.read(&caller)?;
+    if dry_run {
+        let (matched, sample) = app.engine.count(filter, MOST_COUNTED).await?;
+        let sample = sample.iter().map(|task| task.id.to_string()).collect();
+        let count = RedriveCount { matched, more: matched >= MOST_COUNTED, sample, dry_run };
+        return Ok(Json(count).into_response());
+    }
+    let id = app.engine.redrive(RedriveRequest { filter, rate, canary, by: caller.name.clone() });
+    app.note(&caller, "redrive", format!("redrive {id}"), words).await;
+    let job = find(&app, &caller, &id)?;
+    Ok((StatusCode::ACCEPTED, Json(body(&job))).into_response())
+}
+
+/// The redrives of this node: those that go on, and the last ones that have ended.
+#[utoipa::path(
+    get,
+    path = "/api/v1/redrives",
+    operation_id = "list_redrives",
+    tag = "tasks",
+    responses((status = 200, description = "The redrives, the newest first", body = RedriveList)),
+)]
+pub(crate) async fn list(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<RedriveList>, Problem> {
+    Query::of(&uri, &[])?;
+    let jobs = app.engine.redrives();
+    let redrives = jobs.iter().filter(|job| sees(&caller, job)).map(body).collect();
+    Ok(Json(RedriveList { redrives }))
+}
+
+/// One redrive as it stands.
+#[utoipa::path(
+    get,
+    path = "/api/v1/redrives/{id}",
+    operation_id = "show_redrive",
+    tag = "tasks",
+    params(("id" = String, Path, description = "a redrive's id")),
+    responses((status = 200, description = "The redrive", body = RedriveJob)),
+)]
+pub(crate) async fn one(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(id): Segment<String>,
+    uri: Uri,
+) -> Result<Json<RedriveJob>, Problem> {
+    Query::of(&uri, &[])?;
+    find(&app, &caller, &id).map(|job| Json(body(&job)))
+}
+
+/// Stops a redrive. What it has run again stays so. One that has ended is as wished.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/redrives/{id}",
+    operation_id = "stop_redrive",
+    tag = "tasks",
+    params(("id" = String, Path, description = "a redrive's id")),
+    responses((status = 200, description = "The redrive, which ends now", body = RedriveJob)),
+)]
+pub(crate) async fn stop(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(id): Segment<String>,
+    _: Nothing,
+) -> Result<Json<RedriveJob>, Problem> {
+    find(&app, &caller, &id)?;
+    if app.engine.stop_redrive(&id) {
+        app.note(&caller, "stop_redrive", format!("redrive {id}"), "").await;
+    }
+    find(&app, &caller, &id).map(|job| Json(body(&job)))
+}
+
+fn find(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
+    let job = app.engine.redrive_job(id).filter(|job| sees(caller, job));
+    job.ok_or_else(|| {
+        Problem::not_found(format!(
+            "this node has no redrive {id:?}; those that ended long ago are forgotten"
+        ))
+    })
+}
+
+/// A caller that is bound to a tenant sees what concerns that one alone.
+fn sees(caller: &Caller, job: &Redrive) -> bool {
+    match &job.filter.tenant {
+        Some(tenant) => caller.sees(tenant),
+        None => caller.tenant.is_none(),
+    }
+}
+
+fn body(job: &Redrive) -> RedriveJob {
+    RedriveJob {
+        id: job.id.clone(),
+        state: job.state.word().into(),
+        why: match &job.state {
+            RedriveState::Stopped(why) => Some(why.clone()),
+            RedriveState::Running | RedriveState::Canary | RedriveState::Done => None,
+        },
+        by: job.by.clone(),
+        started_at: job.started_at.to_string(),
+        ended_at: job.ended_at.map(|at| at.to_string()).unwrap_or_default(),
+        matched: job.matched,
+        retried: job.retried,
+        refused: job.refused,
+    }
+}

@@ -1,0 +1,140 @@
+//! `/api/v1/schedules`: when they fire, what became of it, holding them, and running them at once.
+
+mod overview;
+mod rules;
+
+use axum::Json;
+use axum::extract::State;
+use http::{StatusCode, Uri};
+use pointsman_api::{FireBody, FireList, RanNow, ScheduleDetail, ScheduleList};
+use pointsman_core::{ScheduleName, Timestamp};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::action::Nothing;
+use crate::app::App;
+use crate::auth::{Operator, Viewer};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::segment::Segment;
+use overview::{find, find_defined, page};
+
+/// How many schedules, and how many rows of a ledger, are shown at most.
+const MAX_LIMIT: usize = 1000;
+/// How many rows of a ledger are shown unless the caller says so.
+const USUAL_FIRES: usize = 100;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(one))
+        .routes(routes!(fires))
+        .routes(routes!(run))
+        .routes(routes!(rules::pause, rules::unpause))
+        .routes(routes!(rules::block, rules::unblock))
+}
+
+/// The schedules, by name.
+#[utoipa::path(
+    get,
+    path = "/api/v1/schedules",
+    operation_id = "list_schedules",
+    tag = "schedules",
+    params(
+        ("limit" = Option<u16>, Query, description = "1 to 1000, 1000 if not given"),
+        ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
+    ),
+    responses((status = 200, description = "The schedules", body = ScheduleList)),
+)]
+pub(crate) async fn list(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<ScheduleList>, Problem> {
+    let query = Query::of(&uri, &["limit", "cursor"])?;
+    let limit = query.limit(MAX_LIMIT, MAX_LIMIT)?;
+    page(&app, &caller, query.parse("cursor")?, limit).await.map(Json)
+}
+
+/// One schedule: when it fires, what it makes and what holds it.
+#[utoipa::path(
+    get,
+    path = "/api/v1/schedules/{name}",
+    operation_id = "show_schedule",
+    tag = "schedules",
+    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    responses((status = 200, description = "The schedule", body = ScheduleDetail)),
+)]
+pub(crate) async fn one(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    uri: Uri,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    Query::of(&uri, &[])?;
+    find(&app, &caller, &name).await.map(Json)
+}
+
+/// What became of a schedule's planned times, the latest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/schedules/{name}/fires",
+    operation_id = "read_fires",
+    tag = "schedules",
+    params(
+        ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
+        ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
+        ("before" = Option<String>, Query, description = "times planned before this one (RFC 3339)"),
+    ),
+    responses((status = 200, description = "A row a planned time", body = FireList)),
+)]
+pub(crate) async fn fires(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    uri: Uri,
+) -> Result<Json<FireList>, Problem> {
+    let query = Query::of(&uri, &["limit", "before"])?;
+    let limit = query.limit(USUAL_FIRES, MAX_LIMIT)?;
+    let before: Option<Timestamp> = query.parse("before")?;
+    find(&app, &caller, &name).await?;
+    let page = app.store().fires(&name, before, limit).await?;
+    let next = page.fires.last().map(|fire| fire.planned.to_string()).filter(|_| page.fires.len() == limit);
+    let fires = page.fires.iter().map(FireBody::from).collect();
+    Ok(Json(FireList { event_id: page.extent.head.get(), fires, next }))
+}
+
+/// Makes at once what the schedule makes at its planned times. It is no planned time, and writes no row.
+#[utoipa::path(
+    post,
+    path = "/api/v1/schedules/{name}/run",
+    operation_id = "run_schedule",
+    tag = "schedules",
+    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    responses(
+        (status = 201, description = "The event or the task", body = RanNow),
+        (status = 200, description = "The task that is queued or running already", body = RanNow),
+    ),
+)]
+pub(crate) async fn run(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    _: Nothing,
+) -> Result<(StatusCode, Json<RanNow>), Problem> {
+    find_defined(&app, &caller, &name)?;
+    let ran = app.engine.run_schedule(&name).await?;
+    let ran = ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
+    let ran = match ran {
+        pointsman_engine::RanNow::Event(id) => {
+            RanNow { event_id: Some(id.get()), task_id: None, created: true }
+        }
+        pointsman_engine::RanNow::Task(task) => {
+            RanNow { event_id: None, task_id: Some(task.task.to_string()), created: task.created }
+        }
+    };
+    let made = ran.task_id.clone().or_else(|| ran.event_id.map(|id| format!("event {id}")));
+    app.note(&caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
+    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(ran)))
+}

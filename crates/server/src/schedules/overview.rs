@@ -1,0 +1,138 @@
+//! What is known of schedules: what this node has set up, what the store has settled, and what rules hold.
+
+use std::collections::BTreeMap;
+
+use pointsman_api::{FireBody, MakesBody, RuleBody, ScheduleBody, ScheduleDetail, ScheduleList};
+use pointsman_core::fire::Makes;
+use pointsman_core::{HandlerName, Place, Rule, ScheduleName, Tenant};
+use pointsman_engine::{Schedule, Setup, now};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::config::nearest::hint;
+use crate::problem::Problem;
+
+/// How many planned times are shown.
+const NEXT: usize = 5;
+
+/// A page of the schedules after `cursor`, by name.
+pub(super) async fn page(
+    app: &App,
+    caller: &Caller,
+    cursor: Option<ScheduleName>,
+    limit: usize,
+) -> Result<ScheduleList, Problem> {
+    let event_id = app.store().extent().await?.head.get();
+    let rules = app.store().rules().await?;
+    let setup = app.engine.setup();
+    let mut all = known(&setup, &rules, caller);
+    if let Some(cursor) = cursor {
+        all = all.split_off(&cursor);
+        all.remove(&cursor);
+    }
+    let more = all.len() > limit;
+    let mut schedules = Vec::new();
+    for (name, schedule) in all.into_iter().take(limit) {
+        schedules.push(body(app, &name, schedule, &rules).await?);
+    }
+    let next = schedules.last().map(|last| last.name.clone()).filter(|_| more);
+    Ok(ScheduleList { event_id, schedules, next })
+}
+
+/// The schedule, if there is one as far as the caller may see. One of which only rules are left is shown, so that
+/// they can be lifted.
+pub(super) async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<ScheduleDetail, Problem> {
+    let event_id = app.store().extent().await?.head.get();
+    let rules = app.store().rules().await?;
+    let setup = app.engine.setup();
+    let known = known(&setup, &rules, caller);
+    let Some(schedule) = known.get(name) else { return Err(not_there(name, known.keys())) };
+    Ok(ScheduleDetail { event_id, schedule: body(app, name, *schedule, &rules).await? })
+}
+
+/// Makes sure that a schedule is set up and the caller may see it.
+pub(super) fn find_defined(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
+    let setup = app.engine.setup();
+    let known = known(&setup, &[], caller);
+    known.get(name).map(|_| ()).ok_or_else(|| not_there(name, known.keys()))
+}
+
+fn not_there<'a>(name: &ScheduleName, known: impl Iterator<Item = &'a ScheduleName>) -> Problem {
+    let hint = hint(name.as_str(), known.map(ScheduleName::as_str));
+    Problem::not_found(format!("there is no schedule {name}{hint}"))
+}
+
+type Known<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;
+
+/// All schedules that are set up, or have rules left, as far as the caller may see. Whose a schedule was that is
+/// no longer set up nobody knows, so that only those see it who see all.
+fn known<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> Known<'a> {
+    let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.place {
+        Place::Schedule(name) => Some((name.clone(), None)),
+        Place::Handler(_) | Place::Collection(_) => None,
+    });
+    let mut known: Known<'a> = left.collect();
+    let sources = sources(setup);
+    let defined = setup.schedules.iter().filter(|schedule| sees(caller, schedule, &sources));
+    known.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
+    known
+}
+
+/// Whose each source is.
+fn sources(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
+    let defs = setup.handlers.iter().map(|spec| &spec.def);
+    defs.filter_map(|def| Some((&def.name, &def.source.as_ref()?.tenant))).collect()
+}
+
+/// Whether a caller may see a schedule: that is, what it makes.
+fn sees(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
+    match &schedule.makes {
+        Makes::Event(event) => caller.sees(&event.tenant),
+        Makes::Run(run) => match sources.get(&run.pair.source) {
+            Some(tenant) => caller.sees(tenant),
+            None => caller.tenant.is_none(),
+        },
+    }
+}
+
+async fn body(
+    app: &App,
+    name: &ScheduleName,
+    schedule: Option<&Schedule>,
+    rules: &[Rule],
+) -> Result<ScheduleBody, Problem> {
+    let last = app.store().fires(name, None, 1).await?;
+    let rules: Vec<_> = rules.iter().filter(|rule| rule.holds_schedule(name)).map(RuleBody::from).collect();
+    let when = schedule.map(|schedule| &schedule.when);
+    let upcoming = when.map(|when| when.upcoming(now()).take(NEXT));
+    Ok(ScheduleBody {
+        name: name.to_string(),
+        defined: schedule.is_some(),
+        expression: when.map(|when| when.expression().as_str().into()).unwrap_or_default(),
+        words: when.map(|when| when.expression().describe()).unwrap_or_default(),
+        timezone: when.map(|when| when.zone().name().into()).unwrap_or_default(),
+        makes: schedule.map(|schedule| makes(&schedule.makes)),
+        catch_up: schedule.map(|schedule| schedule.catch_up),
+        catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_within.as_secs_f64()),
+        overlap: schedule.map(|schedule| schedule.overlap),
+        jitter_seconds: schedule.map_or(0.0, |schedule| schedule.jitter.as_secs_f64()),
+        next: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
+        last: last.fires.first().map(FireBody::from),
+        held: !rules.is_empty(),
+        rules,
+    })
+}
+
+fn makes(makes: &Makes) -> MakesBody {
+    match makes {
+        Makes::Event(event) => MakesBody::Event {
+            kind: event.kind.to_string(),
+            key: event.key.as_ref().map(ToString::to_string),
+            tenant: event.tenant.to_string(),
+        },
+        Makes::Run(run) => MakesBody::Run {
+            source: run.pair.source.to_string(),
+            collection: run.pair.collection.to_string(),
+        },
+    }
+}

@@ -1,0 +1,130 @@
+//! Holding schedules: their planned times pass without firing, and say so in the ledger.
+
+use axum::Json;
+use axum::extract::State;
+use pointsman_api::{HoldBody, ScheduleDetail};
+use pointsman_core::{Place, RuleKind, ScheduleName};
+
+use super::overview::find;
+use crate::action::Hold;
+use crate::app::App;
+use crate::auth::{Admin, Caller, Operator};
+use crate::problem::Problem;
+use crate::rules;
+use crate::segment::Segment;
+
+/// Pauses a schedule: when this answers, it no longer fires.
+#[utoipa::path(
+    put,
+    path = "/api/v1/schedules/{name}/pause",
+    operation_id = "pause_schedule",
+    tag = "schedules",
+    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    request_body(content = Option<HoldBody>),
+    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+)]
+pub(crate) async fn pause(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    request: Hold,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    set(&app, &caller, RuleKind::Pause, name, request).await
+}
+
+/// Lifts a pause. What was missed is made up for as the schedule's `catch_up` says.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/schedules/{name}/pause",
+    operation_id = "unpause_schedule",
+    tag = "schedules",
+    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    request_body(content = Option<HoldBody>),
+    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+)]
+pub(crate) async fn unpause(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    request: Hold,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    lift(&app, &caller, RuleKind::Pause, name, request).await
+}
+
+/// Blocks a schedule: as a pause, but only an admin lifts it.
+#[utoipa::path(
+    put,
+    path = "/api/v1/schedules/{name}/block",
+    operation_id = "block_schedule",
+    tag = "schedules",
+    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    request_body(content = Option<HoldBody>),
+    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+)]
+pub(crate) async fn block(
+    Admin(caller): Admin,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    request: Hold,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    set(&app, &caller, RuleKind::Block, name, request).await
+}
+
+/// Lifts a block.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/schedules/{name}/block",
+    operation_id = "unblock_schedule",
+    tag = "schedules",
+    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    request_body(content = Option<HoldBody>),
+    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+)]
+pub(crate) async fn unblock(
+    Admin(caller): Admin,
+    State(app): State<App>,
+    Segment(name): Segment<ScheduleName>,
+    request: Hold,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    lift(&app, &caller, RuleKind::Block, name, request).await
+}
+
+async fn set(
+    app: &App,
+    caller: &Caller,
+    kind: RuleKind,
+    name: ScheduleName,
+    hold: Hold,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    without_tenant(&hold)?;
+    find(app, caller, &name).await?;
+    rules::set(app, caller, kind, Place::Schedule(name.clone()), None, hold.reason).await?;
+    find(app, caller, &name).await.map(Json)
+}
+
+async fn lift(
+    app: &App,
+    caller: &Caller,
+    kind: RuleKind,
+    name: ScheduleName,
+    hold: Hold,
+) -> Result<Json<ScheduleDetail>, Problem> {
+    without_tenant(&hold)?;
+    // Read before, because a schedule of which only this rule was left is gone with it.
+    let before = find(app, caller, &name).await?;
+    rules::lift(app, caller, kind, &Place::Schedule(name.clone()), None, hold.reason).await?;
+    Ok(Json(find(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
+}
+
+fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
+    found.schedule.rules.clear();
+    found.schedule.held = false;
+    found
+}
+
+fn without_tenant(hold: &Hold) -> Result<(), Problem> {
+    match hold.tenant {
+        None => Ok(()),
+        Some(_) => Err(Problem::refused("a schedule has no tenants; hold it whole").pointer("/tenant")),
+    }
+}

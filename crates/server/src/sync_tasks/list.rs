@@ -1,0 +1,123 @@
+//! The tasks of a source: all of them, however many, streamed page by page. A complete answer has all that match;
+//! should the store fail in the middle, the connection breaks off.
+
+use std::io;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream;
+use http::{Uri, header};
+use pointsman_api::{SourceTasks, TaskBody};
+use pointsman_core::HandlerName;
+use pointsman_core::store::{TaskFilter, TaskPage};
+
+use crate::app::App;
+use crate::auth::{Caller, Viewer};
+use crate::config::nearest::hint;
+use crate::problem::Problem;
+use crate::query::{Period, Query};
+use crate::tasks::Wanted;
+
+/// How many tasks are read at a time.
+const PAGE: usize = 200;
+
+/// The tasks of a source that were created in a period, the newest first, unpaged.
+#[utoipa::path(
+    get,
+    path = "/tasks",
+    operation_id = "list_source_tasks",
+    tag = "sources",
+    params(
+        ("source" = String, Query, description = "a source's or a handler's name"),
+        ("start" = String, Query, description = "created at or after this time (RFC 3339)"),
+        ("end" = String, Query, description = "created before this time (RFC 3339)"),
+        ("status" = Option<String>, Query, description = "SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED"),
+        ("collection" = Option<String>, Query, description = "a collection, or an event's type"),
+    ),
+    responses((status = 200, description = "The tasks", body = SourceTasks)),
+)]
+pub(crate) async fn list(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let query = Query::of(&uri, &["source", "start", "end", "status", "collection"])?;
+    let source: HandlerName = query.required("source", query.parse("source")?)?;
+    let Period { start, end } = query.period()?;
+    let (start, end) = (query.required("start", start)?, query.required("end", end)?);
+    let Wanted { statuses, reasons } = query.read("status", status)?.unwrap_or_default();
+    check(&app, &caller, &source).await?;
+    let filter = TaskFilter {
+        statuses,
+        reasons,
+        handler: Some(source),
+        collection: query.get("collection").map(Into::into),
+        tenant: caller.tenant.clone(),
+        start: Some(start),
+        end: Some(end),
+        ..TaskFilter::default()
+    };
+    // The first page is read before anything is answered, so that a store that is away is told as such.
+    let page = app.store().tasks(filter.clone(), None, PAGE).await?;
+    let rest = Rest { app, filter, page, begun: false };
+    let text = stream::once(async { Ok(Bytes::from_static(b"{\"tasks\":[")) });
+    let text = futures::StreamExt::chain(text, stream::unfold(Some(rest), piece));
+    Ok(([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response())
+}
+
+fn status(text: &str) -> Result<Wanted, String> {
+    Wanted::public(text).ok_or_else(|| {
+        format!("{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED and CANCELED")
+    })
+}
+
+/// Makes sure that there is such a source or handler, or that there was one of which tasks are left.
+async fn check(app: &App, caller: &Caller, name: &HandlerName) -> Result<(), Problem> {
+    let registration = app.store().registration().await?;
+    let defs = registration.handlers.iter();
+    let visible: Vec<_> = defs
+        .filter(|def| def.source.as_ref().is_none_or(|source| caller.sees(&source.tenant)))
+        .map(|def| def.name.as_str())
+        .collect();
+    if visible.contains(&name.as_str()) {
+        return Ok(());
+    }
+    let (handler, tenant) = (Some(name.clone()), caller.tenant.clone());
+    let left = app.store().tasks(TaskFilter { handler, tenant, ..TaskFilter::default() }, None, 1).await?;
+    if !left.tasks.is_empty() || left.next.is_some() {
+        return Ok(());
+    }
+    let hint = hint(name.as_str(), visible);
+    Err(Problem::not_found(format!("there is no source {name}{hint}")).parameter("source"))
+}
+
+/// What is still to be told.
+struct Rest {
+    app: App,
+    filter: TaskFilter,
+    page: TaskPage,
+    begun: bool,
+}
+
+/// Writes a page and reads the next one.
+async fn piece(rest: Option<Rest>) -> Option<(io::Result<Bytes>, Option<Rest>)> {
+    let mut rest = rest?;
+    let mut text = String::new();
+    for task in rest.page.tasks.drain(..) {
+        if rest.begun {
+            text.push(',');
+        }
+        rest.begun = true;
+        text.push_str(&serde_json::to_string(&TaskBody::from(&task)).unwrap_or_default());
+    }
+    let Some(before) = rest.page.next else {
+        text.push_str("]}");
+        return Some((Ok(text.into()), None));
+    };
+    match rest.app.store().tasks(rest.filter.clone(), Some(before), PAGE).await {
+        Ok(page) => Some((Ok(text.into()), Some(Rest { page, ..rest }))),
+        Err(error) => Some((Err(io::Error::other(error)), None)),
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a task does not run.
+
+use axum::Json;
+use axum::extract::State;
+use http::Uri;
+use pointsman_api::{GateBody, WhyBody};
+use pointsman_core::task::why::Gate;
+use pointsman_core::task::{EndReason, State as TaskState, Task};
+use pointsman_engine::now;
+
+use super::one::visible;
+use crate::app::App;
+use crate::auth::Viewer;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::segment::{Segment, TaskName};
+
+/// The gates that a task has to pass before it runs, in order, each with its verdict and what holds it.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tasks/{id}/why",
+    operation_id = "explain_task",
+    tag = "tasks",
+    params(("id" = String, Path, description = "a task's id")),
+    responses((status = 200, description = "The gates", body = WhyBody)),
+)]
+pub(crate) async fn why(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    uri: Uri,
+) -> Result<Json<WhyBody>, Problem> {
+    Query::of(&uri, &[])?;
+    let (task, extent) = visible(&app, &caller, &id).await?;
+    let gates = app.store().why(&id, now()).await?.unwrap_or_default();
+    let state = task.life.state;
+    Ok(Json(WhyBody {
+        event_id: extent.head.get(),
+        task_id: id.to_string(),
+        status: state.status().public(state.reason()).into(),
+        summary: summary(&task, &gates),
+        gates: gates.iter().map(GateBody::from).collect(),
+    }))
+}
+
+/// All of it in one sentence: the first gate that is closed, or why there is none.
+fn summary(task: &Task, gates: &[Gate]) -> String {
+    if let Some(closed) = gates.iter().find(|gate| !gate.open) {
+        return closed.detail.clone();
+    }
+    let ended = task.finished_at.map(|at| format!(" at {at}")).unwrap_or_default();
+    match task.life.state {
+        TaskState::Locked(lease) => format!("attempt {} has run since {}", task.life.attempt, lease.since),
+        TaskState::Done => format!("it succeeded{ended}"),
+        TaskState::Error { reason: EndReason::Canceled, .. } => {
+            format!("it was cancelled{ended}; retry it to run it again")
+        }
+        TaskState::Error { reason: EndReason::Failed, .. } => {
+            format!("it failed{ended}; retry it to run it again")
+        }
+        TaskState::Error { reason: EndReason::Crashed, .. } => {
+            format!("those who ran it died too often, the last{ended}; retry it to run it again")
+        }
+        TaskState::New { .. } | TaskState::Scheduled | TaskState::Missing { .. } => {
+            "nothing holds it: it is about to run".into()
+        }
+    }
+}

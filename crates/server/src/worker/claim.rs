@@ -1,0 +1,142 @@
+//! Leasing tasks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use pointsman_api::worker::{ClaimBody, ClaimedBody, ClaimedList};
+use pointsman_core::wire::{Fault, duration, read, string};
+use pointsman_core::{HandlerDef, HandlerName};
+use pointsman_engine::PullRequest;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::action::Members;
+use crate::app::App;
+use crate::auth::{Caller, Worker};
+use crate::config::nearest::hint;
+use crate::problem::Problem;
+
+/// The most handlers, and the most tasks, of one claim.
+const MOST: usize = 256;
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const USUAL_LEASE: Duration = Duration::from_secs(60);
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+const LONGEST_LEASE: Duration = Duration::from_secs(3600);
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct Said {
+    handlers: Option<Box<RawValue>>,
+    max: Option<Box<RawValue>>,
+    wait: Option<Box<RawValue>>,
+    lease: Option<Box<RawValue>>,
+}
+
+/// Leases tasks of pulled handlers and sources, waiting for the first one.
+#[utoipa::path(
+    post,
+    path = "/api/v1/worker/claim",
+    operation_id = "claim_tasks",
+    tag = "worker",
+    request_body(content = ClaimBody),
+    responses(
+        (status = 200, description = "The tasks; none if there were none in time", body = ClaimedList),
+        (status = 422, description = "A handler that is not defined, or not pulled",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn claim(
+    Worker(caller): Worker,
+    State(app): State<App>,
+    Members(said): Members<Said>,
+) -> Result<Json<ClaimedList>, Problem> {
+    let names = handlers(said.handlers)?;
+    let max = said.max.map(|raw| max(&raw)).transpose()?.unwrap_or(1);
+    let wait = said.wait.map(|raw| wait(&raw)).transpose()?.unwrap_or_default();
+    let lease = lease(said.lease.as_deref())?;
+    check(&app, &caller, &names).await?;
+    let request = PullRequest {
+        handlers: names.into_iter().collect(),
+        max,
+        wait,
+        lease,
+        tenant: caller.tenant.clone(),
+    };
+    let tasks = tokio::select! {
+        biased;
+        tasks = app.engine.pull(request) => tasks?,
+        () = app.stopping.cancelled() => vec![],
+        () = app.revoked(&caller) => vec![],
+    };
+    Ok(Json(ClaimedList { tasks: tasks.iter().map(ClaimedBody::new).collect() }))
+}
+
+fn handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
+    const AT: &str = "/handlers";
+    let raw = raw.ok_or_else(|| Fault::new(AT, "a claim names the handlers that the worker can run"))?;
+    let list: Vec<Box<RawValue>> = read(AT, &raw, "a list of handlers' names")?;
+    if list.is_empty() || list.len() > MOST {
+        return Err(
+            Fault::new(AT, format!("a claim names 1 to {MOST} handlers, this one {}", list.len())).into()
+        );
+    }
+    let name = |(index, raw): (usize, &RawValue)| {
+        let at = format!("{AT}/{index}");
+        HandlerName::new(string(&at, raw)?).map_err(|e| Fault::new(at, e))
+    };
+    Ok(list.iter().map(|raw| &**raw).enumerate().map(name).collect::<Result<_, Fault>>()?)
+}
+
+fn max(raw: &RawValue) -> Result<usize, Fault> {
+    let what = format!("a whole number from 1 to {MOST}");
+    let max: usize = read("/max", raw, &what)?;
+    let within = (1..=MOST).contains(&max).then_some(max);
+    within.ok_or_else(|| Fault::new("/max", format!("this is not {what}")))
+}
+
+fn wait(raw: &RawValue) -> Result<Duration, Fault> {
+    let wait = duration("/wait", raw)?;
+    let short = (wait <= LONGEST_WAIT).then_some(wait);
+    short.ok_or_else(|| Fault::new("/wait", "a claim waits for 5 minutes at most; ask again"))
+}
+
+/// How long a worker may be silent.
+pub(super) fn lease(raw: Option<&RawValue>) -> Result<Duration, Fault> {
+    let Some(raw) = raw else { return Ok(USUAL_LEASE) };
+    let lease = duration("/lease", raw)?;
+    let within = (SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease).then_some(lease);
+    within.ok_or_else(|| Fault::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
+}
+
+/// Makes sure that all of them are defined and pulled. What this node has set up is looked at first; what it does
+/// not know yet, the store may.
+async fn check(app: &App, caller: &Caller, names: &[HandlerName]) -> Result<(), Problem> {
+    let setup = app.engine.setup();
+    if refusal(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
+        return Ok(());
+    }
+    let registration = app.store().registration().await?;
+    refusal(&registration.handlers, caller, names).map_or(Ok(()), Err)
+}
+
+fn refusal<'a>(
+    defs: impl IntoIterator<Item = &'a HandlerDef>,
+    caller: &Caller,
+    names: &[HandlerName],
+) -> Option<Problem> {
+    let visible = |def: &&HandlerDef| def.source.as_ref().is_none_or(|source| caller.sees(&source.tenant));
+    let defs = defs.into_iter().filter(visible).map(|def| (&def.name, def.pull));
+    let defs: BTreeMap<&HandlerName, bool> = defs.collect();
+    let (index, name) = names.iter().enumerate().find(|(_, name)| defs.get(name) != Some(&true))?;
+    let detail = match defs.get(name) {
+        Some(_) => format!("{name} is run by the server itself; only what has `run: pull` can be claimed"),
+        None => {
+            let pulled: BTreeSet<_> =
+                defs.iter().filter(|(_, pull)| **pull).map(|(name, _)| name.as_str()).collect();
+            format!("there is no handler {name}{}", hint(name.as_str(), pulled))
+        }
+    };
+    Some(Problem::refused(detail).pointer(format!("/handlers/{index}")))
+}

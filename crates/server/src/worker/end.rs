@@ -1,0 +1,194 @@
+//! How a worker's attempt ended. Everything is checked before anything is done: with one fault in it nothing
+//! happens, and the worker may say it again, better.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use pointsman_api::worker::{DoneBody, Ended as EndedBody, FailBody, SnoozeBody};
+use pointsman_core::store::Ended;
+use pointsman_core::wire::{Fault, duration, read, string};
+use pointsman_core::{Json as Value, NewEvent, TaskId, Tenant, Timestamp};
+use pointsman_engine::{Outcome, now};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::lines::lines;
+use super::{fence, lost, own};
+use crate::action::Members;
+use crate::app::App;
+use crate::auth::Worker;
+use crate::events::event_at;
+use crate::problem::Problem;
+use crate::segment::{Segment, TaskName};
+
+/// The most events that one attempt emits.
+const MAX_EMITS: usize = 1000;
+/// The largest result, and the longest error, in bytes.
+const MAX_RESULT: usize = 64 << 10;
+const MAX_ERROR: usize = 64 << 10;
+/// How long a snooze is that does not say so.
+const USUAL_SNOOZE: Duration = Duration::from_secs(300);
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct Done {
+    fence: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    emit: Option<Box<RawValue>>,
+    log: Option<Box<RawValue>>,
+}
+
+/// Ends a task well. What it emits is committed together with its end.
+#[utoipa::path(
+    post,
+    path = "/api/v1/worker/{id}/done",
+    operation_id = "end_task",
+    tag = "worker",
+    params(("id" = String, Path, description = "a task's id")),
+    request_body(content = DoneBody),
+    responses(
+        (status = 200, description = "Where the task stands now", body = EndedBody),
+        (status = 409, description = "The task is no longer this worker's; nothing was emitted",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn done(
+    Worker(caller): Worker,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    Members(said): Members<Done>,
+) -> Result<Json<EndedBody>, Problem> {
+    let fence = fence(said.fence)?;
+    let task = own(&app, &caller, &id).await?;
+    let result = said.result.map(|raw| result(&raw)).transpose()?;
+    let emits = said.emit.map(|raw| emits(&raw, &task.tenant)).transpose()?.unwrap_or_default();
+    let logs = said.log.map(|raw| lines("/log", &raw, now())).transpose()?.unwrap_or_default();
+    let outcome = Outcome { ended: Ended::Succeeded { result }, target: None, emits, logs };
+    end(&app, &id, fence, outcome).await
+}
+
+fn result(raw: &RawValue) -> Result<Value, Fault> {
+    let size = raw.get().len();
+    if size > MAX_RESULT {
+        let detail = format!("a result has at most {MAX_RESULT} bytes, this one has {size}");
+        return Err(Fault::new("/result", detail));
+    }
+    Value::parse(raw.get()).map_err(|e| Fault::new("/result", e))
+}
+
+/// Events of a worker stay with the tenant whose task it had.
+fn emits(raw: &RawValue, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
+    let list: Vec<Box<RawValue>> = read("/emit", raw, "a list of events")?;
+    if list.len() > MAX_EMITS {
+        let detail = format!("an attempt emits at most {MAX_EMITS} events, these are {}", list.len());
+        return Err(Fault::new("/emit", detail).into());
+    }
+    let event = |(index, raw): (usize, &RawValue)| {
+        let at = format!("/emit/{index}");
+        let event = event_at(raw, &at, tenant)?;
+        if event.tenant != *tenant {
+            let detail = format!("a task of {tenant}'s emits for {tenant} only");
+            return Err(Problem::refused(detail).pointer(format!("{at}/tenant")));
+        }
+        Ok(event)
+    };
+    list.iter().map(|raw| &**raw).enumerate().map(event).collect()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct Fail {
+    fence: Option<Box<RawValue>>,
+    error: Option<Box<RawValue>>,
+    retry: Option<Box<RawValue>>,
+    after: Option<Box<RawValue>>,
+}
+
+/// Ends an attempt that failed. It is tried again as the handler's policy says, unless `retry` is false.
+#[utoipa::path(
+    post,
+    path = "/api/v1/worker/{id}/fail",
+    operation_id = "fail_task",
+    tag = "worker",
+    params(("id" = String, Path, description = "a task's id")),
+    request_body(content = FailBody),
+    responses(
+        (status = 200, description = "Where the task stands now", body = EndedBody),
+        (status = 409, description = "The task is no longer this worker's",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn fail(
+    Worker(caller): Worker,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    Members(said): Members<Fail>,
+) -> Result<Json<EndedBody>, Problem> {
+    let fence = fence(said.fence)?;
+    let error = said.error.ok_or_else(|| Fault::new("/error", "say in words what went wrong"))?;
+    let error = string("/error", &error)?;
+    if error.len() > MAX_ERROR {
+        return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR} bytes")).into());
+    }
+    let retry = said.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
+    let after = said.after.map(|raw| duration("/after", &raw)).transpose()?;
+    own(&app, &caller, &id).await?;
+    let ended = Ended::Failed { error, after: after.map(|wait| now().plus(wait)), last: !retry };
+    end(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct Snooze {
+    fence: Option<Box<RawValue>>,
+    #[serde(rename = "for")]
+    duration: Option<Box<RawValue>>,
+    until: Option<Box<RawValue>>,
+}
+
+/// Puts a task off, at no cost.
+#[utoipa::path(
+    post,
+    path = "/api/v1/worker/{id}/snooze",
+    operation_id = "snooze_task",
+    tag = "worker",
+    params(("id" = String, Path, description = "a task's id")),
+    request_body(content = SnoozeBody),
+    responses(
+        (status = 200, description = "Where the task stands now", body = EndedBody),
+        (status = 409, description = "The task is no longer this worker's",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn snooze(
+    Worker(caller): Worker,
+    State(app): State<App>,
+    Segment(TaskName(id)): Segment<TaskName>,
+    Members(said): Members<Snooze>,
+) -> Result<Json<EndedBody>, Problem> {
+    let fence = fence(said.fence)?;
+    let until = until(said.duration.as_deref(), said.until.as_deref(), now())?;
+    own(&app, &caller, &id).await?;
+    end(&app, &id, fence, Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }).await
+}
+
+fn until(length: Option<&RawValue>, until: Option<&RawValue>, now: Timestamp) -> Result<Timestamp, Fault> {
+    match (length, until) {
+        (None, None) => Ok(now.plus(USUAL_SNOOZE)),
+        (Some(length), None) => duration("/for", length).map(|length| now.plus(length)),
+        (None, Some(until)) => read("/until", until, "a time like 2026-01-31T12:00:00Z"),
+        (Some(_), Some(_)) => Err(Fault::new("/until", "`for` and `until` exclude each other")),
+    }
+}
+
+async fn end(app: &App, id: &TaskId, fence: i64, outcome: Outcome) -> Result<Json<EndedBody>, Problem> {
+    let finished = app.engine.pull_end(id, fence, outcome).await?.map_err(lost)?;
+    Ok(Json(EndedBody {
+        id: id.to_string(),
+        status: finished.status.public(None).into(),
+        state: finished.status.as_str().into(),
+        delay_until: finished.due.map(|due| due.to_string()).unwrap_or_default(),
+        events: finished.emitted.iter().map(|event| event.id.get()).collect(),
+    }))
+}

@@ -1,0 +1,82 @@
+//! Log lines as workers write them: a text, or an object with a message, a level and a time.
+
+use pointsman_core::Timestamp;
+use pointsman_core::task::{Level, LogLine};
+use pointsman_core::wire::{Fault, members, read, string};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The most lines of one request. More than an attempt may log in all would only be thrown away.
+const MOST: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
+struct Said {
+    message: Option<Box<RawValue>>,
+    level: Option<Box<RawValue>>,
+    time: Option<Box<RawValue>>,
+}
+
+/// The lines at `at`; those without a time are of `now`.
+pub(super) fn lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
+    let list: Vec<Box<RawValue>> = read(at, raw, "a list of log lines")?;
+    if list.len() > MOST {
+        return Err(Fault::new(at, format!("at most {MOST} lines at a time, these are {}", list.len())));
+    }
+    let each = list.iter().enumerate();
+    each.map(|(index, raw)| line(raw, now).map_err(|fault| fault.under(format!("{at}/{index}")))).collect()
+}
+
+fn line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+    if raw.get().starts_with('"') {
+        return Ok(LogLine { time: now, level: Level::Info, message: string("", raw)? });
+    }
+    let said: Said = members(raw.get())?;
+    let message = said.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
+    let level = said.level.map(|raw| read("/level", &raw, "`info` or `error`")).transpose()?;
+    let time = said.time.map(|raw| read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    Ok(LogLine {
+        time: time.unwrap_or(now),
+        level: level.unwrap_or(Level::Info),
+        message: string("/message", &message)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn read(text: &str) -> Result<Vec<LogLine>, Fault> {
+        lines("/logs", serde_json::from_str(text).unwrap(), NOW)
+    }
+
+    #[test]
+    fn lines_are_texts_or_objects() {
+        let full = r#"["a", {"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}, {"message":"a"}]"#;
+        let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
+        assert_eq!(
+            read(full).unwrap(),
+            [
+                line(NOW, Level::Info, "a"),
+                line(Timestamp::from_millis(1000), Level::Error, "b"),
+                line(NOW, Level::Info, "a"),
+            ]
+        );
+    }
+
+    #[test]
+    fn faults_point_at_the_line() {
+        for (text, pointer) in [
+            ("{}", "/logs"),
+            (r#"["a", 1]"#, "/logs/1"),
+            (r#"[{}]"#, "/logs/0/message"),
+            (r#"[{"message":"a","level":"loud"}]"#, "/logs/0/level"),
+            (r#"[{"message":"a","time":"now"}]"#, "/logs/0/time"),
+            (r#"[{"message":"a","colour":1}]"#, "/logs/0/colour"),
+        ] {
+            assert_eq!(read(text).unwrap_err().pointer, pointer, "{text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `/api/v1/worker`: tasks for workers elsewhere, who fetch them, keep them for a while, and tell how it went.
+//!
+//! ```text
+//!  claim    POST: leases tasks, waiting for the first one
+//!  keep     POST: heartbeats and log lines of a task that is held
+//!  end      POST: done with what it emits, failed, snoozed
+//!  lines    log lines as workers write them
+//! ```
+//!
+//! Whoever has the fence of a claim has the task. A worker whose lease ran out, or whose task a person ended, is
+//! told so by 409 and stops: nothing that it says counts any more.
+
+mod claim;
+mod end;
+mod keep;
+mod lines;
+
+use pointsman_core::TaskId;
+use pointsman_core::task::{Rejected, Task};
+use pointsman_core::wire::{Fault, read};
+use serde_json::value::RawValue;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::tasks::visible;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(claim::claim))
+        .routes(routes!(keep::heartbeat))
+        .routes(routes!(keep::logs))
+        .routes(routes!(end::done))
+        .routes(routes!(end::fail))
+        .routes(routes!(end::snooze))
+}
+
+/// The fence that every word about a task carries.
+fn fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
+    let raw = raw.ok_or_else(|| Fault::new("/fence", "the `fence` of the claim is needed"))?;
+    read("/fence", &raw, "a fence, as a whole number")
+}
+
+/// The task that a worker speaks of. A worker of one tenant does not learn of others' tasks.
+async fn own(app: &App, caller: &Caller, id: &TaskId) -> Result<Task, Problem> {
+    visible(app, caller, id).await.map(|(task, _)| task)
+}
+
+/// What a worker is told that no longer has its task.
+fn lost(rejected: Rejected) -> Problem {
+    match rejected {
+        Rejected::NoSuchTask => rejected.into(),
+        Rejected::StaleFence => {
+            Problem::conflict("the fence is stale: the lease ran out, and another attempt may hold the task")
+                .pointer("/fence")
+        }
+        Rejected::WrongState(status) => Problem::conflict(format!(
+            "the task is `{}` and no longer this worker's: it was ended, or its lease ran out",
+            status.as_str()
+        ))
+        .pointer("/fence"),
+        Rejected::Forgotten | Rejected::PairIsBusy => Problem::conflict(rejected),
+    }
+}

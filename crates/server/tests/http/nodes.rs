@@ -1,0 +1,86 @@
+use pointsman_engine::Outcome;
+use serde_json::json;
+
+use crate::house::{House, handler};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn this_node_is_alive_and_tells_what_it_can_run() {
+    let house = House::with("workers: 3\n", handler("job", |_| Outcome::done())).await;
+    let list = house.get("/api/v1/nodes").await.json();
+    let node = &list["nodes"][0];
+    assert_eq!((&node["alive"], &node["handlers"]), (&json!(true), &json!(["job"])));
+    assert_eq!((&node["slots"], &node["running"]), (&json!(3), &json!(0)));
+    assert!(list["eventId"].is_u64());
+    assert_eq!(house.get("/api/v1/nodes?x=1").await.problem(), 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_change_is_written_down_with_who_and_why() {
+    let yaml = "
+sources:
+  shop: {run: {command: ['true']}, collections: [{name: orders}]}
+schedules:
+  nightly: {cron: '0 3 * * *', emit: {type: report.due}}
+";
+    let house = House::with(yaml, handler("job", |_| Outcome::failed("no"))).await;
+    house.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch","tenant":"shop"}"#).await;
+    house
+        .call(
+            "DELETE",
+            "/api/v1/handlers/job/pause",
+            &[("content-type", "application/json")],
+            br#"{"tenant":"shop"}"#,
+        )
+        .await;
+    house.delete("/api/v1/handlers/job/pause").await;
+    house.put("/api/v1/handlers/shop%2Forders/block", "").await;
+    house.put("/api/v1/schedules/nightly/pause", "").await;
+    house.post("/api/v1/schedules/nightly/run", "").await;
+    house.post("/tasks?source=shop&collection=orders", "").await;
+    house.post("/tasks?source=shop&collection=orders", "").await;
+    let id = house.task_of(r#"{"type":"job"}"#).await;
+    house.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "FAILED").await;
+    house.post(&format!("/api/v1/tasks/{id}/retry"), "").await;
+    house.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await;
+    house.post("/api/v1/handlers/job/adopt", "").await;
+    let waits = house.task_of(r#"{"type":"job","delay":"1h"}"#).await;
+    house.post(&format!("/api/v1/tasks/{waits}/cancel"), "").await;
+    house.post("/api/v1/tasks/none/cancel", "").await;
+
+    let list = house.get("/api/v1/audit").await.json();
+    let deeds: Vec<_> = list["deeds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .rev()
+        .map(|deed| (deed["action"].as_str().unwrap(), deed["what"].as_str().unwrap()))
+        .collect();
+    let (retried, cancelled) = (format!("task {id}"), format!("task {waits}"));
+    let redrive = deeds.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);
+    assert_eq!(
+        deeds,
+        [
+            ("pause", "handler job for shop"),
+            ("unpause", "handler job for shop"),
+            ("block", "collection shop/orders"),
+            ("pause", "schedule nightly"),
+            ("run", "schedule nightly"),
+            ("run", "collection shop/orders"),
+            ("retry", &retried),
+            ("redrive", redrive),
+            ("adopt", "handler job"),
+            ("cancel", &cancelled),
+        ]
+    );
+    let first = list["deeds"].as_array().unwrap().last().unwrap();
+    assert_eq!((&first["by"], &first["detail"]), (&json!("first-start"), &json!("lunch")));
+
+    let page = house.get("/api/v1/audit?limit=2").await.json();
+    assert_eq!(page["deeds"].as_array().unwrap().len(), 2);
+    let rest = house.get(&format!("/api/v1/audit?limit=100&before={}", page["next"])).await.json();
+    assert_eq!(rest["deeds"].as_array().unwrap().len(), deeds.len() - 2);
+    assert_eq!(rest["next"], json!(null));
+    for bad in ["limit=0", "before=x", "x=1"] {
+        assert_eq!(house.get(&format!("/api/v1/audit?{bad}")).await.problem(), 400, "{bad}");
+    }
+}

@@ -1,0 +1,122 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pointsman_engine::{Outcome, Setup};
+use serde_json::{Value, json};
+
+use crate::auth::tokens;
+use crate::house::{House, handler};
+
+/// A handler that fails until it is told to work, and its switch.
+fn moody() -> (Setup, Arc<AtomicBool>) {
+    let works = Arc::new(AtomicBool::new(false));
+    let switch = works.clone();
+    let act = move |_: &_| match switch.load(Ordering::SeqCst) {
+        true => Outcome::done(),
+        false => Outcome::failed("not yet"),
+    };
+    (handler("job", act), works)
+}
+
+fn count(list: &Value) -> usize {
+    list["tasks"].as_array().expect("a list").len()
+}
+
+async fn fail_some(house: &House, many: usize) {
+    house.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; many].join(","))).await;
+    house.until("/api/v1/tasks?status=FAILED&limit=1000", |list| count(list) == many).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_tasks_are_counted_and_then_run_again() {
+    let (setup, works) = moody();
+    let house = House::with("", setup).await;
+    fail_some(&house, 30).await;
+    let dry = house.post("/api/v1/tasks/redrive", r#"{"handler":"job","dry_run":true}"#).await;
+    let body = dry.json();
+    assert_eq!((dry.status, &body["matched"], &body["dry_run"]), (200, &json!(30), &json!(true)));
+    assert!(!body["sample"].as_array().unwrap().is_empty());
+    assert_eq!(house.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
+
+    works.store(true, Ordering::SeqCst);
+    let begun = house.post("/api/v1/tasks/redrive", r#"{"source":"job","rate":"1000/s","canary":2}"#).await;
+    assert_eq!(begun.status, 202, "{begun:?}");
+    let path = format!("/api/v1/redrives/{}", begun.json()["id"].as_str().unwrap());
+    let job = house.until(&path, |job| job["state"] == "done").await;
+    assert_eq!((&job["matched"], &job["retried"], &job["refused"]), (&json!(30), &json!(30), &json!(0)));
+    house.until("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count(list) == 30).await;
+    assert_eq!(house.get("/api/v1/redrives").await.json()["redrives"][0], job);
+    assert_eq!(house.delete(&path).await.json(), job, "one that has ended is as wished");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_that_fails_spares_the_others() {
+    let (setup, _) = moody();
+    let house = House::with("", setup).await;
+    fail_some(&house, 10).await;
+    let begun = house.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
+    let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
+    let job = house.until(&path, |job| job["state"] == "stopped").await;
+    assert_eq!(job["retried"], 1);
+    assert!(job["why"].as_str().unwrap().contains("error again"), "{job}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_redrive_is_stopped() {
+    let (setup, _) = moody();
+    let house = House::with("", setup).await;
+    fail_some(&house, 5).await;
+    let begun = house.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
+    let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
+    house.until(&path, |job| job["retried"] == 1).await;
+    assert_eq!(house.delete(&path).await.status, 200);
+    let job = house.until(&path, |job| job["state"] == "stopped").await;
+    assert_eq!(job["retried"], 1);
+    assert_ne!(job["ended_at"], "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_refused_by_its_place() {
+    let house = House::new().await;
+    for (body, status, pointer) in [
+        (r#"{"status":"missing"}"#, 422, "/status"),
+        (r#"{"status":"RUNNING"}"#, 422, "/status"),
+        (r#"{"status":"Failed"}"#, 400, "/status"),
+        (r#"{"handler":"a b"}"#, 400, "/handler"),
+        (r#"{"handler":"a","source":"b"}"#, 400, "/source"),
+        (r#"{"start":"now"}"#, 400, "/start"),
+        (r#"{"start":"2026-01-02T00:00:00Z","end":"2026-01-01T00:00:00Z"}"#, 400, "/end"),
+        (r#"{"rate":"10"}"#, 400, "/rate"),
+        (r#"{"rate":10}"#, 400, "/rate"),
+        (r#"{"canary":0}"#, 400, "/canary"),
+        (r#"{"canary":-1}"#, 400, "/canary"),
+        (r#"{"dry_run":"yes"}"#, 400, "/dry_run"),
+        (r#"{"filter":{}}"#, 400, "/filter"),
+        (r#"[]"#, 400, ""),
+    ] {
+        let answer = house.post("/api/v1/tasks/redrive", body).await;
+        assert_eq!((answer.problem(), &answer.json()["pointer"]), (status, &json!(pointer)), "{body}");
+    }
+    let answer = house.post("/api/v1/tasks/redrive", r#"{"status":"missing"}"#).await.json();
+    assert!(answer["detail"].as_str().unwrap().contains("adopt"), "{answer}");
+    assert_eq!(house.get("/api/v1/redrives/none").await.problem(), 404);
+    assert_eq!(house.delete("/api/v1/redrives/none").await.problem(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_redrives_its_own() {
+    let list = [("root", "admin", None), ("shop", "operator", Some("shop"))];
+    let (setup, _) = moody();
+    let mut house = House::with(&tokens(&list), setup).await;
+    house.token = "root".into();
+    house.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
+    house.until("/api/v1/tasks?status=FAILED", |list| count(list) == 2).await;
+    let all = house.post("/api/v1/tasks/redrive", r#"{"rate":"1/d"}"#).await.json();
+    house.token = "shop".into();
+    let dry = house.post("/api/v1/tasks/redrive", r#"{"dry_run":true}"#).await.json();
+    assert!(dry["matched"].as_u64().unwrap() <= 1, "{dry}");
+    assert_eq!(house.post("/api/v1/tasks/redrive", r#"{"tenant":"other"}"#).await.problem(), 403);
+    let path = format!("/api/v1/redrives/{}", all["id"].as_str().unwrap());
+    assert_eq!(house.get(&path).await.problem(), 404);
+    assert_eq!(house.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
+}

@@ -1,0 +1,140 @@
+use pointsman_core::Timestamp;
+use pointsman_engine::Setup;
+use serde_json::{Value, json};
+
+use crate::auth::tokens;
+use crate::house::House;
+
+const SCHEDULES: &str = "
+schedules:
+  nightly: {cron: '0 3 * * *', timezone: Europe/Berlin, emit: {type: report.due, key: 'report:daily'}}
+  often: {cron: 'every 1s', emit: {type: tick}}
+sources:
+  shop:
+    run: {command: ['sleep', '600']}
+    collections: [{name: orders, schedule: '0 0 3 * * ?'}, {name: customers}]
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_tell_when_they_fire_and_what_they_make() {
+    let house = House::with(SCHEDULES, Setup::default()).await;
+    let list = house.get("/api/v1/schedules").await.json();
+    let names: Vec<_> =
+        list["schedules"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["nightly", "often", "shop/orders"]);
+    assert!(list["eventId"].is_u64() && list["next"].is_null());
+    let first = house.get("/api/v1/schedules?limit=1").await.json();
+    assert_eq!(first["next"], "nightly");
+    let rest = house.get("/api/v1/schedules?limit=5&cursor=nightly").await.json();
+    assert_eq!((&rest["schedules"][0]["name"], &rest["next"]), (&json!("often"), &json!(null)));
+
+    let nightly = house.get("/api/v1/schedules/nightly").await.json();
+    assert_eq!(
+        (&nightly["expression"], &nightly["timezone"]),
+        (&json!("0 3 * * *"), &json!("Europe/Berlin"))
+    );
+    assert!(!nightly["words"].as_str().unwrap().is_empty());
+    assert_eq!(
+        nightly["makes"],
+        json!({"event": {"type": "report.due", "key": "report:daily", "tenant": "default"}})
+    );
+    let next: Vec<Timestamp> =
+        nightly["next"].as_array().unwrap().iter().map(|t| t.as_str().unwrap().parse().unwrap()).collect();
+    assert!(next.len() == 5 && next.is_sorted_by(|a, b| a < b));
+    assert_eq!((&nightly["held"], &nightly["defined"]), (&json!(false), &json!(true)));
+
+    let orders = house.get("/api/v1/schedules/shop%2Forders").await.json();
+    assert_eq!(orders["makes"], json!({"run": {"source": "shop", "collection": "orders"}}));
+    for (path, status) in [("nigthly", 404), ("shop%2Fcustomers", 404), ("a%20b", 400), ("a%2Fb%2Fc", 400)] {
+        assert_eq!(house.get(&format!("/api/v1/schedules/{path}")).await.problem(), status, "{path}");
+    }
+    let hint = house.get("/api/v1/schedules/nigthly").await.json();
+    assert!(hint["detail"].as_str().unwrap().contains("nightly"), "{hint}");
+}
+
+fn fires(list: &Value) -> &Vec<Value> {
+    list["fires"].as_array().expect("a list")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_has_a_row_a_planned_time() {
+    let house = House::with(SCHEDULES, Setup::default()).await;
+    let path = "/api/v1/schedules/often/fires";
+    let list = house.until(path, |list| fires(list).len() >= 3).await;
+    let planned: Vec<_> = fires(&list).iter().map(|fire| fire["planned_at"].as_str().unwrap()).collect();
+    assert!(planned.is_sorted_by(|a, b| a > b), "{planned:?}");
+    let row = &fires(&list)[0];
+    assert!(["fired", "late", "caught_up"].contains(&row["outcome"].as_str().unwrap()), "{row}");
+    let event = house.get(&format!("/api/v1/events/{}", row["event_id"])).await.json();
+    assert_eq!(event["event"]["context"]["planned_at"].as_str().map(|t| &t[..19]), Some(&planned[0][..19]));
+    let page = house.get(&format!("{path}?limit=1&before={}", planned[0])).await.json();
+    assert_eq!(fires(&page)[0]["planned_at"], planned[1]);
+    assert_eq!(page["next"], planned[1]);
+    assert_ne!(house.get("/api/v1/schedules/often").await.json()["last"], json!(null));
+    for bad in ["limit=0", "limit=1001", "before=now", "x=1"] {
+        assert_eq!(house.get(&format!("{path}?{bad}")).await.problem(), 400, "{bad}");
+    }
+    assert_eq!(house.get("/api/v1/schedules/none/fires").await.problem(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_schedule_says_so_and_does_not_fire() {
+    let house = House::with(SCHEDULES, Setup::default()).await;
+    let answer = house.put("/api/v1/schedules/often/pause", r#"{"reason":"quiet"}"#).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let body = answer.json();
+    assert_eq!((&body["held"], &body["rules"][0]["reason"]), (&json!(true), &json!("quiet")));
+    assert_eq!(body["rules"][0]["space"], "schedule");
+    let path = "/api/v1/schedules/often/fires";
+    let held = |list: &Value| fires(list).first().is_some_and(|fire| fire["reason"] == "held");
+    let list = house.until(path, held).await;
+    assert_eq!(fires(&list)[0]["outcome"], "skipped");
+    assert_eq!(house.delete("/api/v1/schedules/often/pause").await.json()["held"], false);
+    house.until(path, |list| fires(list).first().is_some_and(|fire| fire["outcome"] == "fired")).await;
+
+    let blocked = house.put("/api/v1/schedules/shop%2Forders/block", "").await.json();
+    assert_eq!(blocked["rules"][0]["kind"], "block");
+    assert_eq!(house.get("/api/v1/handlers/shop").await.json()["rules"], json!([]), "its tasks are not held");
+    assert_eq!(house.delete("/api/v1/schedules/shop%2Forders/block").await.json()["rules"], json!([]));
+    let tenant = house.put("/api/v1/schedules/often/pause", r#"{"tenant":"shop"}"#).await;
+    assert_eq!((tenant.problem(), &tenant.json()["pointer"]), (422, &json!("/tenant")));
+    assert_eq!(house.put("/api/v1/schedules/oftne/pause", "").await.problem(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_run_at_once() {
+    let house = House::with(SCHEDULES, Setup::default()).await;
+    let ran = house.post("/api/v1/schedules/nightly/run", "").await;
+    assert_eq!(ran.status, 201, "{ran:?}");
+    let event = house.get(&format!("/api/v1/events/{}", ran.json()["eventId"])).await.json();
+    assert_eq!(
+        (&event["event"]["TYPE"], &event["event"]["key"]),
+        (&json!("report.due"), &json!("report:daily"))
+    );
+    assert_eq!(house.get("/api/v1/schedules/nightly/fires").await.json()["fires"], json!([]));
+
+    let first = house.post("/api/v1/schedules/shop%2Forders/run", "").await;
+    let again = house.post("/api/v1/schedules/shop%2Forders/run", "").await;
+    assert_eq!((first.status, again.status), (201, 200));
+    assert_eq!(first.json()["task_id"], again.json()["task_id"]);
+    assert_eq!(house.post("/api/v1/schedules/none/run", "").await.problem(), 404);
+    assert_eq!(house.post("/api/v1/schedules/nightly/run", r#"{"x":1}"#).await.problem(), 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_has_its_own_schedules() {
+    let list = [("other", "operator", Some("other"))];
+    let mine = "  mine: {cron: '0 3 * * *', emit: {type: report.due, tenant: other}}\n";
+    let yaml = SCHEDULES.replace("schedules:\n", &format!("schedules:\n{mine}"));
+    let mut house = House::with(&format!("{yaml}{}", tokens(&list)), Setup::default()).await;
+    house.token = "other".into();
+    let list = house.get("/api/v1/schedules").await.json();
+    assert_eq!(list["schedules"].as_array().unwrap().len(), 1);
+    assert_eq!(list["schedules"][0]["name"], "mine");
+    for path in ["nightly", "shop%2Forders"] {
+        assert_eq!(house.get(&format!("/api/v1/schedules/{path}")).await.problem(), 404, "{path}");
+        assert_eq!(house.post(&format!("/api/v1/schedules/{path}/run"), "").await.problem(), 404, "{path}");
+        assert_eq!(house.put(&format!("/api/v1/schedules/{path}/pause"), "").await.problem(), 404, "{path}");
+    }
+    assert_eq!(house.post("/api/v1/schedules/mine/run", "").await.status, 201);
+}

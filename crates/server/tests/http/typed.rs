@@ -1,0 +1,95 @@
+//! The typed client reads every answer of the real server.
+
+use pointsman_api::client::{Client, EmitBody, TaskQuery};
+use pointsman_api::worker::{ClaimBody, DoneBody, FailBody, HeartbeatBody, LogsBody, NewLog, SnoozeBody};
+use pointsman_api::{AdoptBody, HoldBody, MakesBody, RedriveBody};
+use pointsman_core::{HandlingKey, RuleKind};
+use pointsman_engine::Setup;
+
+use crate::house::House;
+
+const YAML: &str = "
+handlers:
+  far: {run: pull, retry: {max: 1, delay: 0.001s}}
+event_handlers: {far: [far]}
+sources:
+  shop: {collections: [{name: orders, schedule: '0 0 3 * * ?'}]}
+schedules:
+  nightly: {cron: '0 3 * * *', emit: {type: report.due}}
+";
+
+fn kind(text: &str) -> HandlingKey {
+    HandlingKey::new(text).expect("a type")
+}
+
+fn claim(handler: &str) -> ClaimBody {
+    ClaimBody { handlers: vec![handler.into()], wait: Some("60s".into()), ..ClaimBody::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_written_with_the_client() {
+    let house = House::with(YAML, Setup::default()).await;
+    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
+    client.emit(&EmitBody::of(kind("far")), None).await.unwrap();
+    let task = client.claim(&claim("far")).await.unwrap().tasks.remove(0);
+    let fence = task.fence;
+    let beat = HeartbeatBody { fence, lease: Some("5m".into()) };
+    assert!(client.heartbeat(&task.id, &beat).await.unwrap().lease_until > task.lease_until);
+    let logs = vec![NewLog { time: None, level: None, message: "hello".into() }];
+    assert_eq!(client.add_logs(&task.id, &LogsBody { fence, logs }).await.unwrap().logged, 1);
+    let until = Some("2000-01-01T00:00:00Z".into());
+    client.snooze(&task.id, &SnoozeBody { fence, until, ..SnoozeBody::default() }).await.unwrap();
+
+    let task = client.claim(&claim("far")).await.unwrap().tasks.remove(0);
+    let fail = FailBody { fence: task.fence, error: "no".into(), ..FailBody::default() };
+    assert_eq!(client.fail(&task.id, &fail).await.unwrap().state, "new");
+    let task = client.claim(&claim("far")).await.unwrap().tasks.remove(0);
+    assert_eq!((task.attempt, task.retries), (3, 1));
+    let emit = vec![EmitBody::of(kind("child"))];
+    let done = DoneBody { fence: task.fence, emit, ..DoneBody::default() };
+    let ended = client.done(&task.id, &done).await.unwrap();
+    assert_eq!((ended.status.as_str(), ended.events.len()), ("SUCCESS", 1));
+    let refused = client.done(&task.id, &done).await.unwrap_err();
+    assert_eq!(refused.status(), Some(409));
+    assert!(client.why(&task.id).await.unwrap().gates.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_is_served_with_the_client() {
+    let house = House::with(YAML, Setup::default()).await;
+    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
+    let (run, created) = client.run("shop", "orders").await.unwrap();
+    assert!(created);
+    assert_eq!(client.run("shop", "orders").await.unwrap(), (run.clone(), false));
+    assert_eq!(client.task(&run.task_id).await.unwrap().task.collection, "orders");
+    let of_shop = TaskQuery { handler: Some("shop".into()), ..TaskQuery::default() };
+    assert_eq!(client.tasks(&of_shop).await.unwrap().tasks.len(), 1);
+
+    let reason = HoldBody { reason: Some("quiet".into()), tenant: None };
+    let held = client.hold(RuleKind::Pause, "shop/orders", &reason).await.unwrap();
+    assert_eq!(held.handler.rules[0].name, "shop/orders");
+    let gates = client.why(&run.task_id).await.unwrap().gates;
+    assert!(gates.iter().any(|gate| !gate.open && gate.rule.as_ref() == Some(&held.handler.rules[0])));
+    let freed = client.release(RuleKind::Pause, "shop/orders", &HoldBody::default()).await.unwrap();
+    assert!(freed.handler.rules.is_empty());
+
+    let schedules = client.schedules().await.unwrap().schedules;
+    assert_eq!(schedules.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["nightly", "shop/orders"]);
+    assert!(matches!(&schedules[0].makes, Some(MakesBody::Event { kind, .. }) if kind == "report.due"));
+    assert!(client.hold_schedule(RuleKind::Block, "shop/orders", &reason).await.unwrap().schedule.held);
+    assert!(!client.release_schedule(RuleKind::Block, "shop/orders").await.unwrap().schedule.held);
+    assert!(client.run_schedule("nightly").await.unwrap().event_id.is_some());
+    assert_eq!(client.run_schedule("shop/orders").await.unwrap().task_id.as_ref(), Some(&run.task_id));
+    assert!(client.fires("nightly", None, Some(5)).await.unwrap().fires.is_empty());
+    assert_eq!(client.schedule("nightly").await.unwrap().schedule.next.len(), 5);
+
+    let failed = RedriveBody { handler: Some("far".into()), ..RedriveBody::default() };
+    assert_eq!(client.redrive_count(&failed).await.unwrap().matched, 0);
+    let job = client.redrive(&failed).await.unwrap();
+    assert_eq!(client.redrive_job(&job.id).await.unwrap().id, job.id);
+    assert_eq!(client.redrives().await.unwrap().redrives.len(), 1);
+    assert_eq!(client.stop_redrive(&job.id).await.unwrap().id, job.id);
+    assert_eq!(client.adopt("far", &AdoptBody::default()).await.unwrap().adopted, 0);
+    assert_eq!(client.nodes().await.unwrap().nodes.len(), 1);
+    assert!(client.audit(None, Some(3)).await.unwrap().next.is_some());
+}

@@ -1,0 +1,93 @@
+//! The nodes there are, what they can do and what they hold.
+
+use pointsman_core::store::{Abilities, NodeId, NodeView};
+
+use crate::Harness;
+use crate::world::*;
+
+async fn view(world: &World<'_>, node: NodeId) -> NodeView {
+    let found = must(world.store.nodes().await);
+    found.into_iter().find(|view| view.id == node).expect("the node is told of")
+}
+
+fn abilities(names: &[&str], slots: usize) -> Abilities {
+    Abilities { handlers: names.iter().map(|name| handler(name)).collect(), slots }
+}
+
+pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.tick(10);
+    let second = must(world.store.join("second", world.now).await);
+    let seen = view(&world, second).await;
+    assert_eq!((seen.name.as_str(), seen.joined, seen.heard), ("second", world.now, world.now));
+    assert_eq!((seen.gone, seen.running, seen.abilities), (false, 0, Abilities::default()));
+    assert_eq!(view(&world, world.node).await.joined, BEGINNING);
+}
+
+pub async fn a_node_tells_what_it_can_run(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    for told in [abilities(&["index", "notify"], 16), abilities(&["index"], 4), abilities(&[], 0)] {
+        must(world.store.announce(world.node, told.clone()).await);
+        assert_eq!(view(&world, world.node).await.abilities, told);
+    }
+    let told = abilities(&["index"], 8);
+    must(world.store.announce(world.node, told.clone()).await);
+    let node = world.node;
+    let world = world.reopen().await;
+    assert_eq!(view(&world, node).await.abilities, told);
+}
+
+pub async fn a_node_is_heard_of(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.tick(20);
+    assert!(world.heartbeat().await);
+    let seen = view(&world, world.node).await;
+    assert_eq!((seen.heard, seen.joined, seen.gone), (world.now, BEGINNING, false));
+}
+
+pub async fn what_a_node_holds_is_counted(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().on("note", &["remote"]).pulled("remote")).await;
+    world.emit_many(5, event("record")).await;
+    world.emit(event("note")).await;
+    let held = world.claim(2).await;
+    let first = world.node;
+    world.node = must(world.store.join("second", world.now).await);
+    world.claim(3).await;
+    world.fetch_one("remote").await;
+    assert_eq!(view(&world, first).await.running, 2);
+    assert_eq!(view(&world, world.node).await.running, 3, "a worker's are no node's");
+    world.succeed(&held[0]).await;
+    assert_eq!(view(&world, first).await.running, 1);
+}
+
+pub async fn a_node_that_left_or_was_given_up_is_gone(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit(event("record")).await;
+    world.claim_one().await;
+    let (silent, leaving) = (world.node, must(world.store.join("leaving", world.now).await));
+    must(world.store.leave(leaving, world.now).await);
+    assert!(view(&world, leaving).await.gone);
+    assert!(!view(&world, silent).await.gone);
+    world.tick(LEASE + 1);
+    world.rescue().await;
+    let seen = view(&world, silent).await;
+    assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, BEGINNING));
+}
+
+/// However many have come and gone, those that live are told of.
+pub async fn those_that_live_are_all_told_of(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let mut living = vec![world.node];
+    for n in 0..60 {
+        world.tick(1);
+        let node = must(world.store.join(&format!("node-{n}"), world.now).await);
+        match n % 10 {
+            0 => living.push(node),
+            _ => must(world.store.leave(node, world.now).await),
+        }
+    }
+    let found = must(world.store.nodes().await);
+    let mut alive: Vec<_> = found.iter().filter(|view| !view.gone).map(|view| view.id).collect();
+    alive.sort();
+    assert_eq!(alive, living);
+}

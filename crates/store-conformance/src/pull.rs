@@ -1,0 +1,267 @@
+//! Pull: tasks that workers elsewhere fetch, each under a lease of its own.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claim, Claimant, Claimed, NewLogLine};
+use pointsman_core::task::{AttemptEnd, EndReason, Rejected, State, TaskSeq};
+use pointsman_core::{Status, Tenant};
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    Plan::default().on("record", &["index", "remote"]).pulled("remote")
+}
+
+/// Only what workers fetch.
+fn remote() -> Plan {
+    Plan::default().on("record", &["remote"]).pulled("remote")
+}
+
+async fn fetched(harness: &dyn Harness) -> (World<'_>, Claimed) {
+    let world = World::new(harness, remote()).await;
+    world.emit(event("record").key("a").value("[1]")).await;
+    let task = world.fetch_one("remote").await;
+    (world, task)
+}
+
+fn names(tasks: &[Claimed]) -> Vec<&str> {
+    tasks.iter().map(|task| task.handler.as_str()).collect()
+}
+
+pub async fn nodes_are_given_no_pulled_tasks(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit(event("record")).await;
+    let claims = world.claims(10).await;
+    assert_eq!((names(&claims.tasks), claims.more), (vec!["index"], false));
+    let emissions = vec![emission([event("record")])];
+    let (_, claims) = must(world.store.append(emissions, Some(world.asking(10)), world.now).await);
+    assert_eq!((names(&claims.tasks), claims.more), (vec!["index"], false), "nor when they are born");
+    let endings = vec![ending(&claims.tasks[0], succeeded())];
+    let (_, claims) = must(world.store.finish(endings, Some(world.asking(10)), world.now).await);
+    assert!(claims.tasks.is_empty() && !claims.more, "nor with an end");
+    world.schedule(10).await;
+    assert!(world.claim(10).await.is_empty(), "nor by looking ahead");
+    assert_eq!(world.fetch(&["remote"], 10).await.len(), 2);
+}
+
+pub async fn workers_are_given_nothing_else(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(3, event("record")).await;
+    let asked = world.asking_as_worker(&["index", "remote", "unheard-of"], 2);
+    let claims = must(world.store.claim(asked.clone(), world.now).await);
+    assert_eq!((names(&claims.tasks), claims.more), (vec!["remote"; 2], true));
+    let claims = must(world.store.claim(asked.clone(), world.now).await);
+    assert_eq!((names(&claims.tasks), claims.more), (vec!["remote"], false), "index has no part in it");
+    let emissions = vec![emission([event("record")])];
+    let (_, claims) = must(world.store.append(emissions, Some(asked), world.now).await);
+    assert_eq!(names(&claims.tasks), ["remote"]);
+    assert_eq!(world.claim(10).await.len(), 4, "the nodes' own");
+}
+
+pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
+    let (world, task) = fetched(harness).await;
+    assert_eq!((task.attempt, task.event().value.as_str()), (1, "[1]"));
+    let stored = world.task(&task.id).await;
+    let State::Locked(lease) = stored.life.state else { panic!("locked, not {:?}", stored.life.state) };
+    assert_eq!((lease.fence, lease.since, lease.until), (task.fence, world.now, Some(world.later(LEASE))));
+    assert!(world.fetch(&["remote"], 10).await.is_empty(), "nobody else gets it");
+    let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: line(world.now, "at it") }];
+    assert_eq!(must(world.store.log(lines).await), 1);
+    assert_eq!(world.succeed(&task).await.status, Status::Done);
+    assert_eq!(world.messages(&task.id).await, ["at it"]);
+}
+
+pub async fn a_renewed_lease_runs_on(harness: &dyn Harness) {
+    let (mut world, task) = fetched(harness).await;
+    for _ in 0..5 {
+        world.tick(LEASE - 5);
+        assert_eq!(world.renew(&task, LEASE).await, Ok(()));
+        assert_eq!(world.rescue().await.tasks, []);
+    }
+    let stored = world.task(&task.id).await;
+    assert!(matches!(stored.life.state, State::Locked(lease) if lease.until == Some(world.later(LEASE))));
+    let mut world = world.reopen().await;
+    world.tick(LEASE - 1);
+    assert_eq!(world.rescue().await.tasks, []);
+    assert_eq!(world.renew(&task, LEASE).await, Ok(()), "also after a restart");
+    world.tick(LEASE + 1);
+    assert_eq!(world.rescue().await.tasks, [(task.id, Status::New)]);
+}
+
+pub async fn a_lease_that_runs_out_counts_as_a_crash(harness: &dyn Harness) {
+    let (mut world, zombie) = fetched(harness).await;
+    let behind = world.emit(event("record").key("a")).await;
+    world.tick(LEASE + 1);
+    assert_eq!(world.rescue().await.tasks, [(zombie.id.clone(), Status::New)]);
+    assert_eq!(world.rescue().await.tasks, [], "once");
+    let again = world.fetch(&["remote"], 10).await;
+    assert_eq!(again.len(), 1, "its lane still waits for it");
+    assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&zombie.id, 2, 0));
+    let life = world.task(&zombie.id).await.life;
+    assert_eq!((life.crashes, life.retries), (1, 0), "counted apart from its retries");
+    world.succeed(&again[0]).await;
+    assert_eq!(events_of(&world.fetch(&["remote"], 10).await), [behind.id]);
+    let ends: Vec<_> = world.task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+}
+
+pub async fn a_task_that_outlives_its_workers_ends_in_error(harness: &dyn Harness) {
+    let (mut world, task) = fetched(harness).await;
+    let mut statuses = Vec::new();
+    for round in 0..3 {
+        if round > 0 {
+            assert_eq!(world.fetch_one("remote").await.id, task.id);
+        }
+        world.tick(LEASE + 1);
+        statuses.extend(world.rescue().await.tasks.into_iter().map(|(_, status)| status));
+    }
+    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
+    assert_eq!(world.task(&task.id).await.life.state.reason(), Some(EndReason::Crashed));
+}
+
+/// Whoever lost its lease has no say any more, and is told so.
+pub async fn a_worker_that_was_given_up_is_refused(harness: &dyn Harness) {
+    let (mut world, zombie) = fetched(harness).await;
+    world.tick(LEASE + 1);
+    world.rescue().await;
+    let gone = Err(Rejected::WrongState(Status::New));
+    assert_eq!(world.renew(&zombie, LEASE).await, gone);
+    assert_eq!(world.end(ending(&zombie, succeeded())).await.map(drop), gone);
+    let owner = world.fetch_one("remote").await;
+    assert!(owner.fence > zombie.fence);
+    let before = world.task(&owner.id).await;
+    assert_eq!(world.renew(&zombie, 1000).await, Err(Rejected::StaleFence));
+    assert_eq!(world.end(ending(&zombie, failed_for_good())).await.map(drop), Err(Rejected::StaleFence));
+    let lines =
+        vec![NewLogLine { task: zombie.seq, fence: zombie.fence, line: line(world.now, "still here") }];
+    assert_eq!(must(world.store.log(lines).await), 0);
+    assert_eq!(world.task(&owner.id).await, before);
+    assert_eq!(world.succeed(&owner).await.status, Status::Done);
+    assert_eq!(world.renew(&owner, LEASE).await, Err(Rejected::WrongState(Status::Done)));
+}
+
+/// This is how a worker hears of it: its next heartbeat is refused.
+pub async fn a_cancelled_task_is_told_at_the_next_renewal(harness: &dyn Harness) {
+    let (world, task) = fetched(harness).await;
+    assert_eq!(world.cancel(&task.id).await, Ok(()));
+    assert_eq!(world.renew(&task, LEASE).await, Err(Rejected::WrongState(Status::Error)));
+    let never = must(world.store.renew(TaskSeq(i64::MAX), task.fence, world.later(LEASE)).await);
+    assert_eq!(never, Err(Rejected::NoSuchTask));
+}
+
+pub async fn a_worker_may_name_its_tenant(harness: &dyn Harness) {
+    let world = World::new(harness, remote()).await;
+    for of in ["default", "shop", "shop", "depot"] {
+        world.emit(event("record").tenant(of)).await;
+    }
+    let by = |of: Option<Tenant>| Claimant::Worker { until: world.later(LEASE), tenant: of };
+    let asked = |of| Claim { by: by(of), ..world.asking_as_worker(&["remote"], 10) };
+    let claims = must(world.store.claim(asked(Some(tenant("shop"))), world.now).await);
+    let tenants: Vec<_> = claims.tasks.iter().map(|task| task.event().tenant.as_str()).collect();
+    assert_eq!((tenants, claims.more), (vec!["shop"; 2], false), "others' tasks are no more to it");
+    let claims = must(world.store.claim(asked(Some(tenant("nobody"))), world.now).await);
+    assert!(claims.tasks.is_empty() && !claims.more);
+    assert_eq!(must(world.store.claim(asked(None), world.now).await).tasks.len(), 2);
+}
+
+pub async fn a_nodes_death_is_nothing_to_a_worker(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit(event("record")).await;
+    let (mine, theirs) = (world.claim_one().await, world.fetch_one("remote").await);
+    assert_eq!(world.renew(&theirs, 10 * LEASE).await, Ok(()));
+    world.tick(LEASE + 1);
+    assert_eq!(world.rescue().await.tasks, [(mine.id, Status::New)]);
+    assert_eq!(world.succeed(&theirs).await.status, Status::Done);
+}
+
+pub async fn a_workers_death_is_nothing_to_a_node(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit(event("record")).await;
+    let (mine, theirs) = (world.claim_one().await, world.fetch_one("remote").await);
+    world.tick(LEASE + 1);
+    assert!(world.heartbeat().await);
+    assert_eq!(world.rescue().await.tasks, [(theirs.id, Status::New)]);
+    assert_eq!(world.succeed(&mine).await.status, Status::Done);
+}
+
+pub async fn a_worker_is_told_when_the_next_task_falls_due(harness: &dyn Harness) {
+    let mut world = World::new(harness, remote()).await;
+    let delayed = world.emit(event("record").due(world.later(60))).await;
+    let claims = must(world.store.claim(world.asking_as_worker(&["remote"], 10), world.now).await);
+    assert_eq!((claims.tasks.len(), claims.more, claims.next_due), (0, false, Some(world.later(60))));
+    world.tick(60);
+    assert_eq!(events_of(&world.fetch(&["remote"], 10).await), [delayed.id]);
+}
+
+pub async fn what_is_scheduled_reaches_workers(harness: &dyn Harness) {
+    let world = World::new(harness, remote()).await;
+    world.emit_many(4, event("record")).await;
+    world.schedule(2).await;
+    assert_eq!(world.fetch(&["remote"], 10).await.len(), 4);
+}
+
+pub async fn lanes_and_rules_hold_for_workers(harness: &dyn Harness) {
+    let world = World::new(harness, remote()).await;
+    let events = world.emit_many(3, event("record").key("a")).await;
+    let head = world.fetch(&["remote"], 10).await;
+    assert_eq!(events_of(&head), [events[0].id]);
+    let asked = world.asking_as_worker(&["remote"], 10);
+    let (_, next) =
+        must(world.store.finish(vec![ending(&head[0], succeeded())], Some(asked), world.now).await);
+    assert_eq!(events_of(&next.tasks), [events[1].id], "an end may claim as a worker, too");
+    world.succeed(&next.tasks[0]).await;
+    world.pause("remote").await;
+    assert!(world.fetch(&["remote"], 10).await.is_empty());
+    world.resume("remote").await;
+    assert_eq!(events_of(&world.fetch(&["remote"], 10).await), [events[2].id]);
+}
+
+pub async fn sources_may_be_pulled_too(harness: &dyn Harness) {
+    let plan =
+        Plan::default().collects("shop/orders", 100).collects("crm/people", 200).pulled("shop").pulled("crm");
+    let mut world = World::new(harness, plan).await;
+    let (orders, people) = (world.run_anew("shop/orders").await, world.run_anew("crm/people").await);
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.fetch_one("shop").await.id, orders);
+    assert!(world.fetch(&["shop"], 10).await.is_empty(), "only what was asked for");
+    assert_eq!(world.fetch(&["shop", "crm"], 10).await.remove(0).id, people);
+    assert!(!world.run("shop/orders").await.created);
+    world.tick(LEASE + 1);
+    assert_eq!(world.rescue().await.tasks.len(), 2);
+    assert!(!world.run("shop/orders").await.created, "it goes on");
+    let again = world.fetch(&["shop", "crm"], 1).await;
+    assert_eq!(pairs_of(&again), ["crm/people"], "the more urgent one first");
+}
+
+/// Where a handler is run can change; its waiting tasks go along.
+pub async fn a_handler_may_become_pulled_and_back(harness: &dyn Harness) {
+    let plain = Plan::default().on("record", &["remote"]);
+    let mut world = World::new(harness, plain.clone()).await;
+    world.emit_many(3, event("record")).await;
+    world.schedule(1).await;
+    world.register(plain.clone().pulled("remote")).await;
+    assert!(world.claim(10).await.is_empty());
+    assert_eq!(world.fetch(&["remote"], 2).await.len(), 2);
+    world.register(plain).await;
+    assert!(world.fetch(&["remote"], 10).await.is_empty());
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+pub async fn racing_workers_never_get_the_same_task(harness: &dyn Harness) {
+    let world = World::new(harness, remote()).await;
+    world.emit_many(100, event("record")).await;
+    let mut racers = Vec::new();
+    for _ in 0..10 {
+        let (store, now, claim) =
+            (Arc::clone(&world.store), world.now, world.asking_as_worker(&["remote"], 13));
+        racers.push(tokio::spawn(async move { must(store.claim(claim, now).await).tasks }));
+    }
+    let mut seen = Vec::new();
+    for racer in racers {
+        seen.extend(racer.await.expect("the racer ended well").iter().map(|task| task.seq));
+    }
+    assert_eq!(seen.len(), 100);
+    seen.sort();
+    assert_ascending(&seen);
+}

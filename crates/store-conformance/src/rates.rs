@@ -1,0 +1,161 @@
+//! How often a handler's tasks begin. The core's [`Pace`] decides; the store remembers.
+
+use std::time::Duration;
+
+use pointsman_core::Limits;
+use pointsman_core::limit::{Opening, Pace};
+
+use crate::Harness;
+use crate::world::*;
+
+/// Sixty a minute: one a second, and six at once after a pause.
+const BURST: usize = 6;
+
+fn plan() -> Plan {
+    Plan::default().on("record", &["index"]).on("note", &["notify"]).paced("index", "60/m")
+}
+
+pub async fn no_more_begin_than_the_rate_allows(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit_many(20, event("record")).await;
+    let claims = world.claims(20).await;
+    assert_eq!((claims.tasks.len(), claims.more, claims.next_due), (BURST, false, Some(world.later(1))));
+    for task in &claims.tasks {
+        world.succeed(task).await;
+    }
+    assert!(world.claim(20).await.is_empty(), "ending is no new start");
+    world.tick(1);
+    let claims = world.claims(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(world.later(1))));
+    world.tick(3);
+    assert_eq!(world.claim(20).await.len(), 3);
+}
+
+/// Minute for minute what the core says, however the claims fall.
+pub async fn a_rate_is_kept_and_reached_over_time(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let limits = world.plan.def("index").limits.clone();
+    world.emit_many(400, event("record")).await;
+    let (mut pace, mut starts, beginning) = (Pace::default(), 0u64, world.now);
+    for round in 0..200usize {
+        let max = [1, 3, 20, 2][round % 4];
+        let claims = world.claims(max).await;
+        let allowed = match pace.opening(&limits, 0, world.now) {
+            Opening::Open(left) => max.min(left as usize),
+            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
+        };
+        assert_eq!(claims.tasks.len(), allowed, "round {round}");
+        for task in &claims.tasks {
+            pace.started(&limits, world.now);
+            world.succeed(task).await;
+        }
+        starts += claims.tasks.len() as u64;
+        world.now = world.now.plus(Duration::from_millis([100, 900, 2500, 1700][round % 4]));
+    }
+    let seconds = world.now.since(beginning).as_secs();
+    assert!(starts * 10 >= seconds * 8 && starts * 10 <= seconds * 11, "{starts} in {seconds} s");
+}
+
+pub async fn a_rate_holds_over_tenants_and_nodes(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    for of in ["default", "shop", "depot"] {
+        world.emit_many(5, event("record").tenant(of)).await;
+    }
+    assert_eq!(world.claim(4).await.len(), 4);
+    world.node = must(world.store.join("second", world.now).await);
+    assert_eq!(world.claim(10).await.len(), BURST - 4);
+}
+
+pub async fn a_rate_holds_for_what_is_born_running_and_what_was_scheduled(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let emissions = vec![emission(vec![event("record"); 4])];
+    let (_, claims) = must(world.store.append(emissions, Some(world.asking(10)), world.now).await);
+    assert_eq!(claims.tasks.len(), 4);
+    world.emit_many(10, event("record")).await;
+    world.schedule(10).await;
+    assert_eq!(world.claim(10).await.len(), BURST - 4);
+    let endings = vec![ending(&claims.tasks[0], succeeded())];
+    let (_, claims) = must(world.store.finish(endings, Some(world.asking(10)), world.now).await);
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
+    world.tick(2);
+    assert_eq!(world.claim(10).await.len(), 2);
+}
+
+/// Every attempt begins, also the second of the same task.
+pub async fn a_retry_is_a_start(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.emit_many(2, event("record")).await;
+    for _ in 0..BURST / 2 {
+        for task in world.claim(2).await {
+            world.give_back(&task).await;
+        }
+    }
+    let claims = world.claims(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
+    world.tick(1);
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+pub async fn the_next_start_is_told_with_what_falls_due(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit(event("note").due(world.later(60))).await;
+    assert_eq!(world.claims(20).await.next_due, Some(world.later(60)));
+    world.emit_many(20, event("record")).await;
+    world.claim(20).await;
+    assert_eq!(world.claims(20).await.next_due, Some(world.later(1)));
+}
+
+pub async fn a_paced_handler_delays_nobody(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(500, event("record").priority(9000)).await;
+    world.claim(20).await;
+    world.emit_many(5, event("note").priority(1)).await;
+    world.schedule(8).await;
+    let claimed = world.claim(5).await;
+    assert_eq!(claimed.len(), 5);
+    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
+}
+
+pub async fn a_pace_survives_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(20, event("record")).await;
+    world.claim(20).await;
+    let mut world = world.reopen().await;
+    let claims = world.claims(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
+    world.tick(1);
+    assert_eq!(world.claim(20).await.len(), 1);
+}
+
+pub async fn a_rate_follows_its_registration(harness: &dyn Harness) {
+    let free = Plan::default().on("record", &["index"]);
+    let mut world = World::new(harness, free.clone()).await;
+    world.emit_many(100, event("record")).await;
+    assert_eq!(world.claim(10).await.len(), 10);
+    world.register(free.clone().paced("index", "60/m")).await;
+    assert_eq!(world.claim(100).await.len(), BURST);
+    world.register(free.clone().limited("index", Limits::default())).await;
+    assert_eq!(world.claim(100).await.len(), 84);
+}
+
+pub async fn a_rate_and_a_width_both_hold(harness: &dyn Harness) {
+    let rate = Some("60/m".parse().expect("a rate"));
+    let limits = Limits { rate, concurrency: Some(2), ..Limits::default() };
+    let mut world = World::new(harness, Plan::simple().limited("index", limits)).await;
+    world.emit_many(20, event("record")).await;
+    let mut starts = 0;
+    loop {
+        let claimed = world.claim(20).await;
+        assert!(claimed.len() <= 2);
+        if claimed.is_empty() {
+            break;
+        }
+        starts += claimed.len();
+        for task in &claimed {
+            world.succeed(task).await;
+        }
+    }
+    assert_eq!(starts, BURST);
+    world.tick(60);
+    assert_eq!(world.claim(20).await.len(), 2);
+}

@@ -1,0 +1,103 @@
+//! All source tasks of a tenant are one queue, and rules hold a source whole or by the collection.
+
+use pointsman_core::RuleKind;
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    Plan::default().collects("shop/orders", 100).collects("shop/orders_x", 500).collects("crm/people", 100)
+}
+
+/// Whatever the source: fairness is between queues, and all of these are one.
+pub async fn the_sources_of_a_tenant_are_one_queue_by_priority_then_age(harness: &dyn Harness) {
+    let plan = Plan::default()
+        .collects("shop/orders", 100)
+        .collects("crm/people", 500)
+        .collects("erp/stock", 100)
+        .collects("erp/bills", 9000)
+        .collects("shop/items", 1);
+    let mut world = World::new(harness, plan).await;
+    for name in ["shop/items", "shop/orders", "crm/people", "erp/stock", "erp/bills"] {
+        world.run_anew(name).await;
+        world.tick(1);
+    }
+    let want = ["erp/bills", "crm/people", "shop/orders", "erp/stock", "shop/items"];
+    assert_eq!(pairs_of(&world.run_all().await), want);
+}
+
+pub async fn the_sources_of_a_tenant_take_one_queues_turns(harness: &dyn Harness) {
+    let mut plan = Plan::simple();
+    for n in 0..20 {
+        plan = plan.collects(&format!("source-{n}/all"), 9000);
+    }
+    let world = World::new(harness, plan).await;
+    for n in 0..20 {
+        world.run_anew(&format!("source-{n}/all")).await;
+    }
+    world.emit_many(20, event("record").priority(1)).await;
+    let mut runs = 0usize;
+    for _ in 0..20 {
+        runs += usize::from(world.claim_one().await.subject.event().is_none());
+    }
+    assert!(runs.abs_diff(10) <= 2, "{runs} of 20 were runs");
+}
+
+pub async fn sources_of_two_tenants_are_two_queues(harness: &dyn Harness) {
+    let plan =
+        (0..4).fold(Plan::default(), |plan, n| plan.collects_for("loud", &format!("loud-{n}/all"), 9000));
+    let world = World::new(harness, plan.collects_for("quiet", "quiet/all", 1)).await;
+    for name in ["loud-0/all", "loud-1/all", "loud-2/all", "loud-3/all", "quiet/all"] {
+        world.run_anew(name).await;
+    }
+    let served = pairs_of(&world.claim(2).await);
+    assert!(served.contains(&"quiet/all".into()), "{served:?}");
+}
+
+pub async fn a_held_source_starts_nothing_and_nothing_else_waits(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for name in ["shop/orders", "shop/orders_x"] {
+        world.run_anew(name).await;
+    }
+    assert_eq!(world.schedule(10).await, 2);
+    world.pause("shop").await;
+    assert_eq!(world.schedule(10).await, 0, "what was scheduled is new again");
+    world.run_anew("crm/people").await;
+    let claims = world.claims(10).await;
+    assert_eq!((pairs_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
+    assert!(world.queue("shop/orders").await.held && world.queue("shop/orders_x").await.held);
+    assert!(!world.run("shop/orders").await.created, "it keeps its task");
+    assert!(world.resume("shop").await);
+    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
+}
+
+pub async fn a_held_collection_starts_nothing_and_nothing_else_waits(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.pause("shop/orders_x").await;
+    for name in ["shop/orders", "shop/orders_x", "crm/people"] {
+        world.run_anew(name).await;
+    }
+    let claims = world.claims(10).await;
+    assert_eq!(
+        (pairs_of(&claims.tasks), claims.more),
+        (vec!["shop/orders".into(), "crm/people".into()], false)
+    );
+    assert!(world.queue("shop/orders_x").await.held && !world.queue("shop/orders").await.held);
+    let world = world.reopen().await;
+    assert!(world.claim(10).await.is_empty());
+    // A rule for another tenant is no rule for this one, and both kinds stand by themselves.
+    must(world.store.hold(world.rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await);
+    assert!(world.resume("shop/orders_x").await);
+    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x"]);
+}
+
+pub async fn a_collection_has_counters_of_its_own(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.run_anew("shop/orders").await;
+    world.run_anew("shop/orders_x").await;
+    world.claim_one().await;
+    let (idle, busy) = (world.queue("shop/orders").await, world.queue("shop/orders_x").await);
+    assert_eq!((idle.ready, idle.running, busy.ready, busy.running), (1, 0, 0, 1));
+    assert_eq!(idle.head_since, Some(world.now));
+    assert_eq!(world.queue("crm/people").await.ready, 0);
+}

@@ -1,0 +1,508 @@
+//! Queues: their counters, and which of them could run now.
+//!
+//! A queue that has something ready is in one of three places: in the turns of its pool; held by a rule, and then
+//! nowhere; or parked with its handler, because a limit of the handler lets none of them run. A handler that
+//! closes does not touch its queues: each is parked when its turn comes, and as many are fetched back as the
+//! handler has room for. So a limit costs nothing that grows with the number of queues.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pointsman_core::{CollectionName, Tenant, Timestamp, Weight};
+use rusqlite::Connection;
+
+use crate::error::{Fault, Result};
+use crate::phase::Phase;
+use crate::state::{HandlerId, State};
+use crate::turns::{Line, Rank, Strides, TenantId, Turns};
+
+pub(crate) type QueueId = i64;
+
+/// A queue: its counters, its place in the round robin, and the round robin of keys within it.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueState {
+    pub(crate) id: QueueId,
+    pub(crate) handler: HandlerId,
+    pub(crate) tenant: Tenant,
+    tenant_id: TenantId,
+    /// Set for a queue of a source: which of its collections.
+    pub(crate) collection: Option<Arc<str>>,
+    pub(crate) counts: Counts,
+    pub(crate) held: bool,
+    /// Its handler is defined, and its collection, if it has one.
+    pub(crate) defined: bool,
+    turn: i64,
+    /// The rank of the task that was served last.
+    vtime: i64,
+    /// The rank given last to each bucket of keys, as far as it lies at or beyond `vtime`. Not known after a start,
+    /// until it is asked for.
+    ranks: Option<HashMap<u16, i64>>,
+    /// Where the one ready task of a source's queue stands.
+    head: Option<Rank>,
+    seat: Seat,
+    dirty: bool,
+}
+
+/// Where a queue is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seat {
+    Out,
+    In,
+    Parked,
+}
+
+/// How many tasks a queue has in each group of phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) ready: i64,
+    pub(crate) waiting: i64,
+    pub(crate) scheduled: i64,
+    pub(crate) running: i64,
+    pub(crate) halted: i64,
+    pub(crate) missing: i64,
+}
+
+impl Counts {
+    fn of(&mut self, phase: Phase) -> &mut i64 {
+        match phase {
+            Phase::Ready => &mut self.ready,
+            Phase::Blocked | Phase::Gated | Phase::Delayed => &mut self.waiting,
+            Phase::Scheduled => &mut self.scheduled,
+            Phase::Locked => &mut self.running,
+            Phase::Halted => &mut self.halted,
+            Phase::Missing => &mut self.missing,
+        }
+    }
+}
+
+/// Who serves a handler's queues: the nodes all together, or workers that ask for it by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Pool {
+    Nodes,
+    Pulled(HandlerId),
+    PulledSources,
+}
+
+/// All queues there are.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    all: HashMap<QueueId, QueueState>,
+    by_name: HashMap<(HandlerId, Tenant), QueueId>,
+    pairs: HashMap<(HandlerId, Tenant, Arc<str>), QueueId>,
+    pools: HashMap<Pool, Turns>,
+    tenants: HashMap<Tenant, TenantId>,
+    /// Queues changed in this transaction, to be written before the commit.
+    dirty: Vec<QueueId>,
+}
+
+/// Keys of a queue share so many places in its round robin. More would be fairer and take more memory.
+const BUCKETS: u64 = 1024;
+
+/// The bucket of a key, from any number made of it.
+pub(crate) fn bucket(hash: i64) -> u16 {
+    (hash as u64 % BUCKETS) as u16
+}
+
+impl State {
+    pub(crate) fn load_queues(&mut self, conn: &Connection) -> Result<()> {
+        let sql = "SELECT id, handler, tenant, collection, vtime, ready, waiting, scheduled, running, halted, missing
+                   FROM pointsman_queue ORDER BY id";
+        let mut rows = conn.prepare(sql)?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let tenant = Tenant::new(row.get::<_, String>(2)?).map_err(Fault::damaged)?;
+            let collection: String = row.get(3)?;
+            let counts = Counts {
+                ready: row.get(5)?,
+                waiting: row.get(6)?,
+                scheduled: row.get(7)?,
+                running: row.get(8)?,
+                halted: row.get(9)?,
+                missing: row.get(10)?,
+            };
+            let collection = (!collection.is_empty()).then(|| collection.into());
+            let mut queue = self.new_queue(row.get(0)?, row.get(1)?, tenant, collection);
+            (queue.vtime, queue.counts) = (row.get(4)?, counts);
+            if queue.collection.is_some() && counts.ready > 0 {
+                queue.head = ready_head(conn, queue.id)?;
+            }
+            self.scheduled += counts.scheduled;
+            let gauge = self.gauge_mut(queue.handler)?;
+            gauge.running += counts.running;
+            gauge.scheduled += counts.scheduled;
+            self.add_queue(queue)?;
+        }
+        Ok(())
+    }
+
+    fn new_queue(
+        &mut self,
+        id: QueueId,
+        handler: HandlerId,
+        tenant: Tenant,
+        collection: Option<Arc<str>>,
+    ) -> QueueState {
+        let next = self.queues.tenants.len() as TenantId;
+        let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
+        QueueState {
+            id,
+            handler,
+            tenant,
+            tenant_id,
+            collection,
+            counts: Counts::default(),
+            held: false,
+            defined: false,
+            turn: 0,
+            vtime: 0,
+            ranks: None,
+            head: None,
+            seat: Seat::Out,
+            dirty: false,
+        }
+    }
+
+    fn add_queue(&mut self, mut queue: QueueState) -> Result<()> {
+        queue.held = self.is_held(queue.handler, queue.collection.as_deref(), &queue.tenant);
+        queue.defined = self.is_defined(queue.handler, queue.collection.as_deref())?;
+        let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
+        match &queue.collection {
+            Some(collection) => self.queues.pairs.insert((handler, tenant, collection.clone()), id),
+            None => self.queues.by_name.insert((handler, tenant), id),
+        };
+        self.queues.all.insert(id, queue);
+        self.reseat(id)
+    }
+
+    pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
+        self.queues.all.get(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+    }
+
+    fn queue_mut(&mut self, id: QueueId) -> Result<&mut QueueState> {
+        self.queues.all.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+    }
+
+    pub(crate) fn all_queues(&self) -> impl Iterator<Item = &QueueState> {
+        self.queues.all.values()
+    }
+
+    /// The queue of a handler and a tenant, made if there is none yet.
+    pub(crate) fn queue_for(
+        &mut self,
+        conn: &Connection,
+        handler: HandlerId,
+        tenant: &Tenant,
+    ) -> Result<QueueId> {
+        match self.queues.by_name.get(&(handler, tenant.clone())) {
+            Some(id) => Ok(*id),
+            None => self.make_queue(conn, handler, tenant, None),
+        }
+    }
+
+    /// The queue of a source's collection.
+    pub(crate) fn pair_queue(
+        &mut self,
+        conn: &Connection,
+        source: HandlerId,
+        tenant: &Tenant,
+        collection: &str,
+    ) -> Result<QueueId> {
+        let collection: Arc<str> = collection.into();
+        match self.queues.pairs.get(&(source, tenant.clone(), collection.clone())) {
+            Some(id) => Ok(*id),
+            None => self.make_queue(conn, source, tenant, Some(collection)),
+        }
+    }
+
+    fn make_queue(
+        &mut self,
+        conn: &Connection,
+        handler: HandlerId,
+        tenant: &Tenant,
+        collection: Option<Arc<str>>,
+    ) -> Result<QueueId> {
+        let sql = "INSERT INTO pointsman_queue
+                     (handler, tenant, collection, vtime, ready, waiting, scheduled, running, halted, missing)
+                   VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0)";
+        let named = collection.as_deref().unwrap_or_default();
+        conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), named))?;
+        let id = conn.last_insert_rowid();
+        let queue = self.new_queue(id, handler, tenant.clone(), collection);
+        self.add_queue(queue)?;
+        Ok(id)
+    }
+
+    /// Looks at the rules again for all queues of a handler; answers which are held.
+    pub(crate) fn refresh_held(&mut self, handler: HandlerId) -> Result<Vec<QueueId>> {
+        let ids: Vec<QueueId> = self.all_queues().filter(|q| q.handler == handler).map(|q| q.id).collect();
+        let mut held_ones = Vec::new();
+        for id in ids {
+            let queue = self.queue(id)?;
+            let held = self.is_held(queue.handler, queue.collection.as_deref(), &queue.tenant);
+            self.queue_mut(id)?.held = held;
+            self.reseat(id)?;
+            held_ones.extend(held.then_some(id));
+        }
+        Ok(held_ones)
+    }
+
+    fn is_defined(&self, handler: HandlerId, collection: Option<&str>) -> Result<bool> {
+        let handler = self.handler(handler)?;
+        let named = |name: &CollectionName| Some(name.as_str()) == collection;
+        Ok(handler.defined
+            && match &handler.def.source {
+                None => collection.is_none(),
+                Some(source) => source.collections.keys().any(named),
+            })
+    }
+
+    /// Nobody is in turn until [`State::resume_turns`]: what decides about the queues is about to change.
+    pub(crate) fn suspend_turns(&mut self) -> Result<()> {
+        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+        ids.into_iter().try_for_each(|id| self.seat(id, Seat::Out))
+    }
+
+    /// Takes up again by the definitions and limits as they are now.
+    pub(crate) fn resume_turns(&mut self, now: Timestamp) -> Result<()> {
+        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+        for id in ids {
+            let queue = self.queue(id)?;
+            let defined = self.is_defined(queue.handler, queue.collection.as_deref())?;
+            self.queue_mut(id)?.defined = defined;
+            self.reseat(id)?;
+        }
+        for handler in 1..=self.handlers.len() as HandlerId {
+            self.regulate(handler, now)?;
+        }
+        Ok(())
+    }
+
+    /// A task went from one phase to another; `None` means it came or went.
+    pub(crate) fn moved(&mut self, id: QueueId, from: Option<Phase>, to: Option<Phase>) -> Result<()> {
+        if from == to {
+            return Ok(());
+        }
+        self.woke |= to == Some(Phase::Ready);
+        self.scheduled += i64::from(to == Some(Phase::Scheduled)) - i64::from(from == Some(Phase::Scheduled));
+        let queue = self.queue_mut(id)?;
+        if let Some(from) = from {
+            *queue.counts.of(from) -= 1;
+        }
+        if let Some(to) = to {
+            *queue.counts.of(to) += 1;
+        }
+        if queue.counts.ready == 0
+            && let Some(ranks) = &mut queue.ranks
+        {
+            ranks.clear();
+        }
+        let handler = queue.handler;
+        if !queue.dirty {
+            queue.dirty = true;
+            self.queues.dirty.push(id);
+        }
+        let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
+        let gauge = self.gauge_mut(handler)?;
+        gauge.running += change(Phase::Locked);
+        gauge.scheduled += change(Phase::Scheduled);
+        self.reseat(id)
+    }
+
+    /// The rank of a task that becomes ready: behind what its keys' bucket has waiting, before the second task of
+    /// any other.
+    pub(crate) fn rank(&mut self, conn: &Connection, id: QueueId, bucket: Option<u16>) -> Result<i64> {
+        let queue = self.queue_mut(id)?;
+        let Some(bucket) = bucket else { return Ok(queue.vtime) };
+        let ranks = match &mut queue.ranks {
+            Some(ranks) => ranks,
+            unknown if queue.counts.ready == 0 => unknown.insert(HashMap::new()),
+            unknown => unknown.insert(ready_ranks(conn, id)?),
+        };
+        let rank = match ranks.get(&bucket) {
+            Some(last) if *last >= queue.vtime => last + 1,
+            Some(_) | None => queue.vtime,
+        };
+        ranks.insert(bucket, rank);
+        Ok(rank)
+    }
+
+    /// A source's queue has a task that could run. Called before it is counted.
+    pub(crate) fn set_head(&mut self, id: QueueId, score: i64, seq: i64) -> Result<()> {
+        let queue = self.queue_mut(id)?;
+        if queue.collection.is_some() {
+            queue.head = Some((Reverse(score), seq));
+        }
+        Ok(())
+    }
+
+    /// A queue was served once, by a task of this rank.
+    pub(crate) fn served(&mut self, id: QueueId, rank: i64) -> Result<()> {
+        let queue = self.queue_mut(id)?;
+        queue.vtime = queue.vtime.max(rank);
+        if !queue.dirty {
+            queue.dirty = true;
+            self.queues.dirty.push(id);
+        }
+        Ok(())
+    }
+
+    /// How many source tasks of its tenant come before that of a source's queue.
+    pub(crate) fn sources_before(&self, id: QueueId) -> Result<u64> {
+        let queue = self.queue(id)?;
+        let before = |other: &&QueueState| {
+            other.collection.is_some()
+                && other.counts.ready > 0
+                && other.tenant == queue.tenant
+                && other.head < queue.head
+        };
+        Ok(self.all_queues().filter(before).count() as u64)
+    }
+
+    /// Gives a queue a turn: it and its tenant move on.
+    pub(crate) fn take_turn(&mut self, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
+        let strides = Strides {
+            tenant: weight(self.weights.get(&queue.tenant)),
+            line: self.handler(queue.handler)?.def.limits.weight.stride(),
+        };
+        let line = if queue.collection.is_some() { Line::Sources } else { Line::Queue(id) };
+        let (pool, tenant, turn) = (self.pool_of(queue.handler)?, queue.tenant_id, queue.turn);
+        let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
+        self.queue_mut(id)?.turn = turn;
+        Ok(())
+    }
+
+    pub(crate) fn pool_of(&self, handler: HandlerId) -> Result<Pool> {
+        let def = &self.handler(handler)?.def;
+        Ok(match (def.pull, def.source.is_some()) {
+            (false, _) => Pool::Nodes,
+            (true, false) => Pool::Pulled(handler),
+            (true, true) => Pool::PulledSources,
+        })
+    }
+
+    pub(crate) fn turns(&self, pool: Pool) -> Option<&Turns> {
+        self.queues.pools.get(&pool)
+    }
+
+    /// Whether something could run, whoever may run it.
+    pub(crate) fn any_runnable(&self) -> bool {
+        self.queues.pools.values().any(|turns| !turns.is_empty())
+    }
+
+    pub(crate) fn tenant_id(&self, tenant: &Tenant) -> Option<TenantId> {
+        self.queues.tenants.get(tenant).copied()
+    }
+
+    /// Puts a queue where it belongs now.
+    fn reseat(&mut self, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        let can = queue.counts.ready > 0 && !queue.held && queue.defined;
+        let seat = match can {
+            false => Seat::Out,
+            true if self.gauge(queue.handler)?.closed => Seat::Parked,
+            true => Seat::In,
+        };
+        // One that is in stays in when its handler closes, until its turn comes.
+        let stays = seat == queue.seat || (seat == Seat::Parked && queue.seat == Seat::In);
+        if stays { Ok(()) } else { self.seat(id, seat) }
+    }
+
+    fn seat(&mut self, id: QueueId, to: Seat) -> Result<()> {
+        let queue = self.queue(id)?;
+        let (from, handler, tenant, turn, head) =
+            (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
+        let source = queue.collection.is_some();
+        let pool = self.pool_of(handler)?;
+        let turns = self.queues.pools.entry(pool).or_default();
+        match (from, head.filter(|_| source)) {
+            (Seat::In, Some(rank)) => turns.leave_source(tenant, id, rank),
+            (Seat::In, None) => turns.leave(tenant, id, turn),
+            (Seat::Parked | Seat::Out, _) => {}
+        }
+        let mut new_turn = turn;
+        match (to, head.filter(|_| source)) {
+            (Seat::In, Some(rank)) => turns.join_source(tenant, id, rank),
+            (Seat::In, None) => new_turn = turns.join(tenant, id, turn),
+            (Seat::Parked | Seat::Out, _) => {}
+        }
+        let gauge = self.gauge_mut(handler)?;
+        match from {
+            Seat::Parked => {
+                gauge.parked.remove(&(turn, id));
+            }
+            Seat::In | Seat::Out => {}
+        }
+        if to == Seat::Parked {
+            gauge.parked.insert((new_turn, id));
+        }
+        let queue = self.queue_mut(id)?;
+        queue.seat = to;
+        queue.turn = new_turn;
+        Ok(())
+    }
+
+    /// Takes a queue out of the turns until it is counted anew: all it has ready has been dealt.
+    pub(crate) fn exhausted(&mut self, id: QueueId) -> Result<()> {
+        match self.queue(id)?.seat {
+            Seat::In => self.seat(id, Seat::Out),
+            Seat::Out | Seat::Parked => Ok(()),
+        }
+    }
+
+    /// Its handler has no room.
+    pub(crate) fn park(&mut self, id: QueueId) -> Result<()> {
+        self.seat(id, Seat::Parked)
+    }
+
+    /// Its handler has room again.
+    pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
+        self.seat(id, Seat::In)
+    }
+
+    /// Writes the counters that changed.
+    pub(crate) fn flush_queues(&mut self, conn: &Connection) -> Result<()> {
+        let sql = "UPDATE pointsman_queue
+                   SET vtime = ?2, ready = ?3, waiting = ?4, scheduled = ?5, running = ?6, halted = ?7, missing = ?8
+                   WHERE id = ?1";
+        for id in std::mem::take(&mut self.queues.dirty) {
+            let Some(queue) = self.queues.all.get_mut(&id) else { continue };
+            queue.dirty = false;
+            let c = queue.counts;
+            conn.prepare_cached(sql)?.execute((
+                id,
+                queue.vtime,
+                c.ready,
+                c.waiting,
+                c.scheduled,
+                c.running,
+                c.halted,
+                c.missing,
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the ready task of a source's queue stands.
+fn ready_head(conn: &Connection, queue: QueueId) -> Result<Option<Rank>> {
+    let sql =
+        "SELECT score, seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([queue])?;
+    Ok(match rows.next()? {
+        Some(row) => Some((Reverse(row.get(0)?), row.get(1)?)),
+        None => None,
+    })
+}
+
+/// The last rank of each bucket of keys among a queue's ready tasks.
+fn ready_ranks(conn: &Connection, queue: QueueId) -> Result<HashMap<u16, i64>> {
+    let sql = "SELECT bucket, max(rank) FROM pointsman_task
+               WHERE queue = ?1 AND phase = 3 AND bucket IS NOT NULL GROUP BY bucket";
+    let mut statement = conn.prepare_cached(sql)?;
+    let rows = statement.query_map([queue], |r| Ok((r.get(0)?, r.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,101 @@
+//! A file of an older layout is brought forward with all that it holds.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use pointsman_core::store::{
+    Claim, Claimant, Claimed, Ended, Ending, Queue, Registry, Store, TaskFilter, Tasks,
+};
+use pointsman_core::{HandlerName, RuleKind, Status, Timestamp};
+use pointsman_store_sqlite::SqliteStore;
+use rusqlite::Connection;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// As the first layout had it: a handler, three events of one object (the first is running on a node, the others
+/// wait behind it), one without a key that is ready, one task in the history, and a rule.
+const FIRST: &str = "
+    INSERT INTO pointsman_meta VALUES ('layout', 1), ('realm', 77), ('salt', 5), ('ended', 1);
+    INSERT INTO pointsman_handler VALUES (1, 'index', '{\"name\":\"index\",\"order\":\"key\",\"on_error\":\"park\",
+        \"retry\":{\"max\":2,\"backoff\":\"exponential\",\"delay\":{\"secs\":1,\"nanos\":0},
+                   \"max_delay\":{\"secs\":300,\"nanos\":0}},\"crashes\":3}', 1);
+    INSERT INTO pointsman_node VALUES (3, 'old', 1, 1, 0);
+    INSERT INTO pointsman_queue VALUES (1, 1, 'default', 0, 1, 2, 0, 1, 0, 0);
+    INSERT INTO pointsman_rule VALUES ('block', 'other', '', 'ops', 'why', 5);
+    INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks) VALUES
+        (1000, NULL, 'record', 'a', 'default', '1', 0, 2, 1), (2000, 1000, 'record', 'a', 'default', '2', 0, 3, 1),
+        (3000, 2000, 'record', 'a', 'default', '3', 0, 4, 1), (4000, NULL, 'record', NULL, 'default', '4', 0, 5, 1);
+    INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries, crashes,
+                                late, node, fence, started, created) VALUES
+        (2, 1, 1000, 5, 99, 0, 0, 100, 0, 1, 0, 0, 0, 3, 8, 1, 1), (3, 1, 2000, 0, 99, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
+        (4, 1, 3000, 0, 99, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1), (5, 1, 4000, 3, NULL, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1);
+    INSERT INTO pointsman_history (seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries,
+                                   crashes, late, created, finished, error) VALUES
+        (1, 1, 900, 'record', 'b', 1, 0, 0, 0, 100, 3, 2, 0, 0, 1, 2, 'boom');
+";
+
+fn first_layout(path: &Path) {
+    let conn = Connection::open(path).unwrap();
+    conn.execute_batch(include_str!("../migrations/0001.sql")).unwrap();
+    conn.execute_batch(FIRST).unwrap();
+}
+
+fn asking(node: i64) -> Claim {
+    let handlers = Arc::new(BTreeSet::from([HandlerName::new("index").unwrap()]));
+    Claim { by: Claimant::Node(node), handlers, max: 10 }
+}
+
+fn done(task: &Claimed) -> Ending {
+    let ended = Ended::Succeeded { result: None };
+    Ending { task: task.seq, fence: task.fence, ended, target: None, emits: vec![], logs: vec![] }
+}
+
+#[tokio::test]
+async fn what_waited_goes_on_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    first_layout(&path);
+    let store = SqliteStore::open(&path, NOW).unwrap();
+    let registration = store.registration().await.unwrap();
+    assert_eq!(registration.handlers.len(), 1);
+    assert_eq!(store.rules().await.unwrap()[0].kind, RuleKind::Block);
+
+    let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+    let page = store.tasks(failed, None, 10).await.unwrap();
+    assert_eq!(page.tasks[0].error.as_deref(), Some("boom"));
+
+    let node = store.join("new", NOW).await.unwrap();
+    assert_eq!(store.rescue(std::time::Duration::from_secs(30), NOW).await.unwrap().tasks.len(), 1);
+    let mut ran = Vec::new();
+    for _ in 0..4 {
+        for task in store.claim(asking(node), NOW).await.unwrap().tasks {
+            ran.push(task.seq.0);
+            assert!(store.finish(vec![done(&task)], None, NOW).await.unwrap().0[0].is_ok());
+        }
+    }
+    let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();
+    assert_eq!((lane, ran.len()), (vec![2, 3, 4], 4));
+    store.close();
+}
+
+/// A fresh file and one that was brought forward have the same tables and indexes.
+#[tokio::test]
+async fn fresh_and_migrated_layouts_are_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, fresh) = (folder.path().join("old.db"), folder.path().join("fresh.db"));
+    first_layout(&old);
+    for path in [&old, &fresh] {
+        SqliteStore::open(path, NOW).unwrap().close();
+    }
+    assert_eq!(layout(&old), layout(&fresh));
+}
+
+fn layout(path: &Path) -> Vec<(String, Option<String>)> {
+    let conn = Connection::open(path).unwrap();
+    let mut statement = conn.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
+    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
