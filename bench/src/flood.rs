@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   one tenant:      a million tasks wait ──┐
-//!                                           ├──▶ 16 slots, 5 ms each
+//!                                           ├──▶ 16 slots, 1 ms each
 //!   1,000 tenants:   1 task/s each ─────────┘
 //! ```
 //!
-//! A task waits for something else for five milliseconds, as one that calls another service does: the others alone
-//! take about a third of the slots, and the flood takes all that is left. There are two engines on stores of their
-//! own, one with the flood and one without. They are measured in turns, so that both meet the same disk and the same
+//! A task waits for something else for a millisecond, as one that calls a service nearby does: the others alone take
+//! one or two of the slots, and the flood takes all that are left. There are two engines on stores of their own, one
+//! with the flood and one without. They are measured in turns, so that both meet the same disk and the same
 //! neighbours; while it is not its turn, the flood is held by a rule.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ use crate::rig::{self, Handled};
 const TENANTS: usize = 1_000;
 /// All of them together send one at a time, a millisecond apart.
 const APART: Duration = Duration::from_millis(1);
-const WORK: Duration = Duration::from_millis(5);
+const WORK: Duration = Duration::from_millis(1);
 /// How long one side is measured before it is another's turn.
 const TURN: Duration = Duration::from_secs(2);
 const SHARED: &str = "shared";
@@ -61,9 +61,6 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
     calm.engine.stop(Duration::from_secs(5)).await;
     flooded.engine.stop(Duration::from_secs(5)).await;
 
-    for w in [&mut without, &mut shared, &mut own] {
-        eprintln!("{:?}", [0.1, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0].map(|p| (p, percentile(w, p))));
-    }
     let mut figures = Vec::new();
     for (whose, mut waits) in [("to the same handler", shared), ("to a handler of their own", own)] {
         for (part, name) in [(0.5, "p50"), (0.99, "p99")] {
@@ -82,7 +79,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
 
 /// So many that the flood lasts for all turns, however fast its tasks are handled.
 fn least_flood(turns: u64) -> usize {
-    let flooded = TURN * 3 * turns as u32;
+    let flooded = TURN * 2 * turns as u32;
     (flooded.as_millis() / WORK.as_millis()) as usize * DEFAULT_SLOTS
 }
 
@@ -133,7 +130,7 @@ impl Side {
         let (others, flood) = (Arc::new(Others::default()), Arc::new(Handled::default()));
         let handlers = [SHARED, OWN].map(|name| handler(name, &others, &flood));
         let handlers = handlers.into_iter().collect::<anyhow::Result<_>>()?;
-        let engine = rig::engine_with(store.clone(), DEFAULT_SLOTS, Rooms { scheduler: std::env::var("S").is_err(), ..Rooms::default() }, handlers).await?;
+        let engine = rig::engine_with(store.clone(), DEFAULT_SLOTS, Rooms::default(), handlers).await?;
         Ok(Self { engine, store, others, flood })
     }
 
@@ -179,10 +176,7 @@ fn handler(name: &str, others: &Arc<Others>, flood: &Arc<Handled>) -> anyhow::Re
             None => flood.add(),
         }
         async {
-            let us: u64 = std::env::var("W").unwrap().parse().unwrap();
-            if us > 0 {
-                sleep(Duration::from_micros(us)).await;
-            }
+            sleep(WORK).await;
             Outcome::done()
         }
     })

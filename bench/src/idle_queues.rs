@@ -20,6 +20,7 @@ const ROUNDS: usize = 1_000;
 /// What the other queues are like.
 #[derive(Clone, Copy, PartialEq)]
 enum Others {
+    /// There are none. As many tasks have run before, so that nothing but the queues makes the difference.
     None,
     /// They have had tasks, and are empty now.
     Idle,
@@ -56,7 +57,11 @@ async fn desk(others: Others, queues: usize) -> anyhow::Result<Desk> {
     let store = SqliteStore::in_memory(pointsman_engine::now())?;
     let desk = Desk::new(store, defs.collect::<anyhow::Result<_>>()?).await?;
     match others {
-        Others::None => {}
+        Others::None => {
+            let events = (0..queues).map(|n| claims::event(WORKING, &Tenant::default(), n));
+            claims::fill(desk.store(), events).await?;
+            desk.drain().await?;
+        }
         Others::Idle => {
             claims::fill(desk.store(), (0..queues).map(other)).await?;
             desk.drain().await?;
@@ -67,7 +72,7 @@ async fn desk(others: Others, queues: usize) -> anyhow::Result<Desk> {
             }
             let tomorrow = pointsman_engine::now().plus(Duration::from_secs(24 * 3600));
             let events = (0..queues).map(|n| {
-                let delayed = n % HANDLERS % 2 == 0;
+                let delayed = (n % HANDLERS).is_multiple_of(2);
                 other(n).map(|event| NewEvent { due: delayed.then_some(tomorrow), ..event })
             });
             claims::fill(desk.store(), events).await?;

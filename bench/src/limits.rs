@@ -6,17 +6,17 @@
 use pointsman_core::{HandlerDef, HandlerName, Limits, Tenant};
 use pointsman_store_sqlite::SqliteStore;
 
+use crate::Options;
 use crate::claims::{self, AT_A_TIME, Desk};
 use crate::report::{Figure, Unit, percentile};
 
 const HANDLER: &str = "limited";
 const FEW: usize = 16;
-const MANY: usize = 1_000;
 const ROUNDS: usize = 500;
 
-pub(crate) async fn measure() -> anyhow::Result<Vec<Figure>> {
+pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for queues in [FEW, MANY] {
+    for queues in [FEW, (options.queues / 10).max(FEW), options.queues] {
         let limited = desk(queues, Some(AT_A_TIME as u32)).await?;
         let free = desk(queues, None).await?;
         let (mut with, mut without) = (vec![], vec![]);

@@ -113,7 +113,7 @@ impl Part {
             }
             Self::Limits => {
                 begin("claims of a handler with a limit, and without one");
-                limits::measure().await
+                limits::measure(options).await
             }
             Self::Schedules => {
                 begin("a day of many schedules");

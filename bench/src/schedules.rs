@@ -74,16 +74,11 @@ fn checks(schedules: &[Schedule]) -> Vec<Figure> {
         })
         .collect();
     let count = schedules.len();
-    let name = |which: &str| format!("{count} schedules due-checked, {which} of a day ({fired} firings)");
     let figure = |which: &str, took: f64| {
-        Figure::new(name(which), took, Unit::Milliseconds)
-            .against("the next times of all reckoned", all)
-            .below(50.0)
+        let name = format!("{count} schedules due-checked, {which} minute of a day with {fired} firings");
+        Figure::new(name, took, Unit::Milliseconds).against("the next times of all reckoned", all).below(50.0)
     };
-    vec![
-        figure("the slowest minute", percentile(&mut took, 1.0)),
-        figure("a minute at p50", percentile(&mut took, 0.5)),
-    ]
+    vec![figure("slowest", percentile(&mut took, 1.0)), figure("median", percentile(&mut took, 0.5))]
 }
 
 /// Takes out what is due and puts it back for its next time; answers how many were.

@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use anyhow::bail;
 
 /// What is needed, the package it comes in, and what for.
-const TOOLS: [(&str, &str, &str); 1] =
-    [("strace", "strace", "to see that an answer comes after the data is on disk")];
+const TOOLS: [(&str, &str, &str); 2] = [
+    ("strace", "strace", "to see that an answer comes after the data is on disk"),
+    ("python3", "python3", "to run the example of a worker"),
+];
 
 pub(crate) fn all(_root: &Path) -> anyhow::Result<()> {
     for (program, package, what_for) in TOOLS {

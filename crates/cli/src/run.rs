@@ -38,8 +38,10 @@ impl Run {
         if output.is_json() {
             output.json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
-            let before = if created { "" } else { "  (was queued or running already)" };
-            output.line(format!("{}{before}", run.task_id))?;
+            if !created {
+                eprintln!("It was queued or running already.");
+            }
+            output.line(&run.task_id)?;
         }
         match self.wait {
             true => wait(&client, output, &run.task_id).await,

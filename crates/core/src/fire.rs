@@ -58,7 +58,7 @@ pub enum Settle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punctual {
     OnTime,
-    /// Somewhat after it: the store or the machine was slow.
+    /// Somewhat after it, and no later time has come: the store or the machine was slow.
     Late,
     /// Made up for by the catch-up policy. It also replaces a time that was skipped because the schedule was held.
     CaughtUp,
@@ -66,7 +66,8 @@ pub enum Punctual {
 
 /// A firing up to so long after its time is on time.
 pub const ON_TIME: Duration = Duration::from_secs(5);
-/// A time that passed longer ago was missed, and the catch-up policy decides.
+/// A time that passed longer ago was missed, and the catch-up policy decides; so was one that is no longer on time and
+/// has been followed by another.
 pub const MISSED: Duration = Duration::from_secs(60);
 
 /// What became of a planned time.

@@ -77,7 +77,9 @@ impl Query {
 
     /// A parameter that the call cannot do without.
     pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
-        value.ok_or_else(|| Problem::malformed("this call needs the parameter").parameter(name))
+        value.ok_or_else(|| {
+            Problem::malformed(format!("this call needs the parameter `{name}`")).parameter(name)
+        })
     }
 
     /// How many at most: 1 to `most`.

@@ -91,7 +91,8 @@ struct Told {
 impl Told {
     fn print(&self, output: Output) -> Result {
         output.line(&self.name)?;
-        output.line(format!("  {} ({})", self.means, self.timezone))?;
+        let zone = if self.timezone == "UTC" { String::new() } else { format!(" ({})", self.timezone) };
+        output.line(format!("  {}{zone}", self.means))?;
         for (time, local) in self.next.iter().zip(&self.local) {
             let time = time.to_string().replace(".000000Z", "Z");
             let local = if self.timezone == "UTC" { String::new() } else { format!("   {local}") };

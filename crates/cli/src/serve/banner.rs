@@ -10,6 +10,7 @@ use crate::output::Output;
 pub(super) struct Banner {
     store: String,
     handlers: usize,
+    sources: usize,
     workers: usize,
     has_tokens: bool,
 }
@@ -19,6 +20,7 @@ impl Banner {
         Self {
             store: config.store.to_string(),
             handlers: config.handlers.len(),
+            sources: config.sources.len(),
             workers: config.workers,
             has_tokens: !config.tokens.is_empty(),
         }
@@ -33,16 +35,17 @@ impl Banner {
         let title = format!("Pointsman {} is running", env!("CARGO_PKG_VERSION"));
         output.line(output.paint.bold(&title))?;
         output.line("")?;
-        let handlers = match self.handlers {
-            1 => "1 handler".into(),
-            n => format!("{n} handlers"),
-        };
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let mut work = count(self.handlers, "handler");
+        if self.sources > 0 {
+            work = format!("{work}, {}", count(self.sources, "source"));
+        }
         let address =
             url.as_ref().map_or("none: this process answers no HTTP".into(), |url| format!("{url}/"));
         output.facts(&[
             ("address", address),
             ("store", self.store.clone()),
-            ("work", format!("{handlers}, up to {} tasks at a time", self.workers)),
+            ("work", format!("{work}, up to {} tasks at a time", self.workers)),
             ("token", self.token(server).into()),
         ])?;
         if let Some(token) = server.first_token() {

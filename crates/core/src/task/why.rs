@@ -196,9 +196,12 @@ fn limits(facts: &Facts, now: Timestamp) -> Vec<Gate> {
                 "the target keeps failing and is tried by one task at a time",
             )
         },
-        (Opening::Full, _) => Gate {
+        (Opening::Full, most) => Gate {
             tasks: facts.runners.clone(),
-            ..Gate::closed(GateKind::Concurrency, format!("{running} of {} run", facts.handler))
+            ..Gate::closed(
+                GateKind::Concurrency,
+                format!("{running} of at most {} run", most.unwrap_or(*running)),
+            )
         },
         (_, Some(most)) => Gate::open(GateKind::Concurrency, format!("{running} of at most {most} run")),
         (_, None) => Gate::open(GateKind::Concurrency, "no limit"),
@@ -259,6 +262,9 @@ fn turn(facts: &Facts, all_open: bool) -> Gate {
     };
     match (facts.state, all_open) {
         (State::Scheduled, _) => Gate::open(GateKind::Turn, "it has been chosen for the next free slot"),
+        (_, true) if facts.pull => {
+            Gate::closed(GateKind::Turn, format!("waits for a worker to take it; {ahead}"))
+        }
         (_, true) => Gate::closed(GateKind::Turn, format!("waits for a free slot; {ahead}")),
         (_, false) => Gate::open(GateKind::Turn, ahead),
     }

@@ -165,7 +165,7 @@ fn surprises(config: &Config, now: Timestamp) -> Vec<Warning> {
         let (schedule, place) = (&planned.schedule, &planned.place);
         for surprise in schedule.when.warnings(now).into_iter().chain(scattered(schedule, now)) {
             if told.insert((place.to_string(), surprise.clone())) {
-                found.push(Warning::new(place, format!("the schedule {:?} {surprise}", schedule.name)));
+                found.push(Warning::new(place, format!("the schedule {:?}: {surprise}", schedule.name)));
             }
         }
     }

@@ -7,7 +7,9 @@
 //!                    missed: `catch_up` decides       │  fire, late or on time
 //! ```
 //!
-//! A time *comes up* at the planned time and its share of the jitter. Everything is measured from there.
+//! A time *comes up* at the planned time and its share of the jitter. Everything is measured from there. One that is
+//! not on time any more and has been followed by another was missed as well: what runs often does not run many times
+//! over after a short gap.
 
 use std::time::Duration;
 
@@ -48,11 +50,13 @@ pub(super) fn reckon(schedule: &Schedule, settled: Timestamp, now: Timestamp) ->
     // A time is put off by less than what lies between it and the next: only the last can be still to come.
     planned.pop_if(|last| comes_up(schedule, *last) > now);
     let ages: Vec<_> = planned.iter().map(|planned| now.since(comes_up(schedule, *planned))).collect();
-    let missed = ages.partition_point(|age| *age > MISSED);
+    let too_old = ages.partition_point(|age| *age > MISSED);
+    let overtaken = ages.partition_point(|age| *age > ON_TIME).min(ages.len().saturating_sub(1));
+    let missed = too_old.max(overtaken);
     let lone = missed == ages.len();
     let verdict = |(at, age): (usize, &Duration)| match age {
         age if *age <= ON_TIME => Verdict::Fire(Punctual::OnTime),
-        age if *age <= MISSED => Verdict::Fire(Punctual::Late),
+        _ if at >= missed => Verdict::Fire(Punctual::Late),
         age if *age > schedule.catch_up_within => Verdict::Skip,
         _ => match schedule.catch_up {
             CatchUp::All => Verdict::Fire(Punctual::CaughtUp),

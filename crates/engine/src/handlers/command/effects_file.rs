@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
+use super::workroom;
+
 /// The largest effects file.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -19,9 +21,8 @@ pub(super) struct EffectsFile {
 
 impl EffectsFile {
     pub(super) fn create() -> io::Result<Self> {
-        // The folder is private too, so that nobody can put another file in this one's place.
         let private = Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().prefix("pointsman-").permissions(private).tempdir()?;
+        let dir = tempfile::Builder::new().permissions(private).tempdir_in(workroom::path()?)?;
         let path = dir.path().join("effects.jsonl");
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Self { path, _dir: dir })

@@ -16,6 +16,7 @@ mod effects_file;
 mod environment;
 mod group;
 mod output;
+mod workroom;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
