@@ -44,7 +44,7 @@ pub(crate) async fn measure(options: &Options, slots: usize) -> anyhow::Result<V
         producer.await??;
     }
     handled.reached(events as u64).await;
-    while !store.queues().await?.is_empty() {
+    while !store.queues(None).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let rate = events as f64 / start.elapsed().as_secs_f64();

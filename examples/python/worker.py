@@ -33,7 +33,8 @@ HANDLERS = {"convert": convert, "archive": archive}
 
 class Snooze(Exception): pass   # Not now: once more after so many seconds, at no cost.
 class GiveUp(Exception): pass   # It will never work. Any other exception is a failure that is tried again.
-class Lost(Exception): pass     # The task is no longer ours: it was cancelled, or its lease ran out.
+class Lost(Exception):          # The task is no longer ours: it was cancelled, or its lease ran out.
+    repeated = False            # We have said it before, and may have been heard.
 class Away(Exception): pass     # The server is not there, or has no time.
 class Refused(Exception): pass  # The server says no, and would say so again.
 
@@ -55,14 +56,17 @@ class Server:
 
     def patiently(self, path, body, timeout=20):
         """Posts until there is an answer. A repeat does no harm: the fence lets an attempt end only once."""
-        pause = 0.2
+        pause, repeated = 0.2, False
         while True:
             try:
                 return self.post(path, body, timeout)
             except Away as why:
                 print(f"the server is away: {why}", file=sys.stderr, flush=True)
                 time.sleep(pause * random.uniform(0.5, 1.5))
-                pause = min(pause * 2, 30)
+                pause, repeated = min(pause * 2, 30), True
+            except Lost as why:
+                why.repeated = repeated
+                raise
 
 
 class Task:
@@ -90,11 +94,11 @@ class Task:
             raise Lost("it was cancelled, or its lease ran out")
 
     def keep_alive(self):
-        while not self.ended.wait(self.lease / 3):
+        while not self.ended.wait(self.lease / 4):
             try:
-                self.server.post(self.path + "heartbeat", {"fence": self["fence"], "lease": f"{self.lease}s"})
+                self.server.post(self.path + "heartbeat", {"fence": self["fence"]}, timeout=self.lease / 12)
             except Away:
-                pass  # A lease outlives two heartbeats that are not heard.
+                pass  # A lease outlives two heartbeats that are not heard: 3 waits and 2 timeouts are less.
             except (Lost, Refused):
                 return self.lost.set()
 
@@ -109,13 +113,22 @@ class Task:
 
     def attempt(self, handle):
         try:
-            self.tell("done", result=handle(self), emit=self.emits)
+            self.end("done", result=handle(self), emit=self.emits)
         except Lost:
             raise
         except Snooze as snooze:
-            self.tell("snooze", **{"for": f"{snooze.args[0]}s"})
+            self.end("snooze", **{"for": f"{snooze.args[0]}s"})
         except Exception as error:
-            self.tell("fail", error=f"{type(error).__name__}: {error}", retry=not isinstance(error, (GiveUp, Refused)))
+            self.end("fail", error=f"{type(error).__name__}: {error}", retry=not isinstance(error, (GiveUp, Refused)))
+
+    def end(self, how, **body):
+        """Tells how it ended. If an answer gets lost we ask again, and the refusal says where the task stands."""
+        try:
+            self.tell(how, **body)
+        except Lost as why:
+            if not why.repeated:
+                raise
+            print(f"told {self['id']} {how}; the answer was lost, and now: {why}", flush=True)
 
 
 def main():
@@ -123,7 +136,10 @@ def main():
     options.add_argument("--handler", action="append", choices=HANDLERS, required=True)
     options.add_argument("--lease", type=float, default=60, help="seconds until a silent worker is given up")
     options = options.parse_args()
-    server = Server(os.environ.get("POINTSMAN_URL", "http://127.0.0.1:7646"), os.environ["POINTSMAN_TOKEN"])
+    token = os.environ.get("POINTSMAN_TOKEN")
+    if not token:
+        sys.exit("POINTSMAN_TOKEN is not set; README.md tells how to make a token for a worker")
+    server = Server(os.environ.get("POINTSMAN_URL", "http://127.0.0.1:7646"), token)
     wanted = {"handlers": options.handler, "max": 1, "wait": "30s", "lease": f"{options.lease}s"}
     state = {"working": False, "stopping": False}
 

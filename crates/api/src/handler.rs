@@ -52,8 +52,10 @@ pub struct HandlerBody {
     pub counts: Counts,
     /// For how long the task has waited that is next in line, of those that could run now.
     pub oldest_runnable_seconds: Option<f64>,
-    /// One for each tenant, or each collection, that has tasks.
+    /// One for each tenant, or each collection, that has tasks. Of very many only those with the most tasks are shown.
     pub queues: Vec<QueueBody>,
+    /// How many queues are not shown. They are counted in `counts` all the same.
+    pub more_queues: u64,
     pub rules: Vec<RuleBody>,
 }
 
@@ -143,6 +145,11 @@ impl From<&QueueView> for Counts {
 }
 
 impl Counts {
+    /// All of them together.
+    pub fn total(&self) -> u64 {
+        self.ready + self.waiting + self.scheduled + self.running + self.halted + self.missing
+    }
+
     pub fn add(&mut self, other: &Self) {
         self.ready += other.ready;
         self.waiting += other.waiting;

@@ -24,7 +24,7 @@ pub use handler::{
 };
 pub use node::{AuditList, DeedBody, NodeBody, NodeList};
 pub use problem::Problem;
-pub use redrive::{RedriveBody, RedriveCount, RedriveJob, RedriveList};
+pub use redrive::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
 pub use rule::{HoldBody, RuleBody};
 pub use schedule::{FireBody, FireList, MakesBody, RanNow, ScheduleBody, ScheduleDetail, ScheduleList};
 pub use source::{SourceLogs, SourceRun, SourceTasks};

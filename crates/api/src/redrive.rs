@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Which tasks to run again, and how carefully. All of it is optional.
+/// Which tasks to run again, and how carefully: by at least one of the filters, or `all`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedriveBody {
@@ -29,6 +29,9 @@ pub struct RedriveBody {
     /// Created before this time (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
+    /// All tasks of this status. Excludes the other filters.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
     /// Only count them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
@@ -62,6 +65,11 @@ pub struct RedriveJob {
     pub why: Option<String>,
     /// Whose token began it.
     pub by: String,
+    pub filter: RedriveFilter,
+    /// Null if it goes as fast as the store takes them.
+    pub rate: Option<String>,
+    /// So many go ahead of the others; null if none do.
+    pub canary: Option<u32>,
     pub started_at: String,
     /// Empty while it goes on.
     pub ended_at: String,
@@ -69,6 +77,23 @@ pub struct RedriveJob {
     pub retried: u64,
     /// Were no longer in `error` when their turn came, or cannot be run again.
     pub refused: u64,
+}
+
+/// Which tasks a redrive is about. Null where it is about all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RedriveFilter {
+    /// A handler or a source.
+    pub handler: Option<String>,
+    /// An event's type or a source's collection.
+    pub collection: Option<String>,
+    pub tenant: Option<String>,
+    pub key: Option<String>,
+    /// `FAILED`, `CANCELED`, or `error` for both.
+    pub status: String,
+    /// Created at or after this time.
+    pub start: Option<String>,
+    /// Created before this time.
+    pub end: Option<String>,
 }
 
 /// The redrives of the node that was asked, the newest first: those that go on, and the last ones that ended.

@@ -91,7 +91,7 @@ impl ClaimedBody {
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
     pub fence: i64,
-    /// How long it may be silent from now on; one minute if not given.
+    /// How long it may be silent from now on; as long as it claimed the task for if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<String>,
 }

@@ -1,13 +1,15 @@
 //! `pointsman work`: a bounded run. Takes so many tasks, or works for so long, and ends.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use pointsman_core::HandlerName;
+use pointsman_core::store::{Store, StoreError};
 use pointsman_core::time::parse_http_duration;
-use pointsman_engine::{Bound, Engine, Rooms, Settings, Setup};
+use pointsman_engine::metrics::Attempts;
+use pointsman_engine::{Bound, Engine, Rooms, Settings, Setup, Unfit};
 use pointsman_server::StartError;
 use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
@@ -15,7 +17,7 @@ use pointsman_store_sqlite::OpenError;
 
 use crate::args::Global;
 use crate::config::{ConfigArgs, faulty};
-use crate::failure::{Failure, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, counted};
 use crate::process::{self, Signals, not_started};
 
@@ -23,8 +25,14 @@ use crate::process::{self, Signals, not_started};
 ///
 /// Opens the store of the configuration itself, without a server and without HTTP, and runs the tasks of these
 /// handlers: for a job that is started by something else, or a machine that is lent for an hour. It ends when
-/// it has begun --max-events attempts and they have ended, or when --ttl is over, whichever comes first; what
-/// runs then may end as it may when a server stops.
+/// it has begun --max-events attempts and they have ended, or when --ttl is over, whichever comes first.
+///
+/// The time counts from the start. Its last part is for what still runs: as long as a server drains, and a
+/// quarter of the time at most, in which nothing new begins. What runs on after it is given back, at no cost;
+/// programs may need a few seconds more to end.
+///
+/// It runs the handlers as the store has them from the last server, and changes neither them nor the routes.
+/// What the configuration says otherwise, a server has to tell the store first.
 ///
 /// The embedded store belongs to one process at a time. While a server has it, use a pull worker instead.
 #[derive(Debug, Args)]
@@ -43,7 +51,7 @@ pub(crate) struct Work {
     /// Begin no more attempts than this
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     max_events: u64,
-    /// End after this time at the latest: `90`, `90s`, `1h30m`
+    /// Give back what still runs after this time: `90`, `90s`, `1h30m`
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = duration)]
     ttl: Duration,
     #[command(flatten)]
@@ -60,22 +68,47 @@ impl Work {
     }
 
     async fn work(self, output: Output) -> Result {
-        let mut signals = Signals::new()?;
+        let (began, mut signals) = (Instant::now(), Signals::new()?);
         let config = self.config.sources().load().map_err(|faults| faulty(&faults))?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
         let setup = config.setup().map_err(|faults| faulty(&faults))?;
         self.check(&setup)?;
-        let engine = start(&config, self.settings(&config), setup).await?;
+        let store = open(&config).await?;
+        let done = self.attend(&store, &config, setup, began, &mut signals).await;
+        store.close();
+        done?.show(output)
+    }
+
+    async fn attend(
+        &self,
+        store: &Arc<dyn Store>,
+        config: &Config,
+        setup: Setup,
+        began: Instant,
+        signals: &mut Signals,
+    ) -> Result<Summary> {
+        let (bound, drain) = (self.bound(), config.drain.min(self.ttl / 4));
+        let checked = bound.check(&**store, &setup).await;
+        checked.map_err(unanswered)?.map_err(unfit)?;
+        let left = |reserve: Duration| self.ttl.saturating_sub(reserve).saturating_sub(began.elapsed());
+        if left(drain).is_zero() {
+            return Ok(Summary::of(Attempts::default(), Why::Time));
+        }
+        let settings = settings(config, bound);
+        let engine = Engine::start(store.clone(), settings, setup).await.map_err(unanswered)?;
         let why = tokio::select! {
             () = engine.bound_reached() => Why::Events,
-            () = tokio::time::sleep(self.ttl) => Why::Time,
+            () = tokio::time::sleep(left(drain)) => Why::Time,
             () = signals.next() => Why::Told,
         };
-        process::stop(engine.stop(config.drain), &mut signals).await?;
-        engine.store().close();
-        Summary::of(&engine, why).show(output)
+        process::stop(engine.stop(config.drain.min(left(Duration::ZERO))), signals).await?;
+        Ok(Summary::of(engine.metrics().attempts(), why))
+    }
+
+    fn bound(&self) -> Bound {
+        Bound { handlers: self.handlers.iter().cloned().collect(), max_events: self.max_events }
     }
 
     /// What is to be run must be there, and run by nodes.
@@ -93,19 +126,18 @@ impl Work {
         }
         Ok(())
     }
+}
 
-    fn settings(&self, config: &Config) -> Settings {
-        let handlers: BTreeSet<HandlerName> = self.handlers.iter().cloned().collect();
-        Settings {
-            // Planned times and old history are the server's business.
-            rooms: Rooms { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
-            bound: Some(Bound { handlers, max_events: self.max_events }),
-            ..server::settings(config)
-        }
+fn settings(config: &Config, bound: Bound) -> Settings {
+    Settings {
+        // Planned times and old history are the server's business.
+        rooms: Rooms { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
+        bound: Some(bound),
+        ..server::settings(config)
     }
 }
 
-async fn start(config: &Config, settings: Settings, setup: Setup) -> Result<Engine> {
+async fn open(config: &Config) -> Result<Arc<dyn Store>> {
     match &config.store {
         StoreUrl::SqliteMemory => {
             return Err(Failure::usage("a store in memory ends with its process, and nothing waits in it")
@@ -117,8 +149,18 @@ async fn start(config: &Config, settings: Settings, setup: Setup) -> Result<Engi
         }
         StoreUrl::Sqlite { .. } => {}
     }
-    let store = server::open(config.store.clone()).await.map_err(not_opened)?;
-    Engine::start(store, settings, setup).await.map_err(|e| not_started(StartError::Engine(e)))
+    server::open(config.store.clone()).await.map_err(not_opened)
+}
+
+fn unanswered(error: StoreError) -> Failure {
+    not_started(StartError::Engine(error))
+}
+
+fn unfit(unfit: Unfit) -> Failure {
+    Failure::new(Exit::Configuration, unfit).hint(
+        "A bounded run changes nothing for the others: it runs the handlers as the last server told the store of\n\
+         them. Start `pointsman serve` once with this configuration, or name other handlers with --handler.",
+    )
 }
 
 fn not_opened(error: StartError) -> Failure {
@@ -166,11 +208,9 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(engine: &Engine, ended: Why) -> Self {
-        let text = engine.metrics().encode();
-        let count = |end| attempts(&text, end);
-        let (succeeded, failed) = (count("succeeded"), count("failed"));
-        let other = count("snoozed") + count("released");
+    fn of(attempts: Attempts, ended: Why) -> Self {
+        let Attempts { succeeded, failed, snoozed, released } = attempts;
+        let other = snoozed + released;
         Self { attempts: succeeded + failed + other, succeeded, failed, other, ended }
     }
 
@@ -184,30 +224,5 @@ impl Summary {
             "{attempts}: {} succeeded, {} failed{other}; {}",
             self.succeeded, self.failed, self.ended
         ))?)
-    }
-}
-
-/// How many attempts ended so, as the node's own metrics count them.
-fn attempts(metrics: &str, end: &str) -> u64 {
-    let wanted = format!("end=\"{end}\"");
-    let lines = metrics.lines().filter(|line| {
-        line.strip_prefix("pointsman_task_attempts_total{").is_some_and(|rest| rest.contains(&wanted))
-    });
-    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attempts_of_all_handlers_are_counted_together() {
-        let text = "# HELP pointsman_task_attempts x\n\
-                    pointsman_task_attempts_total{handler=\"a\",end=\"failed\"} 2\n\
-                    pointsman_task_attempts_total{handler=\"b\",end=\"failed\"} 3\n\
-                    pointsman_task_attempts_total{handler=\"a\",end=\"succeeded\"} 7\n\
-                    pointsman_tasks_ended_total{handler=\"a\",status=\"done\"} 7\n";
-        assert_eq!((attempts(text, "failed"), attempts(text, "succeeded")), (5, 7));
-        assert_eq!(attempts(text, "snoozed"), 0);
     }
 }

@@ -155,7 +155,13 @@ pub struct Pace {
     pub failures: u32,
     /// Until when the target is left alone.
     pub quiet_until: Timestamp,
+    /// When that was decided. A clock that shows an earlier time by far was put right since, and it does not count.
+    #[serde(default)]
+    pub quiet_since: Timestamp,
 }
+
+/// Clocks may differ by this much.
+const CLOCKS_AGREE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Whether another attempt of a handler may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +179,7 @@ pub enum Opening {
 impl Pace {
     /// Whether another attempt may begin while `running` of them run.
     pub fn opening(&self, limits: &Limits, running: u32, now: Timestamp) -> Opening {
-        if now < self.quiet_until {
+        if now < self.quiet_until && now.plus(CLOCKS_AGREE_WITHIN) >= self.quiet_since {
             return Opening::Quiet(self.quiet_until);
         }
         let width = if self.ailing() { 1 } else { limits.concurrency.unwrap_or(u32::MAX) };
@@ -208,25 +214,34 @@ impl Pace {
             Target::Well => {
                 self.failures = 0;
                 self.quiet_until = Timestamp::MIN;
+                self.quiet_since = Timestamp::MIN;
             }
             Target::Unwell => {
                 self.failures = self.failures.saturating_add(1);
                 if self.ailing() {
                     let wait = retry.delay(self.failures - AILING + 1, u64::from(self.failures));
-                    self.quiet_until = self.quiet_until.max(now.plus(wait));
+                    self.quiet(now.plus(wait), now);
                 }
             }
-            Target::Busy { until } => self.quiet_until = self.quiet_until.max(until),
+            Target::Busy { until } => self.quiet(until, now),
         }
+    }
+
+    fn quiet(&mut self, until: Timestamp, now: Timestamp) {
+        let counts = now.plus(CLOCKS_AGREE_WITHIN) >= self.quiet_since;
+        self.quiet_until = if counts { self.quiet_until.max(until) } else { until };
+        self.quiet_since = now;
     }
 
     fn slack(rate: Rate) -> Duration {
         rate.step() * (rate.burst() - 1)
     }
 
-    /// The next even start. A clock that ran ahead once and was put right does not stall the handler for as long.
+    /// The next even start. One that lies further ahead than any start could have put it was written by a clock that
+    /// ran ahead, and does not count.
     fn next_start(&self, rate: Rate, now: Timestamp) -> Timestamp {
-        self.next.max(now).min(now.plus(Self::slack(rate) + rate.step()))
+        let possible = now.plus(Self::slack(rate) + rate.step() + rate.per);
+        if self.next > possible { now } else { self.next.max(now) }
     }
 
     fn paced_until(&self, rate: Rate, now: Timestamp) -> Timestamp {
@@ -314,9 +329,17 @@ mod tests {
         let limits = limits(Some("10/m"), None);
         let mut pace = Pace::default();
         pace.started(&limits, NOW.plus(Duration::from_secs(86_400)));
-        let Opening::Paced(until) = pace.opening(&limits, 0, NOW) else { panic!("it waits a step") };
-        assert_eq!(until.since(NOW), Duration::from_secs(6));
-        assert_eq!(pace.opening(&limits, 0, until), Opening::Paced(until.plus(Duration::from_secs(6))));
+        let waited = (0..1000).find(|second| {
+            let now = NOW.plus(Duration::from_secs(*second));
+            matches!(pace.opening(&limits, 0, now), Opening::Open(_))
+        });
+        assert!(waited.is_some_and(|seconds| seconds <= 60), "{waited:?}");
+        pace.told(
+            Target::Busy { until: NOW.plus(Duration::from_secs(90_000)) },
+            &RetryPolicy::default(),
+            NOW.plus(Duration::from_secs(86_400)),
+        );
+        assert!(matches!(pace.opening(&Limits::default(), 0, NOW), Opening::Open(_)), "nor a target's wish");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
+use crate::brief::Brief;
 use crate::held::Asked;
 use crate::logbook::{ATTEMPT_BUFFER, Allowance};
 use crate::node::{Node, Runs};
@@ -51,23 +52,23 @@ pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: 
 }
 
 async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option<Slot>, asked: Asked) {
-    let began = Instant::now();
+    let (began, brief) = (Instant::now(), Brief::of(&task));
     let configured = node.configured();
     let runs = configured.runs(&task.handler);
     let ended = match runs {
         // It was over before it began: the node stops.
-        _ if control.stopped().is_some() => Some(settle(&task, released(), Allowance::default())),
-        Some(runs) => perform(&node, runs, &task, &control, asked).await,
+        _ if control.stopped().is_some() => Some(settle(&brief, released(), Allowance::default())),
+        Some(runs) => perform(&node, runs, task, &brief, &control, asked).await,
         // Its handler went away between the claim and now, or is pulled now: others may have it.
-        None => Some(settle(&task, released(), Allowance::default())),
+        None => Some(settle(&brief, released(), Allowance::default())),
     };
     record(runs.is_some(), ended.as_ref());
     drop(slot);
     match ended {
         Some(ending) => {
-            node.metrics.attempt_ended(&task.handler, &ending.ended, began.elapsed());
+            node.metrics.attempt_ended(&brief.handler, &ending.ended, began.elapsed());
             // The worker is gone only when the node has stopped; then the rescuer frees the task.
-            let _ = node.ended.send(EndedAttempt { task, ending });
+            let _ = node.ended.send(EndedAttempt { task: brief, ending });
         }
         None => node.signals.work(),
     }
@@ -78,13 +79,14 @@ async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option
 async fn perform(
     node: &Arc<Node>,
     runs: &Runs,
-    task: &Claimed,
+    task: Claimed,
+    brief: &Brief,
     control: &Control,
     asked: Asked,
 ) -> Option<Ending> {
     let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER);
     let delivery = Delivery {
-        task: task.clone(),
+        task,
         log: LogSink::new(sender),
         // A handler that cancels its own token tells nobody but itself.
         cancel: control.cancel().child_token(),
@@ -95,9 +97,9 @@ async fn perform(
         over.cancel();
         outcome
     };
-    let forwarded = node.logbook.forward(task.seq, task.fence, lines, over.clone());
+    let forwarded = node.logbook.forward(brief.seq, brief.fence, lines, over.clone());
     let (outcome, allowance) = tokio::join!(watched, forwarded);
-    outcome.map(|outcome| settle(task, outcome, allowance))
+    outcome.map(|outcome| settle(brief, outcome, allowance))
 }
 
 /// The handler's work, unless a rule was set while the claim was under way.

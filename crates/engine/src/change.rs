@@ -9,6 +9,8 @@ use pointsman_core::{
 };
 use tokio::sync::broadcast;
 
+use crate::brief::Brief;
+
 /// A task changed its status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskChange {
@@ -81,15 +83,15 @@ impl Changes {
     /// An attempt begins.
     pub(crate) fn locked(&self, task: &Claimed, at: Timestamp) {
         if self.watched() {
-            self.send(of_claimed(task, Status::Locked, at));
+            self.send(of_brief(&Brief::of(task), Status::Locked, at));
         }
     }
 
     /// An attempt has ended.
-    pub(crate) fn finished(&self, task: &Claimed, finished: &Finished, error: Option<&str>, at: Timestamp) {
+    pub(crate) fn finished(&self, task: &Brief, finished: &Finished, error: Option<&str>, at: Timestamp) {
         if self.watched() {
             let error = error.map(Into::into);
-            self.send(TaskChange { error, due: finished.due, ..of_claimed(task, finished.status, at) });
+            self.send(TaskChange { error, due: finished.due, ..of_brief(task, finished.status, at) });
         }
     }
 
@@ -125,14 +127,14 @@ impl Changes {
     }
 }
 
-fn of_claimed(task: &Claimed, status: Status, at: Timestamp) -> TaskChange {
+fn of_brief(task: &Brief, status: Status, at: Timestamp) -> TaskChange {
     TaskChange {
         id: task.id.clone(),
         handler: task.handler.clone(),
-        tenant: task.subject.tenant().clone(),
-        collection: task.subject.collection().into(),
-        key: task.subject.key().cloned(),
-        event: task.subject.event().map(|event| event.id),
+        tenant: task.tenant.clone(),
+        collection: task.collection().into(),
+        key: task.key.clone(),
+        event: task.event,
         status,
         reason: None,
         attempt: task.attempt,

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::GRACE;
+use crate::bound::as_guest;
 use crate::clock::Clock;
 use crate::logbook::Logbook;
 use crate::metrics::Metrics;
@@ -67,10 +68,11 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Joins the store as a node, registers the handlers and routes, and starts the rooms.
+    /// Joins the store as a node, registers the handlers and routes, and starts the rooms. A bounded run registers
+    /// nothing: it runs those of its handlers that the store has just so.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
         let id = store.join(&settings.node_name, now()).await?;
-        store.register(registration(&setup), now()).await?;
+        let setup = agreed(&*store, &settings, setup).await?;
         let metrics = Arc::new(Metrics::default());
         let (logbook, writer) = Logbook::new(store.clone(), metrics.clone());
         let (ended, ends) = mpsc::unbounded_channel();
@@ -119,9 +121,9 @@ impl Engine {
     /// Replaces handlers, routes and schedules. Running attempts end as they began.
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
         let _one_at_a_time = self.inner.reconfiguring.lock().await;
-        self.inner.node.store.register(registration(&setup), now()).await?;
-        self.inner.node.configure(setup);
-        self.inner.node.announce_soon().await;
+        let node = &self.inner.node;
+        node.configure(agreed(&*node.store, &node.settings, setup).await?);
+        node.announce_soon().await;
         Ok(())
     }
 
@@ -152,7 +154,7 @@ impl Engine {
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
         node.metrics.set_slots(node.slots.all(), node.slots.busy());
-        match node.store.queues().await {
+        match node.store.queues(None).await {
             Ok(queues) => node.metrics.set_backlog(&queues),
             Err(error) => {
                 node.store_failed();
@@ -200,6 +202,14 @@ impl Engine {
         if let Err(error) = node.store.leave(node.id(), now()).await {
             tracing::warn!(%error, "the node could not sign off");
         }
+    }
+}
+
+/// Has the store and this node agree on handlers and routes.
+async fn agreed(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
+    match settings.bound {
+        Some(_) => Ok(as_guest(setup, store.registration().await?)),
+        None => store.register(registration(&setup), now()).await.map(|()| setup),
     }
 }
 

@@ -11,13 +11,17 @@
 //!
 //! `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
 //! helpers: `slots` are counted, each `attempt` is watched while it is `running` unless a rule `held` it back
-//! just before, its lines go through the `logbook`, and `settle` says what is written of it. What people do to
-//! tasks is in `steer`, and to many of them in `redrive`. The observer's `tail` is the end of the journal in memory.
+//! just before, its lines go through the `logbook`, and `settle` says what is written of it; until then a `brief`
+//! of the task is kept. A node that is a guest minds its `bound`. What people do to tasks is in `steer`, and to
+//! many of them in `redrive`, with `retell` for those who watch. The observer's `tail` is the end of the journal
+//! in memory.
 //!
 //! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
 //! wake each other by signals; timers are only for what has a time.
 
 mod attempt;
+mod bound;
+mod brief;
 pub mod change;
 mod clock;
 pub mod engine;
@@ -31,6 +35,7 @@ mod pruner;
 mod pull;
 mod redrive;
 mod rescuer;
+mod retell;
 mod run_now;
 pub mod runner;
 mod running;
@@ -45,12 +50,13 @@ mod tail;
 mod time;
 mod worker;
 
+pub use bound::Unfit;
 pub use change::TaskChange;
 pub use clock::Agenda;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
 pub use pull::PullRequest;
-pub use redrive::{Redrive, RedriveRequest, RedriveState};
+pub use redrive::{Redrive, RedriveRefused, RedriveRequest, RedriveState};
 pub use run_now::RanNow;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
 pub use settings::{Bound, Rooms, Schedule, Settings, Setup};

@@ -22,6 +22,8 @@ use crate::time::Patience;
 
 /// The most lines of one attempt that are kept.
 pub(crate) const MAX_LINES: usize = 10_000;
+/// The most bytes of one attempt's lines that are kept, all together.
+pub(crate) const MAX_BYTES: usize = 16 << 20;
 /// The most bytes of one line that are kept.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 /// How many lines of one attempt wait for their turn.
@@ -155,28 +157,59 @@ impl Writer {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     lines: usize,
+    bytes: usize,
+    /// The mark has been set, and nothing comes after it.
+    cut: bool,
 }
 
 impl Allowance {
     /// The line as it is kept; the mark in place of the first one too many; nothing after that.
     pub(crate) fn admit(&mut self, line: LogLine) -> Option<LogLine> {
-        self.lines = self.lines.saturating_add(1);
-        match self.lines {
-            0..=MAX_LINES => Some(LogLine { message: cut(line.message), ..line }),
-            n if n == MAX_LINES + 1 => Some(mark(line.time)),
-            _ => None,
+        if self.cut {
+            return None;
         }
+        let line = LogLine { message: cut(line.message), ..line };
+        let limit = if self.lines >= MAX_LINES {
+            Some(format!("{MAX_LINES} lines"))
+        } else if self.bytes + line.message.len() > MAX_BYTES {
+            Some(format!("{} MiB", MAX_BYTES >> 20))
+        } else {
+            None
+        };
+        self.cut = limit.is_some();
+        let line = limit.map(|limit| mark(line.time, &limit)).unwrap_or(line);
+        self.count(&line);
+        Some(line)
     }
 
-    /// So many lines that were admitted, or asked for, never reached the store.
-    pub(crate) fn take_back(&mut self, lines: usize) {
+    /// A line that the store has, of one who kept to the same limits.
+    pub(crate) fn used(&mut self, line: &LogLine) {
+        self.count(line);
+        self.cut |= self.lines > MAX_LINES || line.message.starts_with(CUT_HERE);
+    }
+
+    fn count(&mut self, line: &LogLine) {
+        self.lines = self.lines.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(line.message.len());
+    }
+
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.cut
+    }
+
+    /// So many lines of so many bytes were admitted, and never reached the store.
+    pub(crate) fn take_back(&mut self, lines: usize, bytes: usize) {
         self.lines = self.lines.saturating_sub(lines);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.cut &= lines == 0;
     }
 }
 
-fn mark(time: Timestamp) -> LogLine {
-    let message = format!("… output is cut here: the limit of {MAX_LINES} lines is reached");
-    LogLine { time, level: Level::Error, message }
+/// What the mark begins with.
+const CUT_HERE: &str = "… output is cut here: the limit of ";
+
+fn mark(time: Timestamp, limit: &str) -> LogLine {
+    LogLine { time, level: Level::Error, message: format!("{CUT_HERE}{limit} is reached") }
 }
 
 /// A text of at most [`MAX_LINE_BYTES`], with a visible mark where it was cut.
@@ -207,6 +240,28 @@ mod tests {
         assert_eq!(kept.len(), MAX_LINES + 1);
         assert!(kept[..MAX_LINES].iter().all(|l| l.message == "same"));
         assert!(kept[MAX_LINES].message.contains("limit of 10000 lines"));
+    }
+
+    #[test]
+    fn lines_of_sixteen_mebibytes_and_one_mark() {
+        let mut allowance = Allowance::default();
+        let long = "x".repeat(MAX_LINE_BYTES);
+        let kept: Vec<_> = (0..1000).filter_map(|_| allowance.admit(line(&long))).collect();
+        assert_eq!(kept.len(), MAX_BYTES / MAX_LINE_BYTES + 1);
+        assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
+        assert!(allowance.admit(line("a short one")).is_none(), "nothing comes after the mark");
+    }
+
+    #[test]
+    fn what_did_not_reach_the_store_is_not_counted() {
+        let mut allowance = Allowance::default();
+        (0..MAX_LINES - 1).for_each(|_| drop(allowance.admit(line("same"))));
+        let lost: Vec<_> = (0..3).filter_map(|_| allowance.admit(line("lost"))).collect();
+        assert_eq!(lost.len(), 2);
+        allowance.take_back(lost.len(), lost.iter().map(|line| line.message.len()).sum());
+        let kept: Vec<_> = (0..3).filter_map(|_| allowance.admit(line("kept"))).collect();
+        assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
+        assert!(kept[1].message.starts_with(CUT_HERE));
     }
 
     #[test]

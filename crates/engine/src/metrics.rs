@@ -27,9 +27,30 @@ pub struct Metrics {
     task_seconds: Family<ByHandler, Histogram, fn() -> Histogram>,
     tasks_ended: Family<TaskEnd, Counter>,
     attempts: Family<AttemptLabels, Counter>,
+    ends: Ends,
     slots: Gauge,
     slots_busy: Gauge,
     backlog: Family<Backlog, Gauge>,
+}
+
+/// How many attempts of all handlers have ended, by how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attempts {
+    pub succeeded: u64,
+    pub failed: u64,
+    /// Put off by the handler.
+    pub snoozed: u64,
+    /// Given back unfinished.
+    pub released: u64,
+}
+
+/// The same, while they are counted.
+#[derive(Debug, Default)]
+struct Ends {
+    succeeded: Counter,
+    failed: Counter,
+    snoozed: Counter,
+    released: Counter,
 }
 
 /// A handler's name as a label, without copying its text.
@@ -82,6 +103,7 @@ impl Default for Metrics {
             task_seconds: Family::new_with_constructor(seconds),
             tasks_ended: Family::default(),
             attempts: Family::default(),
+            ends: Ends::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
@@ -117,6 +139,16 @@ impl Metrics {
         text
     }
 
+    /// The attempts that have ended on this node, or by workers who came to it.
+    pub fn attempts(&self) -> Attempts {
+        Attempts {
+            succeeded: self.ends.succeeded.get(),
+            failed: self.ends.failed.get(),
+            snoozed: self.ends.snoozed.get(),
+            released: self.ends.released.get(),
+        }
+    }
+
     pub(crate) fn emit_took(&self, time: Duration) {
         self.emit_seconds.observe(time.as_secs_f64());
     }
@@ -129,12 +161,13 @@ impl Metrics {
     }
 
     pub(crate) fn attempt_ended(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
-        let end = match ended {
-            Ended::Succeeded { .. } => "succeeded",
-            Ended::Failed { .. } => "failed",
-            Ended::Snoozed { .. } => "snoozed",
-            Ended::Released => "released",
+        let (end, all) = match ended {
+            Ended::Succeeded { .. } => ("succeeded", &self.ends.succeeded),
+            Ended::Failed { .. } => ("failed", &self.ends.failed),
+            Ended::Snoozed { .. } => ("snoozed", &self.ends.snoozed),
+            Ended::Released => ("released", &self.ends.released),
         };
+        all.inc();
         let handler = Label(handler.clone());
         self.task_seconds.get_or_create(&ByHandler { handler: handler.clone() }).observe(time.as_secs_f64());
         self.attempts.get_or_create(&AttemptLabels { handler, end }).inc();
@@ -182,6 +215,16 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attempts_of_all_handlers_are_counted_together() {
+        let metrics = Metrics::default();
+        let failed = Ended::Failed { error: String::new(), after: None, last: false };
+        for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &Ended::Released)] {
+            metrics.attempt_ended(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
+        }
+        assert_eq!(metrics.attempts(), Attempts { failed: 2, released: 1, ..Attempts::default() });
+    }
 
     #[test]
     fn names_are_as_documented() {

@@ -25,9 +25,12 @@ use crate::settings::Bound;
 use crate::settle::EndedAttempt;
 use crate::signals::Signals;
 use crate::slots::{Reserved, Slots};
+use crate::time::now;
 use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
+    /// When this node began.
+    pub(crate) started: Timestamp,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
@@ -75,6 +78,7 @@ impl Node {
         let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
         let configured = ArcSwap::from_pointee(Configured::new(setup, bound));
         Self {
+            started: now(),
             observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
             store: parts.store,
             settings: parts.settings,
@@ -204,9 +208,7 @@ impl Configured {
             Some((spec.def.name.clone(), Runs { runner, timeout: spec.timeout }))
         });
         let runs: HashMap<_, _> = runs.collect();
-        let wanted = |name: &&HandlerName| {
-            bound.is_none_or(|bound| bound.handlers.is_empty() || bound.handlers.contains(*name))
-        };
+        let wanted = |name: &&HandlerName| bound.is_none_or(|bound| bound.names(name));
         let names = Arc::new(runs.keys().filter(wanted).cloned().collect());
         Self { names, runs, setup: Arc::new(setup) }
     }

@@ -12,7 +12,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::{Rescued, StoreError};
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Rescued, StoreError, Sweep};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +82,13 @@ async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
 /// Frees what the dead held, and tells of it.
 pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
     let at = now();
-    let Rescued { tasks, missing } = node.store.rescue(node.settings.lease, at).await?;
+    // Workers that got their leases before this start may need as long as a lease to be heard again.
+    let heard_of_all = at.since(node.started) >= node.settings.lease;
+    let workers_since = if heard_of_all { Timestamp::MIN } else { node.started };
+    // Which handlers there are is not for a guest to say.
+    let missing = node.settings.bound.is_none();
+    let sweep = Sweep { silence: node.settings.lease, workers_since, missing };
+    let Rescued { tasks, missing } = node.store.rescue(sweep, at).await?;
     if missing > 0 {
         tracing::warn!(tasks = missing, "tasks were parked because their handler is no longer defined");
     }

@@ -197,6 +197,9 @@ impl Sequencer {
         match node.store.append(emissions, node.claim(&reserved), now).await {
             Ok((receipts, mut claims)) => {
                 self.journaled(&receipts, kept.as_deref());
+                if claims.turned_away > 0 {
+                    node.slots.missed();
+                }
                 node.start(&mut claims, &mut reserved, asked);
                 self.hint(&claims, delayed);
                 for ((answer, _share), receipt) in producers.into_iter().zip(receipts) {

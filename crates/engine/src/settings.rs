@@ -26,7 +26,7 @@ pub struct Settings {
     pub bound: Option<Bound>,
 }
 
-/// What a bounded run does.
+/// What a bounded run does. It takes handlers and routes as the store has them.
 #[derive(Clone, Debug)]
 pub struct Bound {
     /// It runs only these; all that it can if empty.

@@ -1,17 +1,24 @@
 //! What is written of an attempt that is over, whoever ran it.
 
+use std::time::Duration;
+
 use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::names::is_reserved;
-use pointsman_core::store::{Claimed, Ended, Ending};
+use pointsman_core::store::{Ended, Ending};
 use pointsman_core::{Cause, NewEvent};
 
 use crate::Outcome;
+use crate::brief::Brief;
 use crate::logbook::{Allowance, cut};
+
+/// The shortest that a worker, a command or a target puts a task off. It costs no retry, so that a shorter one would
+/// make a tight loop.
+pub(crate) const SHORTEST_SNOOZE: Duration = Duration::from_secs(1);
 
 /// An attempt that is over, and what is to be written of it.
 #[derive(Debug)]
 pub(crate) struct EndedAttempt {
-    pub(crate) task: Claimed,
+    pub(crate) task: Brief,
     pub(crate) ending: Ending,
 }
 
@@ -29,9 +36,10 @@ impl EndedAttempt {
 pub(crate) fn released() -> Outcome {
     Outcome { ended: Ended::Released, ..Outcome::done() }
 }
+
 /// What is written of an attempt: its emits with their cause, or none where it did not succeed; its logs as
 /// far as they are allowed.
-pub(crate) fn settle(task: &Claimed, outcome: Outcome, mut allowance: Allowance) -> Ending {
+pub(crate) fn settle(task: &Brief, outcome: Outcome, mut allowance: Allowance) -> Ending {
     let (ended, emits) = match outcome.ended {
         Ended::Succeeded { .. } | Ended::Snoozed { .. } => match with_cause(task, outcome.emits) {
             Ok(emits) => (outcome.ended, emits),
@@ -46,9 +54,8 @@ pub(crate) fn settle(task: &Claimed, outcome: Outcome, mut allowance: Allowance)
 
 /// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other
 /// the next time.
-fn with_cause(task: &Claimed, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
-    let depth = task.subject.depth().saturating_add(1);
-    let event = task.subject.event().map(|event| event.id);
+fn with_cause(task: &Brief, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, String> {
+    let depth = task.depth.saturating_add(1);
     if !emits.is_empty() && depth > MAX_DEPTH {
         return Err(format!(
             "event storm: {MAX_DEPTH} events have caused each other up to this one, and it may cause no more"
@@ -58,7 +65,7 @@ fn with_cause(task: &Claimed, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>,
         return Err(format!("the handler emitted {}, a type that only the engine may emit", emit.kind));
     }
     for emit in &mut emits {
-        emit.cause = Some(Cause { event, task: task.seq, depth });
+        emit.cause = Some(Cause { event: task.event, task: task.seq, depth });
     }
     Ok(emits)
 }

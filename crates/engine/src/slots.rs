@@ -3,11 +3,16 @@
 //! Whoever asks the store for work first reserves the slots for it, so that a claim never brings more than the
 //! node can run. The sequencer and the worker reserve from the same lot; what a claim did not fill goes back.
 //!
+//! While a backlog takes every slot, what is emitted meanwhile by others would wait for one to become free and for the
+//! commit that fills it. So when the sequencer finds no slot for tasks whose turn it is, the worker leaves a few free
+//! for a while.
+//!
 //! A bounded run also has a budget: how many attempts it begins altogether. It is reserved along with the slots,
 //! and what an attempt has taken of it never comes back.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -22,7 +27,13 @@ pub(crate) struct Slots {
     troubled: AtomicBool,
     returned: Notify,
     budget: Option<Budget>,
+    /// Until when the worker leaves some free.
+    kept: Mutex<Option<Instant>>,
 }
+
+/// How long the worker leaves slots free after one was missed, and how many of them: one in eight.
+const KEEP_FOR: Duration = Duration::from_secs(1);
+const KEEP_PART: usize = 8;
 
 #[derive(Debug)]
 struct Budget {
@@ -48,6 +59,7 @@ impl Slots {
             closed: AtomicBool::new(false),
             troubled: AtomicBool::new(false),
             returned: Notify::new(),
+            kept: Mutex::new(None),
         }
     }
 
@@ -63,6 +75,23 @@ impl Slots {
     pub(crate) fn available(&self) -> usize {
         let affordable = self.budget.as_ref().map_or(usize::MAX, |budget| budget.left.available_permits());
         if self.closed.load(Ordering::Acquire) { 0 } else { self.free.available_permits().min(affordable) }
+    }
+
+    /// A task whose turn it was found no slot.
+    pub(crate) fn missed(&self) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + KEEP_FOR);
+    }
+
+    /// For how long slots are still left free for what comes fresh.
+    pub(crate) fn keeping(&self) -> Option<Duration> {
+        let until = *self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        until.map(|until| until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+    }
+
+    /// How many of the free ones the worker may take for what has waited. A node with few slots keeps none back.
+    pub(crate) fn for_backlog(&self) -> usize {
+        let keep = if self.keeping().is_some() { self.all / KEEP_PART } else { 0 };
+        self.available().saturating_sub(keep)
     }
 
     /// Takes up to `most` free slots, without waiting for more.
@@ -181,6 +210,19 @@ mod tests {
         assert_eq!((slots.available(), slots.busy()), (2, 1));
         drop(one);
         assert_eq!(slots.available(), 3);
+    }
+
+    #[test]
+    fn some_are_left_free_for_a_while_after_one_was_missed() {
+        let slots = Slots::new(16, None);
+        assert_eq!(slots.for_backlog(), 16);
+        slots.missed();
+        assert_eq!((slots.for_backlog(), slots.available()), (14, 16));
+        let backlog = slots.reserve(slots.for_backlog());
+        assert_eq!((backlog.count(), slots.for_backlog(), slots.reserve(9).count()), (14, 0, 2));
+        let few = Slots::new(4, None);
+        few.missed();
+        assert_eq!(few.for_backlog(), 4);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What people do to tasks and queues while the node works.
 
-use pointsman_core::store::{NewRun, NoSuchPair, RunTask, StoreError};
+use pointsman_core::store::{NewRun, NoSuchPair, RunTask, StoreError, TaskFilter};
 use pointsman_core::task::{Rejected, State, Task};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant};
 
@@ -64,8 +64,11 @@ impl Engine {
 
     /// Takes up a handler's `missing` tasks; answers how many.
     pub async fn adopt(&self, handler: &HandlerName) -> Result<u64, StoreError> {
+        let missing = self.missing(handler).await?;
         let adopted = self.store().adopt(handler, now()).await?;
         self.nudge();
+        let of_handler = TaskFilter { handler: Some(handler.clone()), ..TaskFilter::default() };
+        self.tell_again(&of_handler, &missing).await;
         Ok(adopted)
     }
 

@@ -66,7 +66,7 @@ impl Worker {
             };
         }
         loop {
-            let room = self.node.slots.available() > 0;
+            let room = self.node.slots.for_backlog() > 0;
             if self.look && room {
                 return true;
             }
@@ -86,7 +86,7 @@ impl Worker {
     /// How long to sleep: until the next task falls due, and never so long that a lost signal or a clock that
     /// was put right would matter.
     fn nap(&self) -> Duration {
-        let longest = self.node.settings.sweep;
+        let longest = self.node.slots.keeping().unwrap_or(Duration::MAX).min(self.node.settings.sweep);
         let due = self.due.map_or(longest, |due| due.since(now()).max(SHORTEST_SLEEP));
         due.min(longest)
     }
@@ -100,7 +100,7 @@ impl Worker {
         {
             self.kept.push(ended);
         }
-        let mut reserved = self.node.slots.reserve(usize::MAX);
+        let mut reserved = self.node.slots.reserve(self.node.slots.for_backlog());
         let claim = self.node.claim(&reserved);
         let asked = self.node.held.asked();
         let (claimed, ends) = (claim.is_some(), !self.kept.is_empty());

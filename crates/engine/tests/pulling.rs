@@ -55,10 +55,10 @@ async fn a_worker_waits_works_and_ends() {
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(engine.pull_log(id, fence, vec![line("one"), line("two")]).await.unwrap(), Ok(2));
     soon("the log to be told of", lines.changed()).await.unwrap();
-    let until = engine.renew(id, fence, HOUR * 2).await.unwrap().unwrap();
+    let until = engine.renew(id, fence, Some(HOUR * 2)).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR));
     for wrong in [fence - 1, fence + 1] {
-        assert!(engine.renew(id, wrong, HOUR).await.unwrap().is_err());
+        assert!(engine.renew(id, wrong, Some(HOUR)).await.unwrap().is_err());
         assert!(engine.pull_log(id, wrong, vec![line("forged")]).await.unwrap().is_err());
         assert!(engine.pull_end(id, wrong, Outcome::done()).await.unwrap().is_err());
     }
@@ -106,7 +106,7 @@ async fn a_worker_that_vanishes_loses_its_lease_and_the_task_goes_on() {
     let lost = soon("a task", engine.pull(short)).await.unwrap().remove(0);
     let next = pull(&engine, 1).await.remove(0);
     assert_eq!((&next.id, next.attempt), (&lost.id, 2));
-    assert_eq!(engine.renew(&lost.id, lost.fence, HOUR).await.unwrap(), Err(Rejected::StaleFence));
+    assert_eq!(engine.renew(&lost.id, lost.fence, None).await.unwrap(), Err(Rejected::StaleFence));
     assert!(engine.pull_log(&lost.id, lost.fence, vec![line("late")]).await.unwrap().is_err());
     assert!(engine.pull_end(&lost.id, lost.fence, Outcome::done()).await.unwrap().is_err());
     engine.pull_end(&next.id, next.fence, Outcome::done()).await.unwrap().unwrap();
@@ -129,7 +129,7 @@ async fn a_worker_that_renews_keeps_its_task() {
     let kept = soon("a task", engine.pull(short)).await.unwrap().remove(0);
     let taken = now();
     while now().since(taken) < lease * 2 {
-        engine.renew(&kept.id, kept.fence, lease).await.unwrap().unwrap();
+        engine.renew(&kept.id, kept.fence, None).await.unwrap().unwrap();
         tokio::time::sleep(lease / 20).await;
     }
     engine.pull_end(&kept.id, kept.fence, Outcome::done()).await.unwrap().unwrap();
@@ -146,7 +146,7 @@ async fn after_a_cancel_everything_is_refused() {
     engine.cancel(&leased.id).await.unwrap().unwrap();
     let (id, fence) = (&leased.id, leased.fence);
     assert!(engine.pull_log(id, fence, vec![line("late")]).await.unwrap().is_err());
-    assert!(engine.renew(id, fence, HOUR).await.unwrap().is_err());
+    assert!(engine.renew(id, fence, None).await.unwrap().is_err());
     assert!(engine.pull_end(id, fence, Outcome::done()).await.unwrap().is_err());
     assert!(logged(&store, id).await.is_empty());
     engine.stop(PATIENCE).await;
@@ -221,9 +221,8 @@ async fn tenants_and_rules_are_kept() {
     let leased = soon("a task", engine.pull(only)).await.unwrap();
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].subject.tenant(), &north);
-    let foreign = Outcome { emits: vec![event("b", "z")], ..Outcome::done() };
-    let ended = engine.pull_end(&leased[0].id, leased[0].fence, foreign).await.unwrap().unwrap();
-    assert_eq!((ended.status, ended.emitted.len()), (Status::Error, 0));
+    let whose = engine.leased_from(&leased[0].id, leased[0].fence).await.unwrap();
+    assert_eq!(whose, Ok(north));
 
     let place = Place::Handler(name("audit"));
     let (by, reason) = ("ops".to_owned(), String::new());
@@ -247,12 +246,12 @@ async fn a_worker_may_come_back_to_another_node() {
     let leased = pull(&one, 1).await.remove(0);
     let (id, fence) = (&leased.id, leased.fence);
     assert_eq!(other.pull_log(id, fence, vec![line("elsewhere")]).await.unwrap(), Ok(1));
-    other.renew(id, fence, HOUR).await.unwrap().unwrap();
+    other.renew(id, fence, None).await.unwrap().unwrap();
     let outcome = Outcome { emits: vec![event("b", "y")], ..Outcome::done() };
     other.pull_end(id, fence, outcome).await.unwrap().unwrap();
     let events = other.observer().page(&Filter::default(), EventId::ZERO, None, 10).await.unwrap().events;
     assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
-    assert!(one.renew(id, fence, HOUR).await.unwrap().is_err());
+    assert!(one.renew(id, fence, None).await.unwrap().is_err());
     one.stop(PATIENCE).await;
     other.stop(PATIENCE).await;
 }
@@ -274,6 +273,77 @@ async fn a_log_without_end_is_cut_where_others_are() {
     let lines = logged(&store, &leased.id).await;
     assert_eq!(lines.len(), 10_001);
     assert!(lines[10_000].contains("output is cut here"));
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_log_is_cut_where_others_are_whichever_node_takes_it() {
+    let store = store();
+    let engine = house().start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    // What an earlier attempt has logged is not counted against the next.
+    let first = pull(&engine, 1).await.remove(0);
+    let lines = |count: usize| (0..count).map(|_| line("same")).collect::<Vec<_>>();
+    assert_eq!(engine.pull_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
+    engine.pull_end(&first.id, first.fence, Outcome::failed("again")).await.unwrap().unwrap();
+    let leased = pull(&engine, 1).await.remove(0);
+    let (id, fence) = (&leased.id, leased.fence);
+    assert_eq!(engine.pull_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
+    let other = house().start(&store).await;
+    assert_eq!(other.pull_log(id, fence, lines(5)).await.unwrap(), Ok(2), "one line, and the mark");
+    let third = house().start(&store).await;
+    assert_eq!(third.pull_log(id, fence, lines(5)).await.unwrap(), Ok(0), "nothing comes after the mark");
+    let lines = logged(&store, id).await;
+    assert_eq!(lines.len(), 3000 + 10_001);
+    assert!(lines[13_000].contains("output is cut here"));
+    for engine in [engine, other, third] {
+        engine.stop(PATIENCE).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_is_renewed_without_a_word_lasts_as_it_was_claimed() {
+    let store = store();
+    let engine = house().start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let leased = pull(&engine, 1).await.remove(0);
+    let until = engine.renew(&leased.id, leased.fence, None).await.unwrap().unwrap();
+    assert!(until > now().plus(HOUR / 2));
+    let other = house().start(&store).await;
+    let until = other.renew(&leased.id, leased.fence, None).await.unwrap().unwrap();
+    assert!(until > now().plus(HOUR / 2), "also by a node that did not give it out");
+    engine.stop(PATIENCE).await;
+    other.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_worker_cannot_come_back_at_once_and_for_ever() {
+    let store = store();
+    let engine = house().start(&store).await;
+    emit(&engine, vec![event("a", "x")]).await;
+    let leased = pull(&engine, 1).await.remove(0);
+    let at = now();
+    let finished = engine.pull_end(&leased.id, leased.fence, snoozed(at)).await.unwrap().unwrap();
+    assert!(finished.due.unwrap() >= at.plus(Duration::from_secs(1)));
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn who_does_not_wait_is_told_of_nothing_only_if_there_is_nothing() {
+    let store = store();
+    let engine = house().start(&store).await;
+    for round in 0..50 {
+        // Some wait and go away again; what is emitted meanwhile is there for whoever comes next.
+        let gone: Vec<_> = (0..3).map(|_| Box::pin(engine.pull(asking(1, PATIENCE)))).collect();
+        for mut waiting in gone {
+            let waited = tokio::time::timeout(Duration::from_micros(300), &mut waiting).await;
+            assert!(waited.is_err(), "there was nothing yet");
+        }
+        emit(&engine, vec![event("a", &format!("k{round}"))]).await;
+        let leased = engine.pull(asking(1, Duration::ZERO)).await.unwrap();
+        assert_eq!(leased.len(), 1, "in round {round}");
+        engine.pull_end(&leased[0].id, leased[0].fence, Outcome::done()).await.unwrap().unwrap();
+    }
     engine.stop(PATIENCE).await;
 }
 

@@ -11,7 +11,7 @@ use common::*;
 use pointsman_core::store::{TaskFilter, Tasks};
 use pointsman_core::task::EndReason;
 use pointsman_core::{Json, NewEvent, Place, Rule, RuleKind, Status, TaskId};
-use pointsman_engine::{Delivery, Engine, Outcome, Redrive, RedriveRequest, RedriveState};
+use pointsman_engine::{Delivery, Engine, Outcome, Redrive, RedriveRefused, RedriveRequest, RedriveState};
 use pointsman_store_sqlite::SqliteStore;
 
 const TASKS: usize = 1200;
@@ -20,6 +20,12 @@ const HOPELESS: &str = "-1";
 
 fn of_value(value: &str) -> NewEvent {
     NewEvent { value: Json::parse(value).unwrap(), ..event("a", "object") }
+}
+
+fn paused() -> Rule {
+    let place = Place::Handler(name("h"));
+    let (by, reason) = ("ops".into(), String::new());
+    Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() }
 }
 
 /// A handler that fails until it is mended, and notes which objects it then handled.
@@ -80,7 +86,7 @@ impl Shop {
         let filter = TaskFilter { handler: Some(name("h")), ..TaskFilter::default() };
         let mut request = RedriveRequest { filter, rate: None, canary: None, by: "ops".into() };
         change(&mut request);
-        self.engine.redrive(request)
+        self.engine.redrive(request).unwrap()
     }
 
     async fn ended(&self, id: &str) -> Redrive {
@@ -106,14 +112,7 @@ impl Shop {
 async fn all_that_failed_run_again_the_oldest_first_but_for_the_cancelled() {
     let shop = Shop::with_failures(TASKS).await;
     // One that a person has ended is not for others to begin again.
-    let held = Rule {
-        kind: RuleKind::Pause,
-        place: Place::Handler(name("h")),
-        tenant: None,
-        by: "ops".into(),
-        reason: String::new(),
-        since: now(),
-    };
+    let held = paused();
     shop.engine.hold(held.clone()).await.unwrap();
     let cancelled = emit(&shop.engine, vec![event("a", "other")]).await.events[0].tasks[0].clone();
     shop.engine.cancel(&cancelled).await.unwrap().unwrap();
@@ -179,4 +178,49 @@ async fn a_paced_redrive_can_be_stopped() {
     let id = shop.redrive(|request| request.rate = Some("1/h".parse().unwrap()));
     shop.engine.stop(Duration::ZERO).await;
     assert!(shop.engine.redrive_job(&id).unwrap().state.has_ended());
+}
+
+#[tokio::test]
+async fn those_who_watch_are_told_of_what_runs_again() {
+    let shop = Shop::with_failures(20).await;
+    shop.engine.hold(paused()).await.unwrap();
+    let mut watcher = Watcher::of(&shop.engine);
+    shop.ended(&shop.redrive(|_| {})).await;
+    for id in &shop.failed {
+        let change = watcher.next().await;
+        assert_eq!((&change.id, change.status), (id, Status::New), "the oldest first");
+    }
+    shop.engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn few_redrives_go_on_at_a_time_and_no_two_about_the_same() {
+    let shop = Shop::with_failures(3).await;
+    let request = |handler: Option<&str>, key: &str| {
+        let key = Some(pointsman_core::ObjectKey::new(key).unwrap());
+        let filter = TaskFilter { handler: handler.map(name), key, ..TaskFilter::default() };
+        let (rate, canary) = (Some("1/h".parse().unwrap()), Some(2));
+        RedriveRequest { filter, rate, canary, by: "ops".into() }
+    };
+    let first = shop.engine.redrive(request(Some("h"), "object")).unwrap();
+    let same = shop.engine.redrive(request(Some("h"), "object"));
+    assert_eq!(same, Err(RedriveRefused::SameAs(first.clone())));
+    let job = shop.engine.redrive_job(&first).unwrap();
+    assert_eq!((job.filter.handler, job.canary), (Some(name("h")), Some(2)));
+    assert!(job.rate.is_some());
+    // Each finds something, and waits for its next turn.
+    shop.engine.redrive(request(None, "object")).unwrap();
+    let wide = |reasons| {
+        let mut wide = request(None, "object");
+        wide.filter = TaskFilter { reasons, ..TaskFilter::default() };
+        wide
+    };
+    shop.engine.redrive(wide(vec![])).unwrap();
+    shop.engine.redrive(wide(vec![EndReason::Failed])).unwrap();
+    let reasons = vec![EndReason::Failed, EndReason::Canceled];
+    assert_eq!(shop.engine.redrive(wide(reasons.clone())), Err(RedriveRefused::TooMany));
+    assert!(shop.engine.stop_redrive(&first));
+    shop.ended(&first).await;
+    shop.engine.redrive(wide(reasons)).unwrap();
+    shop.engine.stop(Duration::ZERO).await;
 }

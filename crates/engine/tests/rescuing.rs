@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::Status;
-use pointsman_core::store::{Claim, Claimant, Queue, Registry, Tasks};
+use pointsman_core::store::{Claim, Claimant, Queue, Registry, Sweep, Tasks};
 use pointsman_core::task::{AttemptEnd, State};
 use pointsman_engine::{Delivery, Outcome, Setup};
 
@@ -80,7 +80,7 @@ async fn a_node_that_was_given_up_ends_its_attempts_and_joins_again() {
     emit(&engine, vec![event("a", "x")]).await;
     watcher.until(|c| c.status == Status::Locked).await;
     // Another node whose clock is far ahead takes it for dead.
-    store.rescue(Duration::from_secs(1), now().plus(Duration::from_secs(3600))).await.unwrap();
+    store.rescue(Sweep::whole(Duration::from_secs(1)), now().plus(Duration::from_secs(3600))).await.unwrap();
     let ended = watcher.ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
     soon("the first attempt to be told", async {

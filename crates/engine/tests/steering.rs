@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::store::Registry;
-use pointsman_core::{NewEvent, Place, Rule, RuleKind};
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status};
+use pointsman_engine::{Delivery, Outcome, Setup};
 
 /// A pause against a flood, over and over: nothing begins between its answer and its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -54,7 +54,7 @@ async fn after_a_pause_has_answered_nothing_begins() {
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     let all_ran = async {
-        while store.queues().await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
+        while store.queues(None).await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -80,4 +80,31 @@ async fn racing_setups_leave_node_and_store_of_one_mind() {
         assert_eq!(engine.setup().handlers[0].def, stored);
     }
     engine.stop(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn those_who_watch_are_told_of_what_is_adopted() {
+    let store = store();
+    let setup = || House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").setup;
+    let mut house = House { setup: setup(), ..House::default() };
+    house.settings.sweep = Duration::from_millis(10);
+    let engine = house.start(&store).await;
+    let place = Place::Handler(name("h"));
+    let (by, reason) = ("ops".to_owned(), String::new());
+    engine.hold(Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() }).await.unwrap();
+    let receipt = emit(&engine, vec![event("a", "x"), event("a", "y")]).await;
+    engine.reconfigure(Setup::default()).await.unwrap();
+    let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
+    for id in &tasks {
+        until("a missing task", || async { task(&store, id).await.life.state.status() == Status::Missing })
+            .await;
+    }
+    engine.reconfigure(setup()).await.unwrap();
+    let mut watcher = Watcher::of(&engine);
+    assert_eq!(engine.adopt(&name("h")).await.unwrap(), 2);
+    for id in &tasks {
+        let change = watcher.next().await;
+        assert_eq!((&change.id, change.status), (id, Status::New));
+    }
+    engine.stop(PATIENCE).await;
 }

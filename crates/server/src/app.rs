@@ -6,6 +6,7 @@ use pointsman_core::store::Store;
 use pointsman_engine::Engine;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Tokens};
 
@@ -22,12 +23,15 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// One permit a byte.
     pub(crate) body_budget: Arc<Semaphore>,
+    /// What has been begun and must not be cut short.
+    pub(crate) deeds: TaskTracker,
 }
 
 impl Shared {
     pub(crate) fn new(engine: Engine, tokens: Tokens, stopping: CancellationToken) -> App {
         let body_budget = Arc::new(Semaphore::new(BODY_BUDGET));
-        Arc::new(Self { engine, tokens: watch::Sender::new(tokens), stopping, body_budget })
+        let (tokens, deeds) = (watch::Sender::new(tokens), TaskTracker::new());
+        Arc::new(Self { engine, tokens, stopping, body_budget, deeds })
     }
 
     /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who

@@ -9,6 +9,7 @@
 //!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, worker, nodes, health, pages
 //!                       a file or a folder a resource
 //!  rules, deeds         holding things, and who did what
+//!  known                whether there is, or was, what a request names
 //!  problem              the one policy on errors
 //!  body, media, query, segment, percent, action
 //!                       what a request is made of, read strictly
@@ -31,6 +32,7 @@ mod deeds;
 mod events;
 mod handlers;
 mod health;
+mod known;
 mod listen;
 mod media;
 mod nodes;

@@ -1,5 +1,6 @@
 //! Setting and lifting rules, wherever they stand.
 
+use pointsman_api::RuleBody;
 use pointsman_core::{Place, Rule, RuleKind, Tenant};
 use pointsman_engine::now;
 
@@ -16,11 +17,15 @@ pub(crate) async fn set(
     tenant: Option<Tenant>,
     reason: String,
 ) -> Result<(), Problem> {
-    let what = what(&place, tenant.as_ref());
-    let by = caller.name.clone();
-    app.engine.hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: now() }).await?;
-    app.note(caller, kind.as_str(), what, reason).await;
-    Ok(())
+    let (inner, caller) = (app.clone(), caller.clone());
+    app.deed(async move {
+        let what = what(&place, tenant.as_ref());
+        let by = caller.name.clone();
+        inner.engine.hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: now() }).await?;
+        inner.note(&caller, kind.as_str(), what, reason).await;
+        Ok(())
+    })
+    .await
 }
 
 /// Lifts a rule. If there is none, all is as wished.
@@ -28,18 +33,37 @@ pub(crate) async fn lift(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: &Place,
+    place: Place,
     tenant: Option<Tenant>,
     reason: String,
 ) -> Result<(), Problem> {
-    if app.engine.release(kind, place, tenant.as_ref()).await? {
-        let action = match kind {
-            RuleKind::Pause => "unpause",
-            RuleKind::Block => "unblock",
-        };
-        app.note(caller, action, what(place, tenant.as_ref()), reason).await;
+    let (inner, caller) = (app.clone(), caller.clone());
+    app.deed(async move {
+        if inner.engine.release(kind, &place, tenant.as_ref()).await? {
+            let action = match kind {
+                RuleKind::Pause => "unpause",
+                RuleKind::Block => "unblock",
+            };
+            inner.note(&caller, action, what(&place, tenant.as_ref()), reason).await;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// A rule as a caller may see it. Who set one for all tenants is not for one of them to know.
+pub(crate) fn told(caller: &Caller, rule: &Rule) -> RuleBody {
+    let mut body = RuleBody::from(rule);
+    if hides_setter(caller, rule) {
+        body.by.clear();
     }
-    Ok(())
+    body
+}
+
+/// Whether a caller is not told who set a rule. A schedule has no tenants: whoever sees it sees all of it.
+pub(crate) fn hides_setter(caller: &Caller, rule: &Rule) -> bool {
+    let everybodys = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
+    caller.tenant.is_some() && everybodys
 }
 
 /// What a rule speaks of, in words.

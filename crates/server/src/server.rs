@@ -11,7 +11,9 @@ use pointsman_store_sqlite::{OpenError, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Shared};
 use crate::auth::{self, FirstToken, Tokens};
@@ -57,6 +59,7 @@ pub struct Server {
     first_token: Option<String>,
     stopping: CancellationToken,
     listening: Option<JoinHandle<()>>,
+    deeds: TaskTracker,
     watch: Option<config::Watch>,
     reloads: watch::Sender<Reloads>,
     drain: Duration,
@@ -112,12 +115,13 @@ impl Server {
             let connections = listen::connections(config.max_connections, config.workers);
             tokio::spawn(listen::run(listener, router, connections, stopping.clone(), drain))
         });
+        let deeds = app.deeds.clone();
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
         let reloads = watch::Sender::new(Reloads::default());
         let reload = Reload { app, program, first, count: reloads.clone() };
         let watch = sources.and_then(|sources| reload.whenever_changed(sources, &config));
         let drain = config.drain;
-        Ok(Self { engine, address, first_token, stopping, listening, watch, reloads, drain })
+        Ok(Self { engine, address, first_token, stopping, listening, deeds, watch, reloads, drain })
     }
 
     /// Where it listens; nothing if this process does not answer HTTP.
@@ -156,6 +160,9 @@ impl Server {
         if let Some(listening) = self.listening.take() {
             let _ = listening.await;
         }
+        // What clients began and did not wait for. Should it take too long, it meets a store that is closed.
+        self.deeds.close();
+        let _ = timeout(DRAIN_REQUESTS, self.deeds.wait()).await;
         self.engine.stop(self.drain).await;
         self.engine.store().close();
     }

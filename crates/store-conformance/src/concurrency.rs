@@ -288,3 +288,35 @@ pub async fn rules_and_limits_both_hold(harness: &dyn Harness) {
     world.succeed(&held[0]).await;
     assert_eq!(world.claim(10).await.len(), 1);
 }
+
+/// A tenant's turn at a limited handler, with the other two waiting for theirs.
+async fn three_tenants(harness: &dyn Harness, plan: Plan) -> World<'_> {
+    let world = World::new(harness, plan.narrow("index", 1)).await;
+    for name in ["a", "b", "c"] {
+        world.emit(event("record").tenant(name)).await;
+    }
+    world
+}
+
+pub async fn whose_turn_it_is_may_leave_unserved(harness: &dyn Harness) {
+    let world = three_tenants(harness, Plan::simple()).await;
+    let first = world.claim_one().await;
+    assert!(world.claim(10).await.is_empty());
+    world.succeed(&first).await;
+    let second = TaskFilter { tenant: Some(tenant("b")), ..TaskFilter::default() };
+    let second = world.tasks(&second).await.remove(0);
+    assert_eq!(world.cancel(&second.id).await, Ok(()));
+    assert_eq!(world.claim(10).await.len(), 1, "the third has its turn");
+}
+
+pub async fn a_worker_of_one_tenant_does_not_wait_for_anothers(harness: &dyn Harness) {
+    let world = three_tenants(harness, Plan::simple().pulled("index")).await;
+    let first = world.fetch_one("index").await;
+    assert!(world.fetch(&["index"], 10).await.is_empty());
+    world.succeed(&first).await;
+    let by = Claimant::Worker { until: world.later(LEASE), tenant: Some(tenant("c")) };
+    let claim = Claim { by, ..world.asking_as_worker(&["index"], 10) };
+    let claimed = must(world.store.claim(claim, world.now).await).tasks;
+    assert_eq!(claimed.len(), 1);
+    assert!(world.fetch(&["index"], 10).await.is_empty(), "and the limit holds");
+}

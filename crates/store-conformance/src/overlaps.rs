@@ -157,3 +157,11 @@ pub async fn a_queued_run_makes_no_second_one(harness: &dyn Harness) {
     assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 1);
     assert_eq!(world.run_all().await.len(), 1);
 }
+
+/// Another expression makes no other schedule of it: what it began last still runs.
+pub async fn a_changed_expression_forgets_nothing_that_runs(harness: &dyn Harness) {
+    let what = emits(Overlap::Skip);
+    let (world, next) = fired(harness, &what).await;
+    world.plan_schedules(&[planned("nightly", "another")]).await;
+    assert_eq!(world.settle(what.at("nightly", next)).await.0.outcome, OVERLAP);
+}

@@ -161,3 +161,13 @@ pub async fn a_rule_and_a_place_both_hold(harness: &dyn Harness) {
     assert_eq!(world.claim(10).await.len(), 1);
     assert!(world.claim(10).await.is_empty());
 }
+
+/// What was away comes back by the limits that stand then.
+pub async fn adopted_tasks_keep_the_limit(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().free("index")).await;
+    world.emit_many(3, event("record").key("a")).await;
+    world.lose("index").await;
+    world.register(plan(1)).await;
+    assert_eq!(world.adopt("index").await, 3);
+    assert_eq!(world.claim(10).await.len(), 1);
+}

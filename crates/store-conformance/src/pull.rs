@@ -265,3 +265,49 @@ pub async fn racing_workers_never_get_the_same_task(harness: &dyn Harness) {
     seen.sort();
     assert_ascending(&seen);
 }
+
+/// Whoever else asks, and for what: each of the handlers that a worker names gets its turn.
+pub async fn a_worker_serves_all_handlers_it_names(harness: &dyn Harness) {
+    let plan = Plan::default().on("a", &["first"]).on("b", &["second"]).on("c", &["third"]);
+    let plan = plan.pulled("first").pulled("second").pulled("third");
+    let world = World::new(harness, plan).await;
+    for kind in ["a", "b", "c"] {
+        world.emit_many(60, event(kind)).await;
+    }
+    let mut second = 0;
+    for _ in 0..40 {
+        for names in [&["first", "second"][..], &["third"]] {
+            for task in world.fetch(names, 1).await {
+                second += usize::from(task.handler == handler("second"));
+                world.succeed(&task).await;
+            }
+        }
+    }
+    assert!((15..=25).contains(&second), "{second} of 40");
+}
+
+pub async fn handlers_of_a_worker_have_their_weights(harness: &dyn Harness) {
+    let plan = Plan::default().on("a", &["light"]).on("b", &["heavy"]).weighing("heavy", 9);
+    let world = World::new(harness, plan.pulled("light").pulled("heavy")).await;
+    for kind in ["a", "b"] {
+        world.emit_many(150, event(kind)).await;
+    }
+    let served = world.fetch(&["light", "heavy"], 100).await;
+    let heavy = served.iter().filter(|task| task.handler == handler("heavy")).count();
+    assert!((85..=95).contains(&heavy), "{heavy} of 100");
+}
+
+/// What a handler was served while workers fetched its tasks is no debt among those that nodes run.
+pub async fn a_handler_that_is_pulled_no_longer_has_no_debts(harness: &dyn Harness) {
+    let plan = Plan::default().on("a", &["was-pulled"]).on("b", &["other"]);
+    let mut world = World::new(harness, plan.clone().pulled("was-pulled")).await;
+    for _ in 0..50 {
+        world.emit(event("a")).await;
+        world.succeed(&world.fetch_one("was-pulled").await).await;
+    }
+    world.register(plan).await;
+    world.emit_many(60, event("b")).await;
+    world.emit_many(2, event("a")).await;
+    let first = world.claim(4).await;
+    assert!(first.iter().any(|task| task.handler == handler("was-pulled")));
+}

@@ -55,7 +55,7 @@ pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
     let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
     world.emit_many(2, event("record").tenant("shop")).await;
     world.emit(event("record")).await;
-    let mut seen: Vec<_> = must(world.store.queues().await)
+    let mut seen: Vec<_> = must(world.store.queues(None).await)
         .iter()
         .filter(|queue| counts(queue) != [0; 6])
         .map(|queue| (queue.handler.to_string(), queue.tenant.to_string(), queue.ready))

@@ -159,3 +159,18 @@ pub async fn a_rate_and_a_width_both_hold(harness: &dyn Harness) {
     world.tick(60);
     assert_eq!(world.claim(20).await.len(), 2);
 }
+
+pub async fn a_clock_that_ran_ahead_stalls_nobody(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().paced("index", "10/m")).await;
+    world.emit_many(5, event("record")).await;
+    let right = world.now;
+    world.tick(86_400);
+    world.claim_one().await;
+    world.now = right;
+    let mut minutes = 0;
+    while world.claim(1).await.is_empty() {
+        world.tick(60);
+        minutes += 1;
+        assert!(minutes < 5, "it waits for as long as the clock was ahead");
+    }
+}

@@ -254,3 +254,16 @@ pub async fn a_replayed_synchronous_task_runs_by_itself(harness: &dyn Harness) {
     ran.sort();
     assert_eq!(ran, ids_of(&events));
 }
+
+pub async fn a_replay_that_has_ended_is_found_by_its_event(harness: &dyn Harness) {
+    let mut world = World::new(harness, before()).await;
+    let old = world.emit(event("record")).await;
+    world.run_all().await;
+    world.register(after()).await;
+    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 1);
+    let filter =
+        TaskFilter { event: Some(old.id), handler: Some(handler("newcomer")), ..TaskFilter::default() };
+    assert_eq!(world.tasks(&filter).await.len(), 1);
+    world.run_all().await;
+    assert_eq!(world.tasks(&filter).await.len(), 1);
+}

@@ -82,7 +82,7 @@ pub async fn every_state_survives(harness: &dyn Harness) {
 }
 
 async fn sorted_queues(world: &World<'_>) -> Vec<pointsman_core::store::QueueView> {
-    let mut queues = must(world.store.queues().await);
+    let mut queues = must(world.store.queues(None).await);
     queues.sort_by(|a, b| (&a.handler, &a.tenant).cmp(&(&b.handler, &b.tenant)));
     queues
 }

@@ -104,7 +104,7 @@ pub async fn a_rule_may_stand_before_the_first_task(harness: &dyn Harness) {
         world.emit(event("record").tenant(name)).await;
     }
     assert!(world.claim(10).await.is_empty());
-    assert!(must(world.store.queues().await).iter().all(|queue| queue.held));
+    assert!(must(world.store.queues(None).await).iter().all(|queue| queue.held));
     assert!(world.resume("index").await);
     assert_eq!(world.claim(10).await.len(), 2);
 }

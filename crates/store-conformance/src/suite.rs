@@ -51,6 +51,8 @@ macro_rules! suite {
                 lanes_and_limits_both_hold
                 sources_and_workers_keep_limits_too
                 rules_and_limits_both_hold
+                whose_turn_it_is_may_leave_unserved
+                a_worker_of_one_tenant_does_not_wait_for_anothers
             }
             effects {
                 success_keeps_the_result
@@ -134,6 +136,7 @@ macro_rules! suite {
                 a_late_task_that_fails_again_follows_the_lanes_policy
                 lanes_of_late_tasks_run_side_by_side
                 lateness_survives_a_restart
+                a_lane_with_late_tasks_goes_on_after_a_restart
             }
             ledger {
                 an_empty_ledger_reads_as_empty
@@ -193,6 +196,7 @@ macro_rules! suite {
                 a_run_that_has_not_ended_is_in_the_way
                 a_run_that_has_not_ended_may_be_cancelled
                 a_queued_run_makes_no_second_one
+                a_changed_expression_forgets_nothing_that_runs
             }
             per_key {
                 no_more_of_an_object_run_than_may
@@ -205,6 +209,7 @@ macro_rules! suite {
                 places_follow_their_registration
                 a_limit_may_come_after_the_crowd
                 a_rule_and_a_place_both_hold
+                adopted_tasks_keep_the_limit
             }
             pull {
                 nodes_are_given_no_pulled_tasks
@@ -224,6 +229,9 @@ macro_rules! suite {
                 sources_may_be_pulled_too
                 a_handler_may_become_pulled_and_back
                 racing_workers_never_get_the_same_task
+                a_worker_serves_all_handlers_it_names
+                handlers_of_a_worker_have_their_weights
+                a_handler_that_is_pulled_no_longer_has_no_debts
             }
             queues {
                 counters_follow_a_task_through_its_life
@@ -241,6 +249,7 @@ macro_rules! suite {
                 a_pace_survives_a_restart
                 a_rate_follows_its_registration
                 a_rate_and_a_width_both_hold
+                a_clock_that_ran_ahead_stalls_nobody
             }
             reading {
                 an_empty_journal_reads_as_empty
@@ -268,6 +277,7 @@ macro_rules! suite {
                 a_replayed_task_lives_like_any_other
                 who_would_be_sent_nothing_gets_nothing
                 a_replayed_synchronous_task_runs_by_itself
+                a_replay_that_has_ended_is_found_by_its_event
             }
             rescue {
                 every_start_is_a_new_node
@@ -414,6 +424,7 @@ macro_rules! suite {
                 a_targets_state_survives_a_restart
                 a_targets_state_outlives_a_registration
                 workers_leave_a_target_alone_too
+                a_clock_that_ran_ahead_stalls_nobody
             }
             tasks {
                 a_task_is_found_by_its_name
@@ -426,6 +437,8 @@ macro_rules! suite {
                 a_cancelled_task_says_so
                 a_retried_task_begins_with_fresh_budgets
                 names_of_two_stores_differ
+                a_start_finds_what_was_made_after_a_leap
+                an_events_tasks_are_found_as_long_as_they_wait
             }
             turns {
                 a_handler_gets_turns_by_its_weight
@@ -444,6 +457,7 @@ macro_rules! suite {
                 ageing_ends_a_starving_tasks_wait
                 a_restart_lets_no_key_jump_its_own_line
                 a_change_of_ageing_puts_nobody_behind
+                keys_take_turns_at_each_priority
             }
             walk {
                 a_walk_of_many_steps_agrees_with_the_model

@@ -187,3 +187,12 @@ pub async fn workers_leave_a_target_alone_too(harness: &dyn Harness) {
     world.tick(60);
     assert_eq!(world.fetch(&["hook"], 10).await.len(), 3);
 }
+
+pub async fn a_clock_that_ran_ahead_stalls_nobody(harness: &dyn Harness) {
+    let mut world = waiting(harness, 4).await;
+    let right = world.now;
+    world.tick(86_400);
+    busy(&world, 60).await;
+    world.now = right;
+    assert_eq!(world.claim(1).await.len(), 1);
+}

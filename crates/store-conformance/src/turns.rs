@@ -246,3 +246,16 @@ pub async fn a_change_of_ageing_puts_nobody_behind(harness: &dyn Harness) {
         assert_eq!(events_of(&serve(&world, 3).await), [urgent, old, equal]);
     }
 }
+
+/// What is urgent has its own round: it does not push those that are not behind each other.
+pub async fn keys_take_turns_at_each_priority(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple().free("index")).await;
+    world.emit_many(50, event("record").key("patient")).await;
+    world.emit_many(50, event("record").key("urgent").priority(200)).await;
+    for task in world.claim(50).await {
+        world.succeed(&task).await;
+    }
+    let new = world.emit(event("record").key("new")).await;
+    let next = world.claim(3).await;
+    assert!(events_of(&next).contains(&new.id), "it waits for one of the others at most");
+}

@@ -1,12 +1,11 @@
 -- Work: sources, limits, fairness among keys, leases of workers, schedules, replays, deeds.
 
--- A queue of a source belongs to one collection. `vtime` is the rank of the task served last (see turns.rs).
+-- A queue of a source belongs to one collection. Whose turn it is lies in memory alone (see turns.rs).
 CREATE TABLE pointsman_queue_2 (
     id         INTEGER PRIMARY KEY,
     handler    INTEGER NOT NULL,
     tenant     TEXT NOT NULL,
     collection TEXT NOT NULL, -- empty: the queue of a handler of events
-    vtime      INTEGER NOT NULL,
     ready      INTEGER NOT NULL,
     waiting    INTEGER NOT NULL,
     scheduled  INTEGER NOT NULL,
@@ -16,7 +15,7 @@ CREATE TABLE pointsman_queue_2 (
     UNIQUE (handler, tenant, collection)
 );
 INSERT INTO pointsman_queue_2
-SELECT id, handler, tenant, '', 0, ready, waiting, scheduled, running, halted, missing FROM pointsman_queue;
+SELECT id, handler, tenant, '', ready, waiting, scheduled, running, halted, missing FROM pointsman_queue;
 DROP TABLE pointsman_queue;
 ALTER TABLE pointsman_queue_2 RENAME TO pointsman_queue;
 
@@ -64,7 +63,9 @@ CREATE INDEX pointsman_task_due ON pointsman_task (due) WHERE phase = 2;
 CREATE INDEX pointsman_task_gate ON pointsman_task (event, stage) WHERE phase = 1;
 CREATE INDEX pointsman_task_lane ON pointsman_task (lane, place) WHERE place IS NOT NULL;
 CREATE INDEX pointsman_task_crowd ON pointsman_task (crowd, phase, seq) WHERE crowd IS NOT NULL;
-CREATE INDEX pointsman_task_held ON pointsman_task (phase, node) WHERE phase IN (4, 5);
+-- Of two phases each has its own: SQLite does not use an index on `phase IN (4, 5)` for one that asks for one of them.
+CREATE INDEX pointsman_task_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = 4;
+CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = 5;
 CREATE INDEX pointsman_task_leased ON pointsman_task (until) WHERE until IS NOT NULL;
 CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase = 7;
 CREATE INDEX pointsman_task_parked ON pointsman_task (seq) WHERE phase >= 6;
@@ -102,12 +103,15 @@ DROP TABLE pointsman_history;
 ALTER TABLE pointsman_history_2 RENAME TO pointsman_history;
 -- Failures and runs of sources are what people look for among a million successes.
 CREATE INDEX pointsman_history_failed ON pointsman_history (seq) WHERE status = 1;
+CREATE INDEX pointsman_history_late ON pointsman_history (event) WHERE late = 1;
 CREATE INDEX pointsman_history_runs ON pointsman_history (seq) WHERE event IS NULL;
 
 -- How a handler has been going (see the core's `limit`), and in which stretches of the journal it was not there to be
 -- sent anything (see replay.rs).
 ALTER TABLE pointsman_handler ADD COLUMN pace TEXT NOT NULL DEFAULT '';
 ALTER TABLE pointsman_handler ADD COLUMN gaps TEXT NOT NULL DEFAULT '[]';
+UPDATE pointsman_handler
+SET gaps = '[[' || (1 + (SELECT coalesce(max(id), 0) FROM pointsman_journal)) || ',null]]' WHERE NOT defined;
 
 ALTER TABLE pointsman_node ADD COLUMN abilities TEXT NOT NULL DEFAULT '';
 

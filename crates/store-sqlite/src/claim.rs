@@ -10,7 +10,6 @@ use crate::error::{Fault, Result};
 use crate::lanes::Waiting;
 use crate::life::Remains;
 use crate::phase::Phase;
-use crate::queues::Pool;
 use crate::row::{Live, live};
 use crate::state::{Handler, Running};
 use crate::writer::Txn;
@@ -26,6 +25,8 @@ pub(crate) struct Room {
     /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
     /// that comes later in the batch would be passed by.
     top: Option<Priority>,
+    /// How many could have been born locked, had there been room.
+    turned_away: usize,
 }
 
 impl Txn<'_> {
@@ -54,12 +55,13 @@ impl Txn<'_> {
             return Ok(Room::default());
         }
         self.wake_due(now)?;
-        Ok(Room { claim, tasks: Vec::new(), top: events.map(|event| event.priority).max() })
+        Ok(Room { claim, top: events.map(|event| event.priority).max(), ..Room::default() })
     }
 
     /// Locks what can run for the room that is left.
     pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
-        let Room { claim: Some(claim), mut tasks, .. } = room else { return Ok(Claims::default()) };
+        let Room { claim, mut tasks, turned_away, .. } = room;
+        let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
         let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
         self.note_asking(&claim, now);
         if left > 0 {
@@ -72,7 +74,7 @@ impl Txn<'_> {
             }
         }
         let more = !self.scheduled_for(&claim, 1, now)?.is_empty() || self.more_for(&claim, now)?;
-        Ok(Claims { tasks, more, next_due: self.state.next_due() })
+        Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
     }
 
     /// A node that was given up gets nothing, not even if it still lives and asks.
@@ -97,14 +99,13 @@ impl Txn<'_> {
     /// What has been scheduled for handlers that the node can run. It stays scheduled while a limit holds it.
     fn scheduled_for(&self, claim: &Claim, max: usize, now: Timestamp) -> Result<Vec<Live>> {
         let mut chosen: Vec<Live> = Vec::new();
-        if self.state.scheduled == 0 || claim.by_worker() {
+        if max == 0 || self.state.scheduled == 0 || claim.by_worker() {
             return Ok(chosen);
         }
-        // SQLite takes an index `WHERE phase IN (4, 5)` only for a statement that says the same.
         let sql = concat!(
             "SELECT ",
             live!(),
-            " FROM pointsman_task WHERE phase IN (4, 5) AND phase = 4 ORDER BY score DESC, rank, seq"
+            " FROM pointsman_task WHERE phase = 4 ORDER BY score DESC, rank, seq"
         );
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([])?;
@@ -152,7 +153,7 @@ impl Txn<'_> {
 
     /// An attempt begins: its key and its handler have had their turn.
     fn started(&mut self, live: &Live, handler: &Handler, now: Timestamp) -> Result<()> {
-        self.state.served(live.queue, live.rank)?;
+        self.state.served(live.queue, live.score, live.rank)?;
         if self.state.is_restrained(handler.id)? {
             self.state.change_pace(handler.id, |pace| pace.started(&handler.def.limits, now))?;
             self.state.regulate(handler.id, now)?;
@@ -175,29 +176,32 @@ impl Txn<'_> {
         Ok(lease)
     }
 
-    /// Whether a task that could run may be locked in the moment it is made: nobody else has waited longer.
+    /// Whether a task that could run may be locked in the moment it is made: nobody comes before it. One that might
+    /// but for the room is counted.
     pub(crate) fn may_be_born_locked(
         &self,
         live: &Live,
         handler: &Handler,
-        room: &Room,
+        room: &mut Room,
         now: Timestamp,
     ) -> Result<bool> {
-        let Some(claim) = &room.claim else { return Ok(false) };
         let queue = self.state.queue(live.queue)?;
-        Ok(live.phase == Phase::Ready
-            && room.top.map(i64::from) == Some(live.priority)
-            && room.tasks.len() < claim.max
-            && self.may_claim(claim)
-            && self.state.turns(Pool::Nodes).is_none_or(|turns| turns.is_empty())
-            && self.state.scheduled == 0
-            && !claim.by_worker()
+        let next = live.phase == Phase::Ready
             && !handler.def.pull
-            && claim.handlers.contains(&handler.def.name)
             && !queue.held
             && queue.defined
+            && self.state.is_next(live.queue)?
             && (!self.state.is_restrained(handler.id)?
-                || matches!(self.state.opening(handler.id, now)?, Opening::Open(_))))
+                || matches!(self.state.opening(handler.id, now)?, Opening::Open(_)));
+        let Some(claim) = room.claim.as_ref().filter(|claim| room.tasks.len() < claim.max) else {
+            room.turned_away += usize::from(next);
+            return Ok(false);
+        };
+        Ok(next
+            && room.top.map(i64::from) == Some(live.priority)
+            && self.may_claim(claim)
+            && !claim.by_worker()
+            && claim.handlers.contains(&handler.def.name))
     }
 
     /// Writes a new task that is locked from the start: one row instead of a row and a change.

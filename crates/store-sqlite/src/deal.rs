@@ -51,10 +51,13 @@ impl Hand {
 impl Txn<'_> {
     /// Up to `max` tasks for a claim.
     pub(crate) fn deal(&mut self, claim: &Claim, max: usize, now: Timestamp) -> Result<Vec<Live>> {
-        match self.table(claim) {
-            Some(table) => self.deal_at(&table, max, now),
-            None => Ok(vec![]),
+        let Some(table) = self.table(claim) else { return Ok(vec![]) };
+        if let Some(tenant) = table.tenant {
+            for handler in table.only.iter().flatten() {
+                self.state.unpark_tenant(*handler, tenant, now)?;
+            }
         }
+        self.deal_at(&table, max, now)
     }
 
     /// Up to `max` tasks to look ahead to.
@@ -108,7 +111,6 @@ impl Txn<'_> {
         let mut hand = Hand::default();
         for _ in 0..max {
             let Some(queue) = self.next(table, &mut hand, now)? else { break };
-            self.state.rota += 1;
             self.state.take_turn(queue)?;
             let share = hand.add(queue);
             let (handler, ready) = {
@@ -121,7 +123,7 @@ impl Txn<'_> {
             if let Some(room) = hand.room.get_mut(&handler) {
                 *room -= 1;
                 let room = *room;
-                self.state.unpark(handler, room.min(1))?;
+                self.state.unpark(handler, room)?;
             }
         }
         if table.ahead {
@@ -135,9 +137,8 @@ impl Txn<'_> {
 
     /// The queue whose turn it is. Those whose handler has no room are parked on the way.
     fn next(&mut self, table: &Table, hand: &mut Hand, now: Timestamp) -> Result<Option<QueueId>> {
-        let first = self.state.rota % table.pools.len().max(1);
-        for pool in table.pools[first..].iter().chain(&table.pools[..first]) {
-            while let Some(queue) = self.first(table, *pool) {
+        for pool in self.state.by_turn(&table.pools) {
+            while let Some(queue) = self.first(table, pool) {
                 let handler = self.state.queue(queue)?.handler;
                 if !self.state.is_restrained(handler)? {
                     return Ok(Some(queue));

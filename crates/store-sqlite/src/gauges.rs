@@ -4,6 +4,7 @@
 //! its queues where they are until their turn comes, and one that opens fetches as many back as it has room for.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use pointsman_core::Timestamp;
 use pointsman_core::limit::{Opening, Pace};
@@ -21,6 +22,10 @@ pub(crate) struct Gauge {
     pub(crate) pace: Pace,
     /// A limit lets none of its tasks begin.
     pub(crate) closed: bool,
+    /// How many more might begin when that was last looked at.
+    pub(crate) room: u32,
+    /// How many of its queues are in the turns.
+    pub(crate) seated: u32,
     /// Its queues that wait for room, the least served first.
     pub(crate) parked: BTreeSet<(i64, QueueId)>,
     /// When it opens by itself.
@@ -36,13 +41,19 @@ pub(crate) struct Gauges {
     reopening: BTreeSet<(Timestamp, HandlerId)>,
     /// Those changed in this transaction, to be written before the commit.
     dirty: Vec<HandlerId>,
+    /// What the clock said when it was last looked at.
+    looked: Timestamp,
 }
 
+/// A clock that shows so much less than before was put back; less is two clocks that differ.
+const PUT_BACK: Duration = Duration::from_secs(60);
+
 impl State {
-    /// Fetches up to `room` of a handler's parked queues back, the least served first.
+    /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
     pub(crate) fn unpark(&mut self, handler: HandlerId, room: u32) -> Result<()> {
-        let room = usize::try_from(room).unwrap_or(usize::MAX);
-        let back: Vec<QueueId> = self.gauge(handler)?.parked.iter().take(room).map(|(_, id)| *id).collect();
+        let gauge = self.gauge(handler)?;
+        let missing = usize::try_from(room.saturating_sub(gauge.seated)).unwrap_or(usize::MAX);
+        let back: Vec<QueueId> = gauge.parked.iter().take(missing).map(|(_, id)| *id).collect();
         for id in back {
             self.unpark_queue(id)?;
             self.woke = true;
@@ -106,7 +117,11 @@ impl State {
             Opening::Open(_) | Opening::Full => None,
         };
         let gauge = self.gauge_mut(handler)?;
-        gauge.closed = !matches!(opening, Opening::Open(_));
+        gauge.room = match opening {
+            Opening::Open(room) => room,
+            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
+        };
+        gauge.closed = gauge.room == 0;
         let before = std::mem::replace(&mut gauge.reopens, reopens);
         if before != reopens {
             if let Some(at) = before {
@@ -123,8 +138,14 @@ impl State {
         }
     }
 
-    /// Opens the handlers whose time has come.
+    /// Opens the handlers whose time has come. After the clock was put back all are looked at: what they wait for was
+    /// told by a clock that ran ahead.
     pub(crate) fn reopen_due(&mut self, now: Timestamp) -> Result<()> {
+        if now.plus(PUT_BACK) < std::mem::replace(&mut self.gauges.looked, now) {
+            for handler in 1..=self.gauges.all.len() as HandlerId {
+                self.regulate(handler, now)?;
+            }
+        }
         while let Some((at, handler)) = self.gauges.reopening.first().copied().filter(|(at, _)| *at <= now) {
             self.gauges.reopening.remove(&(at, handler));
             self.gauge_mut(handler)?.reopens = None;

@@ -8,9 +8,10 @@
 
 use pointsman_core::{Order, TaskSeq, Tenant, Timestamp};
 
+use crate::bands::bucket;
 use crate::error::Result;
 use crate::phase::Phase;
-use crate::queues::{QueueId, bucket};
+use crate::queues::QueueId;
 use crate::row::Live;
 use crate::state::{Handler, HandlerId};
 use crate::writer::Txn;
@@ -96,7 +97,7 @@ impl Txn<'_> {
             return Ok((Phase::Blocked, 0));
         }
         self.state.set_head(waiting.queue, waiting.score, waiting.seq)?;
-        Ok((Phase::Ready, self.state.rank(self.conn, waiting.queue, waiting.bucket)?))
+        Ok((Phase::Ready, self.state.rank(self.conn, waiting.queue, waiting.score, waiting.bucket)?))
     }
 
     /// Lets a task that waited in `from` go on.

@@ -5,16 +5,22 @@
 //!   readers ◀─────── their own connections, each read in one transaction, never in the writer's way
 //! ```
 //!
-//! - `writer.rs` is the thread and its group commit, `state.rs` the memory beside the file.
-//! - `append.rs`, `claim.rs`, `finish.rs`, `registry.rs` and `prune.rs` are the verbs that write; `life.rs`
-//!   carries out what the core's lifecycle decides.
-//! - `read_journal.rs` and `read_tasks.rs` read.
+//! - `writer.rs` is the thread and its group commit, `checkpoint.rs` folds its log back, `state.rs` is the memory beside
+//!   the file.
+//! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `replay.rs` and `prune.rs` are the
+//!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
+//!   run, `reform.rs` what a changed registration means for those that wait.
+//! - What runs next: `queues.rs` counts, `turns.rs` knows whose turn it is, `bands.rs` which key's, `gauges.rs` what the
+//!   limits say, and `deal.rs` deals.
+//! - `read_journal.rs`, `read_tasks.rs`, `list_tasks.rs`, `people.rs` and `why.rs` read.
 //! - `unit.rs` lets a program put its own writes and its events into one transaction.
 //!
 //! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
 //! process out, so whatever an earlier process held when it died is free as soon as the file is opened again.
 
 mod append;
+mod bands;
+mod checkpoint;
 mod claim;
 mod deal;
 mod error;
@@ -46,6 +52,7 @@ mod why;
 mod writer;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::StoreError;
@@ -53,6 +60,7 @@ use pointsman_core::store::StoreError;
 pub use error::OpenError;
 pub use unit::{SqlError, SqlRow, TransactError, Tx, Value};
 
+use checkpoint::Checkpointer;
 use open::Place;
 use readers::Readers;
 use writer::Writer;
@@ -62,6 +70,8 @@ use writer::Writer;
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
+    /// None for a store in memory.
+    checkpointer: Option<Arc<Checkpointer>>,
 }
 
 impl SqliteStore {
@@ -84,16 +94,22 @@ impl SqliteStore {
             .map_err(|fault| OpenError::Damaged { path: path.clone(), what: fault.to_string() })?;
         let writer = Writer::start(conn, state, lock)
             .map_err(|source| OpenError::Io { path: path.clone(), source })?;
-        let readers = match place {
-            Place::File(path) => Readers::pool(path),
-            Place::Memory => Readers::Writer(writer.clone()),
+        let (readers, checkpointer) = match place {
+            Place::File(path) => {
+                let checkpointer = Checkpointer::start(&path, writer.work());
+                let checkpointer =
+                    checkpointer.map_err(|source| OpenError::Io { path: path.clone(), source })?;
+                (Readers::pool(path), Some(Arc::new(checkpointer)))
+            }
+            Place::Memory => (Readers::Writer(writer.clone()), None),
         };
-        Ok(Self { writer, readers })
+        Ok(Self { writer, readers, checkpointer })
     }
 
     /// How many transactions were committed since it was opened, and how many rows they changed.
     pub fn work(&self) -> (u64, u64) {
-        self.writer.work()
+        let work = self.writer.work();
+        (work.commits(), work.rows())
     }
 
     /// Sets how many pages the file may have, beyond which writing fails as on a full disk; `None` lifts it. For

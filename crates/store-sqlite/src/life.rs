@@ -12,7 +12,7 @@ use crate::phase::Phase;
 use crate::queues::QueueId;
 use crate::read_journal::load_event;
 use crate::row::{Live, Past, end_code, event_is_kept, reason_code};
-use crate::state::Handler;
+use crate::state::{Handler, put_meta};
 use crate::writer::Txn;
 
 /// What an attempt left to be kept with the task.
@@ -52,6 +52,7 @@ impl Txn<'_> {
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let live = if command == Command::Adopt { self.retrack(live, &handler)? } else { live };
         let (life, effects) = match transition(live.seq, live.life, command, &handler.def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
@@ -73,7 +74,7 @@ impl Txn<'_> {
         } else {
             let mut live = live.clone();
             if effects.contains(&Effect::JoinLane) {
-                self.join_lane(&mut live);
+                self.join_lane(&mut live)?;
             }
             Some(self.rewrite(&live, &life, remains.error, now)?)
         };
@@ -91,6 +92,21 @@ impl Txn<'_> {
         }
         self.left(&live, phase, &handler, now)?;
         Ok(Ok(life))
+    }
+
+    /// A task that was away comes back by the rules that its handler has now.
+    fn retrack(&mut self, mut live: Live, handler: &Handler) -> Result<Live> {
+        if live.event.is_none() {
+            return Ok(live);
+        }
+        let subject = self.subject_of(&live)?;
+        let key = subject.key().map(|key| key.as_str());
+        let Track { lane, crowd, bucket } = Track::of(self.state.salt, handler, subject.tenant(), key);
+        let sql = "UPDATE pointsman_task SET lane = ?2, crowd = ?3, bucket = ?4 WHERE seq = ?1";
+        self.conn.prepare_cached(sql)?.execute((live.seq.0, lane, crowd, bucket))?;
+        (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
+        live.life.laned = lane.is_some();
+        Ok(live)
     }
 
     /// Lets others have the place that a task has left: of its object, and of its handler.
@@ -140,8 +156,13 @@ impl Txn<'_> {
     }
 
     /// Puts a task at the end of its lane.
-    fn join_lane(&mut self, live: &mut Live) {
-        live.place = live.lane.map(|_| self.state.take_tasks(1).0);
+    fn join_lane(&mut self, live: &mut Live) -> Result<()> {
+        if live.lane.is_some() {
+            live.place = Some(self.state.take_tasks(1).0);
+            // A number that no task bears must not be given out again after a restart either.
+            put_meta(self.conn, "task_floor", self.state.last_task())?;
+        }
+        Ok(())
     }
 
     /// The only thing that can be done to an ended task is to run it again.
@@ -194,7 +215,7 @@ impl Txn<'_> {
         }
         past.delete(self.conn)?;
         self.state.ended -= 1;
-        self.join_lane(&mut live);
+        self.join_lane(&mut live)?;
         (live.phase, live.rank) = self.new_phase(&live, now, now)?;
         live.insert(self.conn)?;
         self.state.moved(live.queue, None, Some(live.phase))?;
@@ -237,6 +258,10 @@ impl Txn<'_> {
             rank,
         ])?;
         self.state.moved(live.queue, Some(live.phase), Some(phase))?;
+        if phase == Phase::Blocked {
+            // Whoever steps back lets the first one go.
+            self.advance_lane(place.and(live.lane), now)?;
+        }
         Ok(phase)
     }
 

@@ -8,8 +8,8 @@ use pointsman_core::{HandlerName, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::read_journal::{event_view, extent};
-use crate::read_tasks::{attempts, of_live, of_past};
+use crate::read_journal::{extent, tasks_of};
+use crate::read_tasks::{of_live, of_past, task};
 use crate::row::{Live, Past, live, past};
 
 /// So many tasks at most are looked at for one page.
@@ -27,10 +27,8 @@ pub(crate) fn tasks(
     let extent = extent(conn)?;
     let before = before.map_or(i64::MAX, |seq| seq.0);
     let (live_where, past_where) = conditions(conn, filter)?;
-    let live_sql = format!(
-        concat!("SELECT ", live!(), " FROM pointsman_task WHERE seq < ?1 AND {} ORDER BY seq DESC"),
-        live_where
-    );
+    let live_sql =
+        format!(concat!("SELECT ", live!(), " FROM pointsman_task {} ORDER BY seq DESC"), live_where);
     let past_sql = format!(
         concat!("SELECT ", past!(), " FROM pointsman_history WHERE seq < ?1 AND {} ORDER BY seq DESC"),
         past_where
@@ -55,13 +53,12 @@ pub(crate) fn tasks(
             let following = past_rows.next()?.map(Past::from_row).transpose()?;
             std::mem::replace(&mut next_past, following).map(|past| of_past(conn, past))
         };
-        let Some(mut task) = task.transpose()? else { break };
+        let Some(task) = task.transpose()? else { break };
         let seq = task.seq;
         if filter.start.is_some_and(|start| all_older_than(start, &task)) {
             break;
         }
         if matches(filter, &task) {
-            task.attempts = attempts(conn, &task)?;
             page.tasks.push(task);
         }
         if page.tasks.len() >= limit || looked_at + 1 >= SCAN {
@@ -84,11 +81,11 @@ fn conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &
         None => false,
     };
     let live = if only(&[Locked]) {
-        "phase = 5"
+        "INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = 5"
     } else if only(&[Done, Error, Missing]) {
-        "phase >= 6"
+        "WHERE seq < ?1 AND phase >= 6"
     } else {
-        "true"
+        "WHERE seq < ?1"
     };
     let past = match () {
         () if only(&[New, Scheduled, Locked, Missing]) => "false",
@@ -114,11 +111,10 @@ fn of_event(
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
-    let found = match filter.event {
-        Some(event) => event_view(conn, event)?,
-        None => None,
-    };
-    let mut tasks = found.map(|view| view.tasks).unwrap_or_default();
+    let mut tasks = Vec::new();
+    for seq in filter.event.map(|event| tasks_of(conn, event)).transpose()?.unwrap_or_default() {
+        tasks.extend(task(conn, seq)?.map(|task| Task { attempts: vec![], ..task }));
+    }
     tasks.retain(|task| before.is_none_or(|before| task.seq < before) && matches(filter, task));
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
@@ -126,12 +122,15 @@ fn of_event(
     Ok(TaskPage { tasks, next, extent: extent(conn)? })
 }
 
-/// Whether this task and all that were made earlier were created before `start`. The ids of their events tell:
-/// they ascend also where the clock stepped back. An id counts whole milliseconds. A task without an event tells
-/// only with a margin.
+/// Whether this task and all that were made earlier were created before `start`. The ids of their events tell where
+/// the clock stepped back, for they ascend; where it leapt ahead they lag, and the time of creation tells. An id counts
+/// whole milliseconds. A task without an event tells only with a margin.
 fn all_older_than(start: Timestamp, task: &Task) -> bool {
     match task.event {
-        Some(event) => event.timestamp().plus(Duration::from_millis(1)) <= start && !task.life.late,
+        Some(event) => {
+            let journaled = event.timestamp().plus(Duration::from_millis(1));
+            journaled <= start && task.created_at < start && !task.life.late
+        }
         None => task.created_at.plus(CLOCKS_AGREE_WITHIN) <= start,
     }
 }

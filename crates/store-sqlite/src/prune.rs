@@ -137,12 +137,14 @@ impl Txn<'_> {
         let sql = "SELECT seq, event, finished, created FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([after])?;
+        let mut looked_at = 0;
         while let Some(row) = rows.next()? {
+            looked_at += 1;
             let journaled = match row.get::<_, Option<i64>>(1)? {
                 Some(event) => EventId::from_i64(event).timestamp(),
                 None => Timestamp::from_micros(row.get(3)?),
             };
-            if journaled >= cutoff || seqs.len() as i64 >= PIECE {
+            if journaled >= cutoff || seqs.len() as i64 >= PIECE || looked_at > ROWS {
                 break;
             }
             if row.get::<_, i64>(2)? < cutoff.micros() {
@@ -159,11 +161,13 @@ impl Txn<'_> {
         Ok(gone as i64 == PIECE)
     }
 
-    /// Old rows of the fire ledger, and old deeds. Both are written in the order of time.
+    /// Old rows of the fire ledger, nodes that went long ago, and old deeds. All are written in the order of time.
     fn drop_records(&mut self, cutoff: Timestamp) -> Result<bool> {
         let mut more = false;
         for sql in [
             "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",
+            "DELETE FROM pointsman_node WHERE gone = 1 AND heard < ?1 AND id IN
+               (SELECT id FROM pointsman_node ORDER BY id LIMIT ?2)",
             "DELETE FROM pointsman_deed WHERE n IN (SELECT n FROM pointsman_deed ORDER BY n LIMIT ?2) AND at < ?1",
         ] {
             let gone = self.conn.prepare_cached(sql)?.execute((cutoff.micros(), PIECE))?;

@@ -9,9 +9,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pointsman_core::limit::Opening;
 use pointsman_core::{CollectionName, Tenant, Timestamp, Weight};
 use rusqlite::Connection;
 
+use crate::bands::Bands;
 use crate::error::{Fault, Result};
 use crate::phase::Phase;
 use crate::state::{HandlerId, State};
@@ -33,11 +35,8 @@ pub(crate) struct QueueState {
     /// Its handler is defined, and its collection, if it has one.
     pub(crate) defined: bool,
     turn: i64,
-    /// The rank of the task that was served last.
-    vtime: i64,
-    /// The rank given last to each bucket of keys, as far as it lies at or beyond `vtime`. Not known after a start,
-    /// until it is asked for.
-    ranks: Option<HashMap<u16, i64>>,
+    /// The round robin of keys among tasks of the same score. Not known after a start, until it is asked for.
+    bands: Option<Bands>,
     /// Where the one ready task of a source's queue stands.
     head: Option<Rank>,
     seat: Seat,
@@ -91,22 +90,19 @@ pub(crate) struct Queues {
     by_name: HashMap<(HandlerId, Tenant), QueueId>,
     pairs: HashMap<(HandlerId, Tenant, Arc<str>), QueueId>,
     pools: HashMap<Pool, Turns>,
+    /// Whose turn it is among the pools of workers that ask for several.
+    pool_turns: HashMap<Pool, i64>,
+    /// The turn of the pool that was served last.
+    pool_now: i64,
     tenants: HashMap<Tenant, TenantId>,
     /// Queues changed in this transaction, to be written before the commit.
     dirty: Vec<QueueId>,
 }
 
-/// Keys of a queue share so many places in its round robin. More would be fairer and take more memory.
-const BUCKETS: u64 = 1024;
-
-/// The bucket of a key, from any number made of it.
-pub(crate) fn bucket(hash: i64) -> u16 {
-    (hash as u64 % BUCKETS) as u16
-}
-
 impl State {
     pub(crate) fn load_queues(&mut self, conn: &Connection) -> Result<()> {
-        let sql = "SELECT id, handler, tenant, collection, vtime, ready, waiting, scheduled, running, halted, missing
+        let sql =
+            "SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
                    FROM pointsman_queue ORDER BY id";
         let mut rows = conn.prepare(sql)?;
         let mut rows = rows.query([])?;
@@ -114,16 +110,16 @@ impl State {
             let tenant = Tenant::new(row.get::<_, String>(2)?).map_err(Fault::damaged)?;
             let collection: String = row.get(3)?;
             let counts = Counts {
-                ready: row.get(5)?,
-                waiting: row.get(6)?,
-                scheduled: row.get(7)?,
-                running: row.get(8)?,
-                halted: row.get(9)?,
-                missing: row.get(10)?,
+                ready: row.get(4)?,
+                waiting: row.get(5)?,
+                scheduled: row.get(6)?,
+                running: row.get(7)?,
+                halted: row.get(8)?,
+                missing: row.get(9)?,
             };
             let collection = (!collection.is_empty()).then(|| collection.into());
             let mut queue = self.new_queue(row.get(0)?, row.get(1)?, tenant, collection);
-            (queue.vtime, queue.counts) = (row.get(4)?, counts);
+            queue.counts = counts;
             if queue.collection.is_some() && counts.ready > 0 {
                 queue.head = ready_head(conn, queue.id)?;
             }
@@ -155,8 +151,7 @@ impl State {
             held: false,
             defined: false,
             turn: 0,
-            vtime: 0,
-            ranks: None,
+            bands: None,
             head: None,
             seat: Seat::Out,
             dirty: false,
@@ -223,8 +218,8 @@ impl State {
         collection: Option<Arc<str>>,
     ) -> Result<QueueId> {
         let sql = "INSERT INTO pointsman_queue
-                     (handler, tenant, collection, vtime, ready, waiting, scheduled, running, halted, missing)
-                   VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0, 0)";
+                     (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
+                   VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
         let named = collection.as_deref().unwrap_or_default();
         conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), named))?;
         let id = conn.last_insert_rowid();
@@ -260,7 +255,20 @@ impl State {
     /// Nobody is in turn until [`State::resume_turns`]: what decides about the queues is about to change.
     pub(crate) fn suspend_turns(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
-        ids.into_iter().try_for_each(|id| self.seat(id, Seat::Out))
+        for id in ids {
+            self.seat(id, Seat::Out)?;
+            // A turn counts among those of the same pool, and the pool may become another.
+            self.queue_mut(id)?.turn = 0;
+        }
+        Ok(())
+    }
+
+    /// The scores of a source's tasks have changed.
+    pub(crate) fn reload_head(&mut self, conn: &Connection, id: QueueId) -> Result<()> {
+        if self.queue(id)?.collection.is_some() {
+            self.queue_mut(id)?.head = ready_head(conn, id)?;
+        }
+        Ok(())
     }
 
     /// Takes up again by the definitions and limits as they are now.
@@ -293,9 +301,9 @@ impl State {
             *queue.counts.of(to) += 1;
         }
         if queue.counts.ready == 0
-            && let Some(ranks) = &mut queue.ranks
+            && let Some(bands) = &mut queue.bands
         {
-            ranks.clear();
+            bands.clear();
         }
         let handler = queue.handler;
         if !queue.dirty {
@@ -309,22 +317,26 @@ impl State {
         self.reseat(id)
     }
 
-    /// The rank of a task that becomes ready: behind what its keys' bucket has waiting, before the second task of
-    /// any other.
-    pub(crate) fn rank(&mut self, conn: &Connection, id: QueueId, bucket: Option<u16>) -> Result<i64> {
+    /// The rank of a task that becomes ready: behind what its key has waiting at the same score, before the second task
+    /// of any other.
+    pub(crate) fn rank(
+        &mut self,
+        conn: &Connection,
+        id: QueueId,
+        score: i64,
+        bucket: Option<u16>,
+    ) -> Result<i64> {
+        // Where tasks age, hardly two have the same score: the oldest goes first.
+        if self.handler(self.queue(id)?.handler)?.def.limits.ageing.is_some() {
+            return Ok(0);
+        }
         let queue = self.queue_mut(id)?;
-        let Some(bucket) = bucket else { return Ok(queue.vtime) };
-        let ranks = match &mut queue.ranks {
-            Some(ranks) => ranks,
-            unknown if queue.counts.ready == 0 => unknown.insert(HashMap::new()),
-            unknown => unknown.insert(ready_ranks(conn, id)?),
+        let bands = match &mut queue.bands {
+            Some(bands) => bands,
+            unknown if queue.counts.ready == 0 => unknown.insert(Bands::default()),
+            unknown => unknown.insert(Bands::load(conn, id)?),
         };
-        let rank = match ranks.get(&bucket) {
-            Some(last) if *last >= queue.vtime => last + 1,
-            Some(_) | None => queue.vtime,
-        };
-        ranks.insert(bucket, rank);
-        Ok(rank)
+        Ok(bands.rank(score, bucket))
     }
 
     /// A source's queue has a task that could run. Called before it is counted.
@@ -336,13 +348,10 @@ impl State {
         Ok(())
     }
 
-    /// A queue was served once, by a task of this rank.
-    pub(crate) fn served(&mut self, id: QueueId, rank: i64) -> Result<()> {
-        let queue = self.queue_mut(id)?;
-        queue.vtime = queue.vtime.max(rank);
-        if !queue.dirty {
-            queue.dirty = true;
-            self.queues.dirty.push(id);
+    /// A queue was served once, by a task of this score and rank.
+    pub(crate) fn served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
+        if let Some(bands) = &mut self.queue_mut(id)?.bands {
+            bands.served(score, rank);
         }
         Ok(())
     }
@@ -371,7 +380,31 @@ impl State {
         let (pool, tenant, turn) = (self.pool_of(queue.handler)?, queue.tenant_id, queue.turn);
         let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
         self.queue_mut(id)?.turn = turn;
+        if pool != Pool::Nodes {
+            let now = self.queues.pool_now;
+            let pool_turn = self.queues.pool_turns.entry(pool).or_default();
+            let served = (*pool_turn).max(now);
+            *pool_turn = served + strides.line;
+            self.queues.pool_now = served;
+        }
         Ok(())
+    }
+
+    /// Pools in the order in which they are to be served.
+    pub(crate) fn by_turn(&self, pools: &[Pool]) -> Vec<Pool> {
+        let mut pools = pools.to_vec();
+        if pools.len() > 1 {
+            pools.sort_by_key(|pool| self.queues.pool_turns.get(pool).copied().unwrap_or(0));
+        }
+        pools
+    }
+
+    /// Whether nobody comes before the first ready task of this queue.
+    pub(crate) fn is_next(&self, id: QueueId) -> Result<bool> {
+        let queue = self.queue(id)?;
+        let fresh = queue.counts.ready == 0 && self.scheduled == 0;
+        let turns = self.turns(self.pool_of(queue.handler)?);
+        Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_id, queue.turn)))
     }
 
     pub(crate) fn pool_of(&self, handler: HandlerId) -> Result<Pool> {
@@ -407,7 +440,17 @@ impl State {
         };
         // One that is in stays in when its handler closes, until its turn comes.
         let stays = seat == queue.seat || (seat == Seat::Parked && queue.seat == Seat::In);
-        if stays { Ok(()) } else { self.seat(id, seat) }
+        if stays {
+            return Ok(());
+        }
+        let (was_in, handler) = (queue.seat == Seat::In, queue.handler);
+        self.seat(id, seat)?;
+        let gauge = self.gauge(handler)?;
+        match was_in && !gauge.closed && !gauge.parked.is_empty() {
+            // It leaves unserved, so that another of its handler's can have the room.
+            true => self.unpark(handler, gauge.room),
+            false => Ok(()),
+        }
     }
 
     fn seat(&mut self, id: QueueId, to: Seat) -> Result<()> {
@@ -438,6 +481,8 @@ impl State {
         if to == Seat::Parked {
             gauge.parked.insert((new_turn, id));
         }
+        gauge.seated += u32::from(to == Seat::In);
+        gauge.seated -= u32::from(from == Seat::In);
         let queue = self.queue_mut(id)?;
         queue.seat = to;
         queue.turn = new_turn;
@@ -457,6 +502,23 @@ impl State {
         self.seat(id, Seat::Parked)
     }
 
+    /// Fetches a tenant's queues of a handler back, where the handler has room: somebody asks for this tenant alone.
+    pub(crate) fn unpark_tenant(
+        &mut self,
+        handler: HandlerId,
+        tenant: TenantId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let gauge = self.gauge(handler)?;
+        if gauge.parked.is_empty() || !matches!(self.opening(handler, now)?, Opening::Open(_)) {
+            return Ok(());
+        }
+        let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_id == tenant);
+        let ids: Vec<QueueId> =
+            self.gauge(handler)?.parked.iter().map(|(_, id)| *id).filter(of_tenant).collect();
+        ids.into_iter().try_for_each(|id| self.unpark_queue(id))
+    }
+
     /// Its handler has room again.
     pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
         self.seat(id, Seat::In)
@@ -465,7 +527,7 @@ impl State {
     /// Writes the counters that changed.
     pub(crate) fn flush_queues(&mut self, conn: &Connection) -> Result<()> {
         let sql = "UPDATE pointsman_queue
-                   SET vtime = ?2, ready = ?3, waiting = ?4, scheduled = ?5, running = ?6, halted = ?7, missing = ?8
+                   SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
                    WHERE id = ?1";
         for id in std::mem::take(&mut self.queues.dirty) {
             let Some(queue) = self.queues.all.get_mut(&id) else { continue };
@@ -473,7 +535,6 @@ impl State {
             let c = queue.counts;
             conn.prepare_cached(sql)?.execute((
                 id,
-                queue.vtime,
                 c.ready,
                 c.waiting,
                 c.scheduled,
@@ -496,13 +557,4 @@ fn ready_head(conn: &Connection, queue: QueueId) -> Result<Option<Rank>> {
         Some(row) => Some((Reverse(row.get(0)?), row.get(1)?)),
         None => None,
     })
-}
-
-/// The last rank of each bucket of keys among a queue's ready tasks.
-fn ready_ranks(conn: &Connection, queue: QueueId) -> Result<HashMap<u16, i64>> {
-    let sql = "SELECT bucket, max(rank) FROM pointsman_task
-               WHERE queue = ?1 AND phase = 3 AND bucket IS NOT NULL GROUP BY bucket";
-    let mut statement = conn.prepare_cached(sql)?;
-    let rows = statement.query_map([queue], |r| Ok((r.get(0)?, r.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

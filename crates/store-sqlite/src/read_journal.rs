@@ -115,12 +115,9 @@ pub(crate) fn event_view(conn: &Connection, id: EventId) -> Result<Option<EventV
         return Ok(None);
     }
     let Some(event) = load_event(conn, id)? else { return Ok(None) };
-    let sql = "SELECT first_task, tasks FROM pointsman_journal WHERE id = ?1";
-    let (first, count): (i64, i64) =
-        conn.prepare_cached(sql)?.query_row([id.as_i64()], |r| Ok((r.get(0)?, r.get(1)?)))?;
     let mut tasks = Vec::new();
-    for seq in (first..first + count).chain(late_tasks(conn, id, first + count)?) {
-        tasks.extend(read_tasks::task(conn, TaskSeq(seq))?);
+    for seq in tasks_of(conn, id)? {
+        tasks.extend(read_tasks::task(conn, seq)?);
     }
     Ok(Some(EventView { event: Arc::new(event), tasks, extent }))
 }
@@ -147,12 +144,21 @@ pub(crate) fn events_between(
     Ok(events)
 }
 
-/// Unfinished tasks that were made for an event after it was journaled: replays.
-pub(crate) fn late_tasks(conn: &Connection, event: EventId, from: i64) -> Result<Vec<i64>> {
-    let sql = "SELECT seq FROM pointsman_task WHERE late = 1 AND event = ?1 AND seq >= ?2 ORDER BY seq";
+/// The tasks of an event: those that were made when it was journaled, and replays.
+pub(crate) fn tasks_of(conn: &Connection, event: EventId) -> Result<Vec<TaskSeq>> {
+    let sql = "SELECT first_task, tasks FROM pointsman_journal WHERE id = ?1";
     let mut statement = conn.prepare_cached(sql)?;
-    let rows = statement.query_map((event.as_i64(), from), |r| r.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let made = statement.query_row([event.as_i64()], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
+    let (first, count): (i64, i64) = made.unwrap_or((0, 0));
+    let mut seqs: Vec<i64> = (first..first + count).collect();
+    let sql = "SELECT seq FROM pointsman_task WHERE late = 1 AND event = ?1
+               UNION ALL SELECT seq FROM pointsman_history WHERE late = 1 AND event = ?1";
+    let mut statement = conn.prepare_cached(sql)?;
+    let late = statement.query_map([event.as_i64()], |r| r.get(0))?;
+    seqs.extend(late.collect::<rusqlite::Result<Vec<i64>>>()?);
+    seqs.sort_unstable();
+    seqs.dedup();
+    Ok(seqs.into_iter().map(TaskSeq).collect())
 }
 
 /// Follows an object's chain from its last event back, as far as it is remembered.

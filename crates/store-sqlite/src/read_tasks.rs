@@ -1,6 +1,6 @@
 //! Reading tasks and their logs.
 
-use pointsman_core::store::{LogPage, QueueView, StoredLine};
+use pointsman_core::store::{LogPage, MOST_ATTEMPTS, QueueView, StoredLine};
 use pointsman_core::task::{Attempt, AttemptEnd, LogLine, Realm, Status, Task, TaskSeq};
 use pointsman_core::{CollectionName, HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -10,6 +10,9 @@ use crate::finish::level_of;
 use crate::queues::QueueId;
 use crate::registry::read_rules;
 use crate::row::{Live, Past, end_of};
+
+/// So many bytes of a log at most come in one page.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// The number behind a public id, if it is one of this store's.
 pub(crate) fn seq_of(conn: &Connection, id: &TaskId) -> Result<Option<TaskSeq>> {
@@ -115,11 +118,10 @@ fn queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant
 }
 
 /// The attempts that have ended. A success is not written down; the task itself tells of it.
-pub(crate) fn attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
-    let sql =
-        "SELECT number, started, ended, how, error FROM pointsman_attempt WHERE task = ?1 ORDER BY number";
+fn attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
+    let sql = "SELECT number, started, ended, how, error FROM pointsman_attempt WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([task.seq.0])?;
+    let mut rows = statement.query((task.seq.0, MOST_ATTEMPTS as i64))?;
     let mut attempts = Vec::new();
     while let Some(row) = rows.next()? {
         attempts.push(Attempt {
@@ -130,6 +132,7 @@ pub(crate) fn attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
             error: row.get(4)?,
         });
     }
+    attempts.reverse();
     if let (Status::Done, Some(started_at), Some(ended_at)) =
         (task.life.state.status(), task.started_at, task.finished_at)
     {
@@ -145,25 +148,31 @@ pub(crate) fn logs(conn: &Connection, id: &TaskId, from: u64, limit: usize) -> R
         "SELECT n, time, level, message FROM pointsman_log WHERE task = ?1 AND n >= ?2 ORDER BY n LIMIT ?3";
     let mut statement = conn.prepare_cached(sql)?;
     let from = i64::try_from(from).unwrap_or(i64::MAX);
-    let lines = statement.query_map((task.seq.0, from, limit as i64), |row| {
+    let mut rows = statement.query((task.seq.0, from, limit as i64))?;
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    while bytes < PAGE_BYTES
+        && let Some(row) = rows.next()?
+    {
         let line = LogLine {
             time: Timestamp::from_micros(row.get(1)?),
             level: level_of(row.get(2)?),
             message: row.get(3)?,
         };
-        Ok(StoredLine { number: row.get::<_, i64>(0)? as u64, line })
-    })?;
-    Ok(Some(LogPage { lines: lines.collect::<rusqlite::Result<_>>()?, status: task.life.state.status() }))
+        bytes += line.message.len();
+        lines.push(StoredLine { number: row.get::<_, i64>(0)? as u64, line });
+    }
+    Ok(Some(LogPage { lines, status: task.life.state.status() }))
 }
 
-pub(crate) fn queues(conn: &Connection) -> Result<Vec<QueueView>> {
+pub(crate) fn queues(conn: &Connection, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
     let rules = read_rules(conn)?;
     let sql = "SELECT h.name, q.tenant, q.collection, q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing, q.id
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
-               WHERE q.ready + q.waiting + q.scheduled + q.running + q.halted + q.missing > 0
+               WHERE (?1 IS NULL OR h.name = ?1)
+                 AND q.ready + q.waiting + q.scheduled + q.running + q.halted + q.missing > 0
                ORDER BY h.name, q.tenant, q.collection";
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query([handler.map(HandlerName::as_str)])?;
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
         let handler = HandlerName::new(row.get::<_, String>(0)?).map_err(Fault::damaged)?;

@@ -23,9 +23,6 @@ impl Txn<'_> {
                 if new.def.pull || !new.defined {
                     self.unschedule(queue, now)?;
                 }
-                if new.def.limits.ageing != old.def.limits.ageing {
-                    self.rescore(queue, &new)?;
-                }
                 let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
                 if widths[0] != widths[1] && new.def.order == Order::None {
                     self.regroup(queue, &new, now)?;
@@ -35,8 +32,23 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// The handler counts the age of its tasks otherwise: they are put in order anew.
-    fn rescore(&mut self, queue: QueueId, handler: &Handler) -> Result<()> {
+    /// Where a handler counts the age of its tasks otherwise than before, they are put in order anew.
+    pub(crate) fn rescore(&mut self, before: &[Arc<Handler>]) -> Result<()> {
+        for old in before {
+            let new = self.state.handler(old.id)?.clone();
+            if new.def.limits.ageing != old.def.limits.ageing {
+                let queues = self.state.all_queues().filter(|queue| queue.handler == new.id);
+                let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
+                for queue in queues {
+                    self.rescore_queue(queue, &new)?;
+                    self.state.reload_head(self.conn, queue)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rescore_queue(&mut self, queue: QueueId, handler: &Handler) -> Result<()> {
         let sql = "SELECT seq, priority, created FROM pointsman_task WHERE queue = ?1";
         let waiting: Vec<(i64, i64, i64)> = {
             let mut statement = self.conn.prepare_cached(sql)?;
@@ -94,7 +106,7 @@ impl Txn<'_> {
 
     fn put(&mut self, waiting: &Waiting, from: Phase, to: Phase) -> Result<()> {
         let rank = match to {
-            Phase::Ready => self.state.rank(self.conn, waiting.queue, waiting.bucket)?,
+            Phase::Ready => self.state.rank(self.conn, waiting.queue, waiting.score, waiting.bucket)?,
             _ => 0,
         };
         let sql = "UPDATE pointsman_task SET phase = ?2, rank = ?3 WHERE seq = ?1";

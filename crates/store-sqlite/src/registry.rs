@@ -1,8 +1,6 @@
 //! Handlers, routes, rules and nodes; and what is done when one of them goes.
 
-use std::time::Duration;
-
-use pointsman_core::store::{NodeId, Registration, Rescued};
+use pointsman_core::store::{NodeId, Registration, Rescued, Sweep};
 use pointsman_core::task::{Command, State, Status, TaskSeq};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timestamp};
 use rusqlite::Connection;
@@ -37,6 +35,7 @@ impl Txn<'_> {
             let was_there = before.iter().any(|old| old.id == handler.id && old.defined);
             self.note_presence(handler.id, was_there, handler.defined)?;
         }
+        self.rescore(&before)?;
         self.state.resume_turns(now)?;
         self.reform(&before, now)?;
         self.state.woke = true;
@@ -157,12 +156,12 @@ impl Txn<'_> {
     }
 
     /// Frees what silent nodes held, and parks what has no handler any more.
-    pub(crate) fn rescue(&mut self, lease: Duration, now: Timestamp) -> Result<Rescued> {
+    pub(crate) fn rescue(&mut self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
         let mut rescued = Rescued::default();
         let sql = "SELECT id FROM pointsman_node WHERE gone = 0 AND heard < ?1";
         let silent: Vec<NodeId> = {
             let mut statement = self.conn.prepare_cached(sql)?;
-            let rows = statement.query_map([now.minus(lease).micros()], |r| r.get(0))?;
+            let rows = statement.query_map([now.minus(sweep.silence).micros()], |r| r.get(0))?;
             rows.collect::<rusqlite::Result<_>>()?
         };
         for node in silent {
@@ -172,12 +171,14 @@ impl Txn<'_> {
                 rescued.tasks.extend(self.expire(live, &error, now)?);
             }
         }
-        for live in self.run_out(now)? {
+        for live in self.run_out(sweep.workers_since, now)? {
             let error =
                 format!("the worker of attempt {} was not heard of within its lease", live.life.attempt);
             rescued.tasks.extend(self.expire(live, &error, now)?);
         }
-        rescued.missing = self.park_undefined(now)?;
+        if sweep.missing {
+            rescued.missing = self.park_undefined(now)?;
+        }
         Ok(rescued)
     }
 
@@ -192,11 +193,14 @@ impl Txn<'_> {
     }
 
     /// What workers hold whose leases have run out.
-    fn run_out(&self, now: Timestamp) -> Result<Vec<Live>> {
-        let sql =
-            concat!("SELECT ", live!(), " FROM pointsman_task WHERE until < ?1 AND phase = 5 ORDER BY until");
+    fn run_out(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+        let sql = concat!(
+            "SELECT ",
+            live!(),
+            " FROM pointsman_task WHERE until < ?1 AND started >= ?2 AND phase = 5 ORDER BY until"
+        );
         let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows = statement.query([now.micros()])?;
+        let mut rows = statement.query((now.micros(), since.micros()))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             found.push(Live::from_row(row)?);

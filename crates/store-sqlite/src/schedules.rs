@@ -37,7 +37,8 @@ impl Txn<'_> {
             rows.collect::<rusqlite::Result<_>>()?
         };
         let mut standings = Vec::with_capacity(plans.len());
-        let sql = "INSERT OR REPLACE INTO pointsman_schedule (name, expression, settled) VALUES (?1, ?2, ?3)";
+        let sql = "INSERT INTO pointsman_schedule (name, expression, settled) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (name) DO UPDATE SET expression = ?2, settled = ?3, unmet = NULL";
         let mut begin = self.conn.prepare_cached(sql)?;
         for plan in plans {
             let held = self.state.schedule_is_held(&plan.name);

@@ -72,8 +72,6 @@ pub(crate) struct State {
     pub(crate) swept: EventId,
     /// How many tasks stand `scheduled` in all queues.
     pub(crate) scheduled: i64,
-    /// Turns dealt so far: which of several pools comes first.
-    pub(crate) rota: usize,
     /// Not later than the earliest due time of a delayed task.
     pub(crate) next_due: Option<Timestamp>,
     /// Something became ready in this transaction.
@@ -135,7 +133,6 @@ impl State {
             ended,
             ended_written: ended,
             swept: EventId::ZERO,
-            rota: 0,
             next_due: None,
             woke: false,
             sooner: false,

@@ -1,7 +1,6 @@
 //! The store traits, each verb handed to the writer or to a reader.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use pointsman_core::fire::Fire;
@@ -10,7 +9,7 @@ use pointsman_core::store::{
     Abilities, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage, Firing, Journal,
     Listener, LogPage, NewLogLine, NewRun, NoSuchPair, NodeId, NodeView, ObjectView, Plan, Pruned, Queue,
     QueueView, Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules,
-    Standing, Store, TaskFilter, TaskPage, Tasks,
+    Standing, Store, Sweep, TaskFilter, TaskPage, Tasks,
 };
 use pointsman_core::task::why::Gate;
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
@@ -21,6 +20,7 @@ use pointsman_core::{
 use crate::life::Remains;
 use crate::readers::Readers;
 use crate::registry::ADOPTED_AT_ONCE;
+use crate::writer::Place as InGroup;
 use crate::{SqliteStore, list_tasks, people, read_journal, read_tasks, registry, schedules};
 
 impl Store for SqliteStore {
@@ -30,6 +30,9 @@ impl Store for SqliteStore {
 
     fn close(&self) {
         // The writer goes last: only a connection that may write can fold the log back into the file.
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.stop();
+        }
         if let Readers::Pool(pool) = &self.readers {
             pool.close();
         }
@@ -46,7 +49,7 @@ impl Journal for SqliteStore {
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
         self.writer
-            .run(move |txn| {
+            .run_at(InGroup::First, move |txn| {
                 let mut room = txn.room(claim, emissions.iter().flat_map(|e| &e.events), now)?;
                 let receipts = emissions.into_iter().map(|emission| txn.append(emission, &mut room, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
@@ -125,8 +128,8 @@ impl Queue for SqliteStore {
         self.writer.run(move |txn| txn.run(&run, None, now)).await
     }
 
-    async fn rescue(&self, lease: Duration, now: Timestamp) -> Result<Rescued> {
-        self.writer.run(move |txn| txn.rescue(lease, now)).await
+    async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
+        self.writer.run(move |txn| txn.rescue(sweep, now)).await
     }
 }
 
@@ -174,8 +177,9 @@ impl Registry for SqliteStore {
         self.readers.run(registry::read_rules).await
     }
 
-    async fn queues(&self) -> Result<Vec<QueueView>> {
-        self.readers.run(read_tasks::queues).await
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+        let handler = handler.cloned();
+        self.readers.run(move |conn| read_tasks::queues(conn, handler.as_ref())).await
     }
 
     async fn note(&self, deed: Deed) -> Result<()> {

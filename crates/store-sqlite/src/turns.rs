@@ -118,6 +118,17 @@ impl Turns {
         })
     }
 
+    /// Whether a queue that joined now would be the next.
+    pub(crate) fn would_be_first(&self, tenant: TenantId, turn: i64) -> bool {
+        let Some((first_turn, first)) = self.order.first() else { return true };
+        match self.seats.get(&tenant).filter(|seat| !seat.lines.is_empty()) {
+            Some(seat) => {
+                *first == tenant && seat.lines.first().is_none_or(|(line, _)| turn.max(seat.now) < *line)
+            }
+            None => self.seats.get(&tenant).map_or(self.now, |seat| seat.turn.max(self.now)) <= *first_turn,
+        }
+    }
+
     /// A line was served once: it and its tenant move on. Answers the turn of the line.
     pub(crate) fn serve(&mut self, tenant: TenantId, line: Line, turn: i64, strides: Strides) -> i64 {
         let seat = self.seats.entry(tenant).or_default();
@@ -245,6 +256,19 @@ mod tests {
             3,
             "and take every other turn: {order:?}"
         );
+    }
+
+    #[test]
+    fn who_has_worked_less_would_be_first() {
+        let mut turns = Turns::default();
+        assert!(turns.would_be_first(1, 0), "where nobody is");
+        let mut places = HashMap::from([(1, turns.join(1, 1, 0))]);
+        run(&mut turns, &mut places, &|_, _| EVEN, 3);
+        assert!(turns.would_be_first(2, 0), "a tenant that has not been served");
+        assert!(turns.would_be_first(1, 0), "a queue beside the one that was");
+        assert!(!turns.would_be_first(1, places[&1] + 100), "but not one that has had more");
+        places.insert(2, turns.join(2, 2, 0));
+        assert!(!turns.would_be_first(1, 0), "nor one whose tenant has had its turn");
     }
 
     #[test]

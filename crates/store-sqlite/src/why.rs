@@ -17,8 +17,7 @@ use crate::writer::Txn;
 const NAMED: usize = 10;
 
 impl Txn<'_> {
-    pub(crate) fn why(&mut self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
-        self.wake_due(now)?;
+    pub(crate) fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let Some(task) = read_tasks::task_named(self.conn, id)? else { return Ok(None) };
         let Some(live) = Live::load(self.conn, task.seq)? else { return Ok(Some(vec![])) };
         Ok(Some(explain(&self.facts(&live, &task.handler)?, now)))

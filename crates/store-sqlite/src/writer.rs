@@ -29,12 +29,24 @@ pub(crate) struct Txn<'a> {
 }
 
 pub(crate) trait Job: Send {
+    /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
+    /// callers; but an event that is journaled before a slot is filled can have that slot.
+    fn place(&self) -> Place;
     fn work(&mut self, txn: &mut Txn<'_>) -> Result<()>;
     fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>);
 }
 
+/// Where in its group a job is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// It brings work.
+    First,
+    Last,
+}
+
 /// A closure as a job, with somebody waiting for its result.
 struct Asked<F, T> {
+    place: Place,
     work: Option<F>,
     result: Option<T>,
     answer: oneshot::Sender<std::result::Result<T, StoreError>>,
@@ -45,6 +57,10 @@ where
     F: FnOnce(&mut Txn<'_>) -> Result<T> + Send,
     T: Send,
 {
+    fn place(&self) -> Place {
+        self.place
+    }
+
     fn work(&mut self, txn: &mut Txn<'_>) -> Result<()> {
         if let Some(work) = self.work.take() {
             self.result = Some(work(txn)?);
@@ -98,8 +114,17 @@ impl Writer {
         &self,
         work: impl FnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
+        self.run_at(Place::Last, work).await
+    }
+
+    /// The same, at its place in the group.
+    pub(crate) async fn run_at<T: Send + 'static>(
+        &self,
+        place: Place,
+        work: impl FnOnce(&mut Txn<'_>) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, StoreError> {
         let (answer, result) = oneshot::channel();
-        let job = Box::new(Asked { work: Some(work), result: None, answer });
+        let job = Box::new(Asked { place, work: Some(work), result: None, answer });
         {
             let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
@@ -108,9 +133,9 @@ impl Writer {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// How many transactions were committed, and how many rows they changed.
-    pub(crate) fn work(&self) -> (u64, u64) {
-        (self.work.commits.load(Ordering::Relaxed), self.work.rows.load(Ordering::Relaxed))
+    /// What has been done since the start. Holding it keeps nothing alive.
+    pub(crate) fn work(&self) -> Arc<Work> {
+        self.work.clone()
     }
 
     pub(crate) fn listen(&self, listener: Arc<dyn Listener>) {
@@ -130,9 +155,19 @@ impl Writer {
 
 /// What the writer has done since it started.
 #[derive(Debug, Default)]
-struct Work {
+pub(crate) struct Work {
     commits: AtomicU64,
     rows: AtomicU64,
+}
+
+impl Work {
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
 }
 
 struct WriterThread {
@@ -156,6 +191,7 @@ impl WriterThread {
                     Err(_) => break,
                 }
             }
+            group.sort_by_key(|job| job.place());
             let head = self.state.ids.last();
             let committed = self.commit(&mut group);
             let outcome = committed.as_ref().copied().map_err(StoreError::from);

@@ -236,3 +236,12 @@ async fn an_objects_chain_is_read_in_bounded_pieces() {
     assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
     assert_eq!(object.events[0].id, object.last, "the newest come first");
 }
+
+#[tokio::test]
+async fn a_store_that_is_dropped_frees_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    drop(SqliteStore::open(&path, NOW).unwrap());
+    // Opening waits a while for a lock that is about to be given back.
+    SqliteStore::open(&path, NOW).unwrap().close();
+}

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use pointsman_core::route::Binding;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Ended, Ending, Queue, Registry, Store, TaskFilter, Tasks,
+    Claim, Claimant, Claimed, Ended, Ending, Queue, Registration, Registry, Replayed, Store, Sweep,
+    TaskFilter, Tasks,
 };
-use pointsman_core::{HandlerName, RuleKind, Status, Timestamp};
+use pointsman_core::{EventId, HandlerDef, HandlerName, HandlingKey, Routes, RuleKind, Status, Timestamp};
 use pointsman_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 
@@ -68,7 +70,10 @@ async fn what_waited_goes_on_in_order() {
     assert_eq!(page.tasks[0].error.as_deref(), Some("boom"));
 
     let node = store.join("new", NOW).await.unwrap();
-    assert_eq!(store.rescue(std::time::Duration::from_secs(30), NOW).await.unwrap().tasks.len(), 1);
+    assert_eq!(
+        store.rescue(Sweep::whole(std::time::Duration::from_secs(30)), NOW).await.unwrap().tasks.len(),
+        1
+    );
     let mut ran = Vec::new();
     for _ in 0..4 {
         for task in store.claim(asking(node), NOW).await.unwrap().tasks {
@@ -78,6 +83,25 @@ async fn what_waited_goes_on_in_order() {
     }
     let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();
     assert_eq!((lane, ran.len()), (vec![2, 3, 4], 4));
+    store.close();
+}
+
+/// A handler that was not defined when the file was brought forward has been sent everything before.
+#[tokio::test]
+async fn what_a_handler_did_before_is_not_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    first_layout(&path);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path, NOW).unwrap();
+    let index = HandlerName::new("index").unwrap();
+    let mut routes = Routes::new();
+    routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
+    let handlers = vec![HandlerDef::new(index.clone())];
+    store.register(Registration { handlers, routes, ..Registration::default() }, NOW).await.unwrap();
+    assert_eq!(store.replay(&index, EventId::ZERO, NOW).await.unwrap(), Replayed::default());
     store.close();
 }
 

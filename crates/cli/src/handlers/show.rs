@@ -4,7 +4,7 @@ use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody, SourceBody}
 
 use super::{limits, runs};
 use crate::failure::Result;
-use crate::output::{Output, age, clean, day_and_time};
+use crate::output::{Output, age, clean, counted, day_and_time};
 
 /// Shows a handler. Also what `pause` and its kin show when they have worked.
 pub(crate) fn show(output: Output, detail: &HandlerDetail) -> Result {
@@ -45,7 +45,11 @@ pub(crate) fn show(output: Output, detail: &HandlerDetail) -> Result {
         "missing",
         "held",
     ];
-    Ok(output.table(&head, queues(&handler.queues), "Nothing waits for it.")?)
+    output.table(&head, queues(&handler.queues), "Nothing waits for it.")?;
+    match handler.more_queues {
+        0 => Ok(()),
+        more => Ok(output.line(format!("… and {} with fewer tasks", counted(more, "queue", "queues")))?),
+    }
 }
 
 fn collections(source: &SourceBody) -> String {

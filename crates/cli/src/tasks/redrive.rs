@@ -5,13 +5,14 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveJob};
 use pointsman_core::{Rate, Timestamp};
 
 use crate::failure::{Failure, Result};
+use crate::handlers;
 use crate::output::{Output, counted};
 use crate::process::Signals;
 
@@ -21,41 +22,45 @@ use crate::process::Signals;
 /// --canary so many run first, and the rest follow only if all of those succeed. Ctrl-C stops it; what has
 /// been queued again stays so.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(group = ArgGroup::new("which").required(true).multiple(true), after_long_help = "\
 Examples:
   pointsman tasks redrive --handler index --dry-run
   pointsman tasks redrive --handler index --rate 10/s --canary 5
   pointsman tasks redrive --source shop --collection orders --yes
   pointsman tasks redrive --tenant shop --start 2026-01-31T12:00:00Z --end 2026-01-31T13:00:00Z
   pointsman tasks redrive --handler index --status CANCELED
+  pointsman tasks redrive --all --rate 10/s
 
 It exits with 1 if the canary fails. Tasks that went missing while their handler was not defined are taken
 up by `pointsman handlers adopt`.")]
 pub(super) struct Redrive {
     /// Only those of one handler
-    #[arg(long, conflicts_with = "source")]
+    #[arg(long, group = "which", conflicts_with = "source")]
     handler: Option<String>,
     /// Only those of one source
-    #[arg(long)]
+    #[arg(long, group = "which")]
     source: Option<String>,
     /// Only those of one of a source's collections, or of one type of event
-    #[arg(long)]
+    #[arg(long, group = "which")]
     collection: Option<String>,
     /// Only those of one tenant
-    #[arg(long)]
+    #[arg(long, group = "which")]
     tenant: Option<String>,
     /// Only those of one object
-    #[arg(long)]
+    #[arg(long, group = "which")]
     key: Option<String>,
     /// FAILED, CANCELED, or `error` for both [default: FAILED]
     #[arg(long)]
     status: Option<String>,
     /// Created at or after this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, group = "which", value_name = "TIME")]
     start: Option<Timestamp>,
     /// Created before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, group = "which", value_name = "TIME")]
     end: Option<Timestamp>,
+    /// All of them, of every handler
+    #[arg(long, group = "which", conflicts_with_all = ["handler", "source", "collection", "tenant", "key", "start", "end"])]
+    all: bool,
     /// Only tell how many there are
     #[arg(long)]
     dry_run: bool,
@@ -63,20 +68,22 @@ pub(super) struct Redrive {
     #[arg(long, value_name = "N/UNIT")]
     rate: Option<Rate>,
     /// Run so many first, and the rest only if they succeed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CANARIES))]
     canary: Option<u32>,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
 }
 
+/// The most tasks that can go ahead of the others, as the server has it.
+const MOST_CANARIES: i64 = 1000;
 /// How often the job is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Redrive {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let body = self.body();
-        let count = client.redrive_count(&body).await?;
+        let count = client.redrive_count(&body).await.map_err(handlers::about)?;
         if self.dry_run {
             return preview(output, &count);
         }
@@ -88,7 +95,7 @@ impl Redrive {
         }
         // Heard from now on, so that no job begins that an interrupt would not stop.
         let signals = Signals::new()?;
-        let job = client.redrive(&body).await?;
+        let job = client.redrive(&body).await.map_err(handlers::about)?;
         tell(output, &attend(client, job, signals).await?)
     }
 
@@ -102,6 +109,7 @@ impl Redrive {
             status: self.status.clone(),
             start: self.start.map(|time| time.to_string()),
             end: self.end.map(|time| time.to_string()),
+            all: self.all,
             dry_run: self.dry_run,
             rate: self.rate.map(|rate| rate.to_string()),
             canary: self.canary,

@@ -58,6 +58,8 @@ fn row(gate: &GateBody) -> Vec<String> {
 /// Who holds it: a rule by the name of whoever set it, or other tasks.
 fn holder(gate: &GateBody) -> String {
     match &gate.rule {
+        // Who holds all tenants is not told to one of them.
+        Some(rule) if rule.by.is_empty() => format!("{} of {}", rule.kind.as_str(), rule.name),
         Some(rule) => format!("{} of {} by {}", rule.kind.as_str(), rule.name, clean(&rule.by)),
         None => gate.tasks.join(" "),
     }
@@ -78,6 +80,11 @@ mod tests {
             {"kind":"pause","space":"collection","name":"shop/orders","tenant":null,"by":"ops","reason":"","since":""}}"#,
         );
         assert_eq!(row(&held), ["✗", "rule", "a pause by ops", "", "pause of shop/orders by ops"]);
+        let everybodys = GateBody {
+            rule: held.rule.clone().map(|rule| pointsman_api::RuleBody { by: String::new(), ..rule }),
+            ..held.clone()
+        };
+        assert_eq!(holder(&everybodys), "pause of shop/orders");
         let full = gate(
             r#"{"gate":"concurrency_per_key","open":false,"detail":"d","until":"2026-01-31T12:00:00.000000Z",
             "tasks":["a_b_1","a_b_2"],"rule":null}"#,

@@ -6,6 +6,8 @@
 #[path = "../common/node.rs"]
 mod node;
 
+mod forgetful;
+
 use node::{Place, Watcher, until};
 
 const CONFIG: &str = r#"
@@ -122,4 +124,29 @@ fn a_worker_waits_for_a_server_that_is_away() {
     let id = upload(&place, r#"{"pages": 1}"#);
     begins(&worker, &id, 1);
     ends_as(&place, &id, "SUCCESS");
+}
+
+#[test]
+fn an_end_whose_answer_was_lost_is_asked_about_again() {
+    let mut place = Place::new(CONFIG);
+    let _node = place.serve();
+    let url = format!("POINTSMAN_URL=http://{}", forgetful::before(place.address(), "/done"));
+    let words = [&url, "python3", EXAMPLE, "--handler", "convert", "--lease", "10"];
+    let worker = place.program("env", &words);
+    let id = upload(&place, r#"{"pages": 1}"#);
+    let told = format!("told {id} done; the answer was lost");
+    let line =
+        worker.lines.find("what became of it", |line| line.starts_with(&told).then(|| line.to_owned()));
+    assert!(line.contains("`done`"), "{line}");
+    assert_eq!(ends_as(&place, &id, "SUCCESS")["attempt"], 1);
+}
+
+#[test]
+fn a_worker_without_a_token_says_so_in_one_line() {
+    let mut command = std::process::Command::new("python3");
+    let output =
+        command.args([EXAMPLE, "--handler", "convert"]).env_remove("POINTSMAN_TOKEN").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("POINTSMAN_TOKEN is not set"), "{told}");
 }

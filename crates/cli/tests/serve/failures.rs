@@ -53,6 +53,12 @@ fn a_redrive_is_counted_then_agreed_to_then_done() {
     assert_eq!(done, "3 of 3 tasks queued again");
     until("all have succeeded", || count(&place, "SUCCESS") == 3);
     assert!(place.ok(&[&redrive[..], &["--yes"]].concat()).starts_with("No tasks match"));
+    assert!(place.ok(&["tasks", "redrive", "--all", "--yes"]).starts_with("No tasks match"));
+
+    let unknown = place.run(&["tasks", "redrive", "--handler", "fxi", "--yes"]);
+    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert_eq!(unknown.status.code(), Some(1), "{told}");
+    assert!(told.contains("there is no handler fxi") && told.contains("did you mean `fix`"), "{told}");
 }
 
 #[test]

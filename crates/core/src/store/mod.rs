@@ -24,11 +24,11 @@ pub use journal::{
 };
 pub use queue::{
     Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
-    Rescued, RunTask,
+    Rescued, RunTask, Sweep,
 };
 pub use registry::{Abilities, Deed, NodeId, NodeView, QueueView, Registration, Registry};
 pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};
-pub use tasks::{LogPage, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};
+pub use tasks::{LogPage, MOST_ATTEMPTS, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};
 
 use std::sync::Arc;
 

@@ -63,6 +63,8 @@ pub struct Claims {
     pub tasks: Vec<Claimed>,
     /// Others are ready that this claim had no room for.
     pub more: bool,
+    /// How many tasks were made just now that would have been the next to run, had there been room for them.
+    pub turned_away: usize,
     /// When the next waiting task falls due, or a limit lets the next one through.
     pub next_due: Option<Timestamp>,
 }
@@ -137,6 +139,25 @@ pub struct RunTask {
 #[error("there is no collection {0}")]
 pub struct NoSuchPair(pub Pair);
 
+/// What a sweep of the rescuer looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Nodes that have not been heard of for so long are dead.
+    pub silence: Duration,
+    /// Workers are dead whose leases have run out, if they got them since then. Those that got theirs before a start
+    /// could not be heard for a while.
+    pub workers_since: Timestamp,
+    /// Tasks without a handler are parked.
+    pub missing: bool,
+}
+
+impl Sweep {
+    /// For everything there is.
+    pub fn whole(silence: Duration) -> Self {
+        Self { silence, workers_since: Timestamp::MIN, missing: true }
+    }
+}
+
 /// What a sweep of the rescuer found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rescued {
@@ -178,7 +199,6 @@ pub trait Queue: Send + Sync {
     /// one.
     async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>>;
 
-    /// Frees what nodes held that have not been heard of for `lease`, and what workers held whose leases have run
-    /// out, and parks what has no handler any more.
-    async fn rescue(&self, lease: Duration, now: Timestamp) -> Result<Rescued>;
+    /// Frees what the dead held, and parks what has no handler any more.
+    async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued>;
 }

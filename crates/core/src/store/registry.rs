@@ -110,8 +110,8 @@ pub trait Registry: Send + Sync {
 
     async fn rules(&self) -> Result<Vec<Rule>>;
 
-    /// All queues that have live tasks. Read from counters, not by counting.
-    async fn queues(&self) -> Result<Vec<QueueView>>;
+    /// The queues that have live tasks: a handler's, or all. Read from counters, not by counting.
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
 
     /// Writes down what somebody did.
     async fn note(&self, deed: Deed) -> Result<()>;

@@ -29,6 +29,7 @@ pub struct TaskFilter {
 /// Tasks, the newest first.
 #[derive(Clone, Debug)]
 pub struct TaskPage {
+    /// Without their attempts.
     pub tasks: Vec<Task>,
     /// Where to go on, if there is more.
     pub next: Option<TaskSeq>,
@@ -57,14 +58,18 @@ pub struct Replayed {
     pub more: bool,
 }
 
+/// So many attempts of one task are told of.
+pub const MOST_ATTEMPTS: usize = 100;
+
 #[async_trait]
 pub trait Tasks: Send + Sync {
+    /// A task with its attempts, of very many the last [`MOST_ATTEMPTS`].
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
 
     /// Tasks below `before`, if given. May stop short of `limit` to bound the work.
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
 
-    /// Lines from number `from` on. `None`: no such task.
+    /// Lines from number `from` on; fewer than `limit` where they are long. `None`: no such task.
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
     /// The gates that a task has to pass before it runs, in order; empty for one that has ended or runs. `None`:

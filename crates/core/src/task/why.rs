@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(closed(&facts), [Lane, Due, Held, Held, Concurrency, Worker]);
         let gates = explain(&facts, NOW);
         let find = |kind| gates.iter().find(|gate| gate.gate == kind).unwrap();
-        assert_eq!(find(Lane).tasks, [other.clone()]);
+        assert_eq!(find(Lane).tasks, std::slice::from_ref(&other));
         assert_eq!(find(Concurrency).tasks, [other]);
         assert_eq!(find(Due).until, Some(due));
         assert!(find(Held).detail.contains("ops") && find(Held).detail.contains("broken"));

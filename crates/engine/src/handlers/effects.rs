@@ -22,6 +22,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Outcome;
+use crate::settle::SHORTEST_SNOOZE;
 
 /// The most events that one attempt emits.
 const MAX_EMITS: usize = 1000;
@@ -129,7 +130,7 @@ impl Effects {
     /// The outcome of an attempt that went well: done, or snoozed if the handler said so.
     pub(super) fn into_success(self, now: Timestamp) -> Outcome {
         let ended = match self.snooze {
-            Some(snooze) => Ended::Snoozed { until: now.plus(snooze) },
+            Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(SHORTEST_SNOOZE)) },
             None => Ended::Succeeded { result: self.result },
         };
         Outcome { ended, target: None, emits: self.emits, logs: self.logs }
@@ -265,6 +266,7 @@ mod tests {
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
         let said = lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
         assert_eq!(said, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
+        assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "or it would come back at once, and for ever");
         assert!(lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
     }
 

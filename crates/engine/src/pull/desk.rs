@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::brief::Brief;
 use crate::held::Asked;
 use crate::logbook::Allowance;
 use crate::node::Node;
@@ -136,6 +137,17 @@ struct Line {
 }
 
 impl Line {
+    /// Somebody has come. Behind others who found nothing there is nothing to be found; but those who have gone may
+    /// have gone before the last signal, which then nobody followed.
+    fn joined(&mut self) {
+        let others = self.waiters.len().saturating_sub(1);
+        let waits = self.waiters.iter().take(others).any(|waiter| !waiter.answer.is_closed());
+        match !self.look && waits {
+            true => self.looked(),
+            false => self.look = true,
+        }
+    }
+
     /// The store has been asked for all who stand here.
     fn looked(&mut self) {
         for told in self.waiters.iter_mut().filter_map(|waiter| waiter.looked.take()) {
@@ -183,6 +195,12 @@ impl Clerk {
             () = self.node.signals.desk.notified() => self.look_everywhere(),
             () = sleep(nap) => {}
         }
+        // A signal that came together with a letter concerns whoever wrote it.
+        tokio::select! {
+            biased;
+            () = self.node.signals.desk.notified() => self.look_everywhere(),
+            () = std::future::ready(()) => {}
+        }
         let (now, at) = (now(), Instant::now());
         for line in self.lines.values_mut().filter(|line| line.due.is_some_and(|due| due <= now)) {
             line.look = true;
@@ -212,24 +230,25 @@ impl Clerk {
         lines.chain([sweep]).min().unwrap_or(sweep)
     }
 
+    /// What comes back is there for those who come.
     async fn read(&mut self, letters: &mut Vec<Letter>) {
-        let mut back = Vec::new();
+        let (mut back, mut come) = (Vec::new(), Vec::new());
         for letter in letters.drain(..) {
             match letter {
                 Letter::Back(tasks) => back.extend(tasks),
-                Letter::Wait(errand, waiter) => {
-                    let fresh =
-                        || Line { waiters: VecDeque::new(), look: true, rested: Instant::now(), due: None };
-                    let line = self.lines.entry(errand).or_insert_with(fresh);
-                    line.waiters.push_back(waiter);
-                    if !line.look {
-                        // Behind others who found nothing there is nothing to be found.
-                        line.looked();
-                    }
-                }
+                Letter::Wait(errand, waiter) => come.push((errand, waiter)),
             }
         }
-        self.release(back).await;
+        if !back.is_empty() {
+            self.release(back).await;
+            self.look_everywhere();
+        }
+        let fresh = || Line { waiters: VecDeque::new(), look: true, rested: Instant::now(), due: None };
+        for (errand, waiter) in come {
+            let line = self.lines.entry(errand).or_insert_with(fresh);
+            line.waiters.push_back(waiter);
+            line.joined();
+        }
     }
 
     /// One claim for each line that may get something.
@@ -295,8 +314,10 @@ impl Clerk {
         if tasks.is_empty() {
             return;
         }
-        let end =
-            |task: Claimed| EndedAttempt { ending: settle(&task, released(), Allowance::default()), task };
+        let end = |task: Claimed| {
+            let task = Brief::of(&task);
+            EndedAttempt { ending: settle(&task, released(), Allowance::default()), task }
+        };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
         let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
         let at = now();

@@ -1,43 +1,52 @@
-//! What this node remembers of the leases that workers come back for: the task, since when, and how much its
-//! attempt may still log. Forgotten with the attempt, or when the lease has run out.
+//! What this node remembers of the leases that workers come back for: whose task it is, since when and for how long it
+//! was given, and how much its attempt may still log. Forgotten with the attempt, or when the lease has run out.
+//!
+//! A lease that another node gave out, or this one before it was started anew, is read from the store when its worker
+//! comes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::store::{Claimed, Store, StoreError};
-use pointsman_core::task::{LogLine, Rejected, Run, State, Subject, Task};
-use pointsman_core::{CollectionName, Context, Event, HandlingKey, Json, Pair, TaskId, Timestamp};
+use pointsman_core::store::{Store, StoreError};
+use pointsman_core::task::{LogLine, Rejected, State, Task};
+use pointsman_core::{TaskId, Timestamp};
 
+use super::logged;
+use crate::brief::Brief;
 use crate::logbook::Allowance;
 
 /// A lease that ran out so long ago is nobody's: others had the time to take it, and no clock is this wrong.
 const LONG_OVER: Duration = Duration::from_secs(60);
+/// The longest lease that is read from how long a task has been held.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Default)]
 pub(crate) struct Leases(Mutex<HashMap<i64, Leased>>);
 
 #[derive(Debug)]
 struct Leased {
-    task: Claimed,
+    task: Brief,
     since: Timestamp,
     until: Timestamp,
+    /// What it was claimed for, and is renewed by where nothing else is said.
+    lease: Duration,
     allowance: Allowance,
 }
 
 impl Leases {
-    pub(crate) fn begin(&self, task: Claimed, since: Timestamp, until: Timestamp) {
-        let leased = Leased { since, until, allowance: Allowance::default(), task };
+    pub(crate) fn begin(&self, task: Brief, since: Timestamp, lease: Duration) {
+        let leased = Leased { since, until: since.plus(lease), lease, allowance: Allowance::default(), task };
         self.all().insert(leased.task.fence, leased);
     }
 
-    /// The task that is leased under this fence. One that another node gave out is read from the store.
+    /// The task that is leased under this fence.
     pub(crate) async fn find(
         &self,
         store: &dyn Store,
         id: &TaskId,
         fence: i64,
-    ) -> Result<Result<Claimed, Rejected>, StoreError> {
+    ) -> Result<Result<Brief, Rejected>, StoreError> {
         if let Some(leased) = self.all().get(&fence) {
             return Ok(if leased.task.id == *id {
                 Ok(leased.task.clone())
@@ -49,10 +58,13 @@ impl Leases {
             Ok(held) => held,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let Some(task) = claimed(store, task, fence).await? else {
-            return Ok(Err(Rejected::Forgotten));
-        };
-        self.begin(task.clone(), since, until);
+        let task = brief(store, task, fence).await?;
+        let allowance = logged::allowance(store, &task, since).await?;
+        // It may have been renewed since it was claimed; then this is too long, never too short.
+        let lease = until.since(since).min(LONGEST);
+        let leased = Leased { task: task.clone(), since, until, lease, allowance };
+        // Whoever was quicker has counted lines already.
+        self.all().entry(fence).or_insert(leased);
         Ok(Ok(task))
     }
 
@@ -70,6 +82,11 @@ impl Leases {
         Ok(held)
     }
 
+    /// How long a lease lasts that is renewed without a word.
+    pub(crate) fn length(&self, fence: i64) -> Option<Duration> {
+        self.all().get(&fence).map(|leased| leased.lease)
+    }
+
     pub(crate) fn renewed(&self, fence: i64, until: Timestamp) {
         if let Some(leased) = self.all().get_mut(&fence) {
             leased.until = until;
@@ -84,10 +101,10 @@ impl Leases {
         }
     }
 
-    /// So many lines were not logged after all.
-    pub(crate) fn take_back(&self, fence: i64, lines: usize) {
+    /// So many lines of so many bytes were admitted and not logged after all.
+    pub(crate) fn take_back(&self, fence: i64, lines: usize, bytes: usize) {
         if let Some(leased) = self.all().get_mut(&fence) {
-            leased.allowance.take_back(lines);
+            leased.allowance.take_back(lines, bytes);
         }
     }
 
@@ -132,47 +149,21 @@ async fn held(
     })
 }
 
-/// A running task as a claim would have brought it.
-async fn claimed(store: &dyn Store, task: Task, fence: i64) -> Result<Option<Claimed>, StoreError> {
-    let subject = match task.event {
-        None => run(&task).map(Subject::Run),
-        Some(id) => {
-            let event = store.event(id).await?.map(|view| view.event);
-            event.or_else(|| remembered(&task).map(Arc::new)).map(Subject::Event)
-        }
+/// A running task as it is remembered. Where the journal has forgotten its event, nobody knows what had caused that.
+async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<Brief, StoreError> {
+    let event = match task.event {
+        Some(id) => store.event(id).await?,
+        None => None,
     };
-    Ok(subject.map(|subject| Claimed {
+    Ok(Brief {
         seq: task.seq,
         id: task.id,
         handler: task.handler,
-        subject,
-        planned: task.planned_at,
+        tenant: task.tenant,
+        key: task.key,
+        event: task.event,
+        depth: event.map_or(0, |view| view.event.depth()),
         attempt: task.life.attempt,
-        retries: task.life.retries,
         fence,
-        until: None,
-        prev_sent: None,
-        late: task.life.late,
-    }))
-}
-
-fn run(task: &Task) -> Option<Run> {
-    let collection = CollectionName::new(&task.collection).ok()?;
-    Some(Run { pair: Pair { source: task.handler.clone(), collection }, tenant: task.tenant.clone() })
-}
-
-/// An event that the journal has forgotten while its task ran, as far as the task tells of it: enough to say what
-/// its emits are caused by.
-fn remembered(task: &Task) -> Option<Event> {
-    Some(Event {
-        id: task.event?,
-        prev: None,
-        kind: HandlingKey::new(&task.collection).ok()?,
-        key: task.key.clone(),
-        sub: None,
-        value: Json::null(),
-        context: Context::new(),
-        tenant: task.tenant.clone(),
-        cause: None,
     })
 }

@@ -10,6 +10,7 @@
 
 mod desk;
 mod leases;
+mod logged;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,8 +21,9 @@ use pointsman_core::task::{LogLine, Rejected};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
+use crate::brief::Brief;
 use crate::node::Node;
-use crate::settle::{EndedAttempt, settle};
+use crate::settle::{EndedAttempt, SHORTEST_SNOOZE, settle};
 use crate::time::now;
 use crate::{Engine, Outcome};
 
@@ -31,6 +33,9 @@ pub(crate) use leases::Leases;
 
 /// Nobody waits longer at the desk than this.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// The lease of a worker of which nothing else is known.
+const USUAL_LEASE: Duration = Duration::from_secs(60);
 
 /// A worker elsewhere asks for work.
 #[derive(Clone, Debug)]
@@ -72,18 +77,27 @@ impl Engine {
         }
     }
 
-    /// A worker is still at it. Answers until when its lease runs now.
+    /// Whose task a worker holds under this fence. Costs nothing where this node gave it out.
+    pub async fn leased_from(&self, id: &TaskId, fence: i64) -> Result<Result<Tenant, Rejected>, StoreError> {
+        let node = self.node();
+        let found = node.leases.find(&*node.store, id, fence).await?;
+        Ok(found.map(|task| task.tenant))
+    }
+
+    /// A worker is still at it: its lease runs for so long from now, or for as long as it claimed the task if nothing
+    /// is said. Answers until when.
     pub async fn renew(
         &self,
         id: &TaskId,
         fence: i64,
-        lease: Duration,
+        lease: Option<Duration>,
     ) -> Result<Result<Timestamp, Rejected>, StoreError> {
         let node = self.node();
         let task = match node.leases.find(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
+        let lease = lease.or_else(|| node.leases.length(fence)).unwrap_or(USUAL_LEASE);
         let until = now().plus(lease);
         let renewed = node.store.renew(task.seq, fence, until).await?;
         match renewed {
@@ -105,13 +119,15 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let sent = lines.len();
-        let lines: Vec<_> = node.leases.admit(fence, lines);
+        let lines = node.leases.admit(fence, lines);
+        let (sent, bytes) = (lines.len(), lines.iter().map(|line| line.message.len()).sum());
         let lines: Vec<_> =
             lines.into_iter().map(|line| NewLogLine { task: task.seq, fence, line }).collect();
         let stored = match lines.is_empty() {
             true => 0,
-            false => node.store.log(lines).await.inspect_err(|_| node.leases.take_back(fence, sent))?,
+            false => {
+                node.store.log(lines).await.inspect_err(|_| node.leases.take_back(fence, sent, bytes))?
+            }
         };
         if stored > 0 {
             node.logbook.stored();
@@ -121,7 +137,8 @@ impl Engine {
         node.leases.forget_lost(&*node.store, id, fence).await.map(|held| held.map(|()| 0))
     }
 
-    /// Ends a worker's attempt, with all that commits with its end.
+    /// Ends a worker's attempt, with all that commits with its end. For whom a worker may emit, whoever let it in
+    /// decides. A snooze lasts a second at least.
     pub async fn pull_end(
         &self,
         id: &TaskId,
@@ -133,7 +150,7 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let outcome = within_tenant(&task, outcome);
+        let outcome = awake(outcome, now());
         let ending = settle(&task, outcome, node.leases.allowance(fence));
         let since = node.leases.since(fence);
         let ended = EndedAttempt { task, ending };
@@ -156,19 +173,16 @@ fn begin(node: &Node, task: Claimed, lease: Duration) -> Claimed {
     let at = now();
     node.changes.locked(&task, at);
     node.metrics.started(&task, at);
-    node.leases.begin(task.clone(), at, at.plus(lease));
+    node.leases.begin(Brief::of(&task), at, lease);
     task
 }
 
-/// A worker emits for the tenant whose task it had. What it says otherwise would be no other the next time.
-fn within_tenant(task: &Claimed, outcome: Outcome) -> Outcome {
-    let tenant = task.subject.tenant();
-    match outcome.emits.iter().find(|emit| emit.tenant != *tenant) {
-        None => outcome,
-        Some(emit) => {
-            let error = format!("the worker of {tenant}'s task emitted for {}", emit.tenant);
-            let ended = Ended::Failed { error, after: None, last: true };
-            Outcome { ended, emits: vec![], ..outcome }
+/// A worker's snooze is no tight loop.
+fn awake(outcome: Outcome, now: Timestamp) -> Outcome {
+    match outcome.ended {
+        Ended::Snoozed { until } => {
+            Outcome { ended: Ended::Snoozed { until: until.max(now.plus(SHORTEST_SNOOZE)) }, ..outcome }
         }
+        Ended::Succeeded { .. } | Ended::Failed { .. } | Ended::Released => outcome,
     }
 }

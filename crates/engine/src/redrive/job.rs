@@ -1,18 +1,20 @@
 //! One redrive at work.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pointsman_core::store::{StoreError, Tasks};
-use pointsman_core::task::{Rejected, State};
+use pointsman_core::task::{Rejected, State, Task};
 use pointsman_core::{Rate, Status, TaskId, TaskSeq};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{PAGE, Redrive, RedriveState, read};
-use crate::Engine;
 use crate::time::{Patience, now};
+use crate::{Engine, TaskChange};
 
 /// How many tasks are retried in one transaction.
 const BATCH: usize = 500;
@@ -75,9 +77,10 @@ impl Job {
         let mut found = self.find().await?;
         let canary = read(&self.view).canary;
         if let Some(canaries) = canary {
+            let changes = self.engine.changes();
             let first = self.first(&mut found, canaries.min(MOST_CANARIES)).await?;
             self.change(|view| view.state = RedriveState::Canary);
-            self.watch(first).await?;
+            self.watch(first, changes).await?;
             self.change(|view| view.state = RedriveState::Running);
         }
         while !found.tasks.is_empty() {
@@ -134,27 +137,28 @@ impl Job {
         }
     }
 
-    /// Waits until these have ended, and well.
-    async fn watch(&self, mut canaries: Vec<TaskId>) -> Result<(), String> {
+    /// Waits until these have ended, and well. What this node runs it hears of at once, before the task could be
+    /// forgotten; the store is asked about what others run, and has the last word on failures.
+    async fn watch(
+        &self,
+        canaries: Vec<TaskId>,
+        mut changes: broadcast::Receiver<TaskChange>,
+    ) -> Result<(), String> {
+        let mut left: BTreeSet<TaskId> = canaries.into_iter().collect();
         let mut patience = Patience::new();
-        while let Some(id) = canaries.last() {
-            let task = self.patiently(|store| store.task(id)).await?;
-            match task.map(|(task, _)| (task.life.state, task.error)) {
-                // One that was forgotten since has ended well: those in error are kept longest.
-                None | Some((State::Done, _)) => {
-                    canaries.pop();
-                    patience.reset();
+        while let Some(first) = left.first() {
+            let id = match timeout(patience.wait(), end_of(&left, &mut changes)).await {
+                Ok(TaskChange { id, status: Status::Done, .. }) => {
+                    left.remove(&id);
+                    continue;
                 }
-                Some((State::Error { .. }, error)) => {
-                    let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-                    return Err(format!("{id} stands in error again{why}"));
-                }
-                Some((State::Missing { .. }, _)) => {
-                    return Err(format!("{id} is {}: its handler is gone", Status::Missing.as_str()));
-                }
-                Some((State::New { .. } | State::Scheduled | State::Locked(_), _)) => {
-                    sleep(patience.wait()).await;
-                }
+                Ok(change) => change.id,
+                Err(_) => first.clone(),
+            };
+            let task = self.patiently(|store| store.task(&id)).await?;
+            if is_well(&id, task.map(|(task, _)| task).as_ref())? {
+                left.remove(&id);
+                patience.reset();
             }
         }
         Ok(())
@@ -168,6 +172,9 @@ impl Job {
             view.refused += results.len() as u64 - retried;
         });
         self.engine.nudge();
+        let again = tasks.iter().zip(&results).filter(|(_, result)| result.is_ok());
+        let filter = read(&self.view).filter.clone();
+        self.engine.tell_again(&filter, &again.map(|(task, _)| *task).collect()).await;
         Ok(results)
     }
 
@@ -192,5 +199,48 @@ impl Job {
 
     fn change(&self, change: impl FnOnce(&mut Redrive)) {
         change(&mut read(&self.view));
+    }
+}
+
+/// The next of these tasks that is told to have ended, well or not.
+async fn end_of(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<TaskChange>) -> TaskChange {
+    loop {
+        match changes.recv().await {
+            Ok(change)
+                if matches!(change.status, Status::Done | Status::Error | Status::Missing)
+                    && tasks.contains(&change.id) =>
+            {
+                return change;
+            }
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether a canary has ended well, as the store has it; `false` while it goes on.
+fn is_well(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
+    let Some(task) = task else {
+        return Err(format!("{id} was forgotten before it could be looked at"));
+    };
+    match task.life.state {
+        State::Done => Ok(true),
+        State::New { .. } | State::Scheduled | State::Locked(_) => Ok(false),
+        State::Error { .. } => {
+            let why = task.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            Err(format!("{id} stands in error again{why}"))
+        }
+        State::Missing { .. } => Err(format!("{id} is {}: its handler is gone", Status::Missing.as_str())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_canary_that_was_forgotten_nothing_is_known() {
+        let why = is_well(&TaskId::from_text("h_a_1"), None).unwrap_err();
+        assert_eq!(why, "h_a_1 was forgotten before it could be looked at");
     }
 }

@@ -24,6 +24,8 @@ use crate::Engine;
 use crate::time::now;
 use job::Job;
 
+/// How many jobs a node has at a time. Each keeps the numbers of all that it found in memory.
+const AT_A_TIME: usize = 4;
 /// How many jobs that have ended are remembered.
 const REMEMBERED: usize = 100;
 /// How many tasks are read at a time.
@@ -91,6 +93,16 @@ impl RedriveState {
     }
 }
 
+/// Why a redrive was not begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RedriveRefused {
+    #[error("{AT_A_TIME} redrives go on already; wait for one of them to end, or stop it")]
+    TooMany,
+    /// It would retry what that one is about to.
+    #[error("the redrive {0} is about the same tasks and goes on; wait for it to end, or stop it")]
+    SameAs(String),
+}
+
 /// The jobs of a node, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct Redrives {
@@ -117,15 +129,33 @@ impl Redrives {
     fn jobs(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Forgets the oldest of those that have ended, if they are too many.
-    fn forget(&self) {
-        let mut jobs = self.jobs();
-        let ended = jobs.iter().filter(|(_, job)| read(&job.view).state.has_ended());
-        let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
-        for number in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
-            jobs.remove(number);
+/// Forgets the oldest of those that have ended, if they are too many.
+fn forget(jobs: &mut BTreeMap<u64, Entry>) {
+    let ended = jobs.iter().filter(|(_, job)| read(&job.view).state.has_ended());
+    let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
+    for number in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
+        jobs.remove(number);
+    }
+}
+
+/// Whether a job for these tasks may begin beside those that go on.
+fn admit(jobs: &BTreeMap<u64, Entry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
+    let (mut running, mut same) = (0, None);
+    for job in jobs.values() {
+        let view = read(&job.view);
+        if !view.state.has_ended() {
+            running += 1;
+            if view.filter == *filter {
+                same = Some(view.id.clone());
+            }
         }
+    }
+    match same {
+        Some(id) => Err(RedriveRefused::SameAs(id)),
+        None if running >= AT_A_TIME => Err(RedriveRefused::TooMany),
+        None => Ok(()),
     }
 }
 
@@ -135,16 +165,19 @@ fn read(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
 
 impl Engine {
     /// Begins to run failed tasks again; answers at once with what the job is called.
-    pub fn redrive(&self, request: RedriveRequest) -> String {
+    pub fn redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
         let node = self.node();
         let redrives = &node.redrives;
+        let RedriveRequest { filter, rate, canary, by } = request;
+        let filter = failed(filter);
+        let mut jobs = redrives.jobs();
+        admit(&jobs, &filter)?;
         let number = redrives.begun.fetch_add(1, Ordering::Relaxed) + 1;
         // Jobs of two nodes are never called the same, nor those of one before and after a start.
         let id = format!("{}-{number}", node.id());
-        let RedriveRequest { filter, rate, canary, by } = request;
         let view = Arc::new(Mutex::new(Redrive {
             id: id.clone(),
-            filter: failed(filter),
+            filter,
             rate,
             canary: canary.filter(|first| *first > 0),
             by,
@@ -156,10 +189,10 @@ impl Engine {
             ended_at: None,
         }));
         let stop = redrives.stop.child_token();
-        redrives.jobs().insert(number, Entry { view: view.clone(), stop: stop.clone() });
-        redrives.forget();
+        jobs.insert(number, Entry { view: view.clone(), stop: stop.clone() });
+        forget(&mut jobs);
         redrives.running.spawn(Job::new(self.clone(), view).run(stop));
-        id
+        Ok(id)
     }
 
     /// The redrives that run on this node, and the last ones that have ended, the newest first.

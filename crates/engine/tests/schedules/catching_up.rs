@@ -1,6 +1,6 @@
 //! Times that passed while nobody was there.
 
-use pointsman_core::fire::CatchUp;
+use pointsman_core::fire::{CatchUp, ON_TIME};
 
 use super::*;
 
@@ -73,6 +73,8 @@ async fn a_store_that_does_not_answer_costs_no_planned_time() {
     let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
     let every: Vec<_> = tick.when.between(first.minus(SECOND), last).collect();
     assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);
-    assert_eq!(made(&fires).len(), fires.len(), "{fires:?}");
+    // Those that were overtaken meanwhile are written down as missed; those that are on time still fire.
+    let on_time = fires.iter().filter(|fire| fire.at.since(fire.planned) <= ON_TIME);
+    assert!(on_time.clone().count() > 1 && on_time.clone().all(|fire| fire.event.is_some()), "{fires:?}");
     engine.stop(PATIENCE).await;
 }

@@ -416,7 +416,7 @@ fn a_check_tells_in_words_what_a_configuration_means() {
          warning: pointsman.yml:3:3: the program b.sh is not there\n\
          warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
          warning: pointsman.yml:9:3: the schedule \"beat\" emits q, which is routed to no handler\n\
-         warning: pointsman.yml:10:3: the schedule \"busy\" fires 3,600 times a day, 60 times a minute: every second between \
+         warning: pointsman.yml:10:3: the schedule \"busy\": fires 3,600 times a day, 60 times a minute: every second between \
          00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once a minute"
     );
     assert!(report.is_good());

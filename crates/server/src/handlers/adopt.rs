@@ -57,13 +57,19 @@ pub(crate) async fn adopt(
         let detail = format!("{name} is a source, and a source gets no events; run its collections instead");
         return Err(Problem::refused(detail).pointer("/from"));
     }
-    let mut done = Adopted { adopted: app.engine.adopt(&name).await?, replayed: 0, more: false };
-    if let Some(from) = from {
-        replay(&app, &name, from, &mut done).await?;
-    }
-    let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
-    app.note(&caller, "adopt", format!("handler {name}"), detail).await;
-    Ok(Json(done))
+    let inner = app.clone();
+    app.deed(async move {
+        let mut done = Adopted { adopted: inner.engine.adopt(&name).await?, replayed: 0, more: false };
+        let replayed = match from {
+            Some(from) => replay(&inner, &name, from, &mut done).await,
+            None => Ok(()),
+        };
+        // Of a replay that failed on its way a part is done, and stands in the audit.
+        let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
+        inner.note(&caller, "adopt", format!("handler {name}"), detail).await;
+        replayed.map(|()| Json(done))
+    })
+    .await
 }
 
 async fn replay(app: &App, name: &HandlerName, from: EventId, done: &mut Adopted) -> Result<(), Problem> {

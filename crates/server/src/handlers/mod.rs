@@ -17,7 +17,7 @@ use crate::auth::Viewer;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
-use overview::{Overview, find, overview};
+use overview::{find, shown};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     path = "/api/v1/handlers",
     operation_id = "list_handlers",
     tag = "handlers",
-    responses((status = 200, description = "The handlers", body = HandlerList)),
+    responses((status = 200, description = "The handlers, each with its 100 busiest queues", body = HandlerList)),
 )]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
@@ -42,8 +42,7 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Json<HandlerList>, Problem> {
     Query::of(&uri, &[])?;
-    let Overview { event_id, handlers } = overview(&app, &caller).await?;
-    Ok(Json(HandlerList { event_id, handlers: handlers.into_values().collect() }))
+    overview::list(&app, &caller).await.map(Json)
 }
 
 /// One handler: how it runs, what routes to it, what waits for it and what holds it.
@@ -53,7 +52,7 @@ pub(crate) async fn list(
     operation_id = "show_handler",
     tag = "handlers",
     params(("name" = String, Path, description = "a handler's name")),
-    responses((status = 200, description = "The handler", body = HandlerDetail)),
+    responses((status = 200, description = "The handler, with its 1000 busiest queues", body = HandlerDetail)),
 )]
 pub(crate) async fn one(
     Viewer(caller): Viewer,
@@ -62,5 +61,5 @@ pub(crate) async fn one(
     uri: Uri,
 ) -> Result<Json<HandlerDetail>, Problem> {
     Query::of(&uri, &[])?;
-    find(&app, &caller, &name).await.map(Json)
+    find(&app, &caller, &name).await.map(|found| Json(shown(found)))
 }

@@ -1,9 +1,10 @@
 //! What is known of handlers, put together from all who know a part of it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pointsman_api::{
-    Counts, HandlerBody, HandlerDetail, LimitsBody, QueueBody, RouteBody, RuleBody, SourceBody,
+    Counts, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody,
 };
 use pointsman_core::store::{QueueView, Registration};
 use pointsman_core::{HandlerName, Pair, Place, Rule, Timestamp};
@@ -13,10 +14,38 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::config::nearest::hint;
 use crate::problem::Problem;
+use crate::rules::told;
 
-/// The handler, if there is one as far as the caller may see.
+/// How many queues of each handler a list shows, and how many those of one.
+const IN_LISTS: usize = 100;
+const OF_ONE: usize = 1000;
+
+/// All handlers, each with the busiest of its queues.
+pub(super) async fn list(app: &App, caller: &Caller) -> Result<HandlerList, Problem> {
+    let Overview { event_id, handlers } = overview(app, caller, None).await?;
+    let handlers = handlers.into_values().map(|handler| busiest(handler, IN_LISTS)).collect();
+    Ok(HandlerList { event_id, handlers })
+}
+
+/// A handler as it is shown by itself.
+pub(super) fn shown(found: HandlerDetail) -> HandlerDetail {
+    HandlerDetail { handler: busiest(found.handler, OF_ONE), ..found }
+}
+
+/// Leaves out all queues but those with the most tasks. They stay in their order.
+fn busiest(mut handler: HandlerBody, most: usize) -> HandlerBody {
+    let more = handler.queues.len().saturating_sub(most);
+    if more > 0 {
+        handler.queues.sort_by_key(|queue| Reverse(queue.counts.total()));
+        handler.queues.truncate(most);
+        handler.queues.sort_by(|a, b| (&a.tenant, &a.collection).cmp(&(&b.tenant, &b.collection)));
+    }
+    HandlerBody { more_queues: more as u64, ..handler }
+}
+
+/// The handler with all its queues, if there is one as far as the caller may see.
 pub(super) async fn find(app: &App, caller: &Caller, name: &HandlerName) -> Result<HandlerDetail, Problem> {
-    let Overview { event_id, mut handlers } = overview(app, caller).await?;
+    let Overview { event_id, mut handlers } = overview(app, caller, Some(name)).await?;
     match handlers.remove(name) {
         Some(handler) => Ok(HandlerDetail { event_id, handler }),
         None => {
@@ -53,20 +82,21 @@ fn has_collection(handler: &HandlerBody, pair: &Pair) -> Result<(), Problem> {
     Err(Problem::not_found(format!("{} has no collection {}{hint}", pair.source, pair.collection)))
 }
 
-pub(super) struct Overview {
-    pub(super) event_id: u64,
-    pub(super) handlers: BTreeMap<HandlerName, HandlerBody>,
+struct Overview {
+    event_id: u64,
+    handlers: BTreeMap<HandlerName, HandlerBody>,
 }
 
-/// All handlers that are defined, or have tasks or rules left, as far as the caller may see.
-pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, Problem> {
+/// All handlers that are defined, or have tasks or rules left, as far as the caller may see. The queues of all of them
+/// are looked at, or only those of the one that is named.
+async fn overview(app: &App, caller: &Caller, queues_of: Option<&HandlerName>) -> Result<Overview, Problem> {
     let store = app.store();
     // The stamp is read first: what comes after it may be in the answer already, and never the other way.
     let event_id = store.extent().await?.head.get();
     let registration = store.registration().await?;
     let mut handlers = defined(app, &registration);
     let now = now();
-    for queue in store.queues().await?.iter().filter(|queue| caller.sees(&queue.tenant)) {
+    for queue in store.queues(queues_of).await?.iter().filter(|queue| caller.sees(&queue.tenant)) {
         add_queue(&mut handlers, queue, now);
     }
     let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.sees(tenant));
@@ -76,7 +106,7 @@ pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, Pro
             Place::Collection(pair) => &pair.source,
             Place::Schedule(_) => continue,
         };
-        entry(&mut handlers, name).rules.push(RuleBody::from(rule));
+        entry(&mut handlers, name).rules.push(told(caller, rule));
     }
     // A source belongs to one tenant, and others need not know of it.
     for def in &registration.handlers {
@@ -151,6 +181,31 @@ fn entry<'a>(
         counts: Counts::default(),
         oldest_runnable_seconds: None,
         queues: vec![],
+        more_queues: 0,
         rules: vec![],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_queues_the_busiest_are_shown_in_order() {
+        let name = HandlerName::new("index").unwrap();
+        let mut handlers = BTreeMap::new();
+        let body = entry(&mut handlers, &name);
+        for n in 0..10_u64 {
+            let counts = Counts { ready: n % 5, ..Counts::default() };
+            let tenant = format!("t{n}");
+            let queue =
+                QueueBody { tenant, collection: None, oldest_runnable_seconds: None, held: false, counts };
+            body.queues.push(queue);
+        }
+        let whole = busiest(body.clone(), 10);
+        assert_eq!((whole.queues.len(), whole.more_queues), (10, 0));
+        let some = busiest(body.clone(), 4);
+        let tenants: Vec<_> = some.queues.iter().map(|queue| queue.tenant.as_str()).collect();
+        assert_eq!((tenants, some.more_queues), (vec!["t3", "t4", "t8", "t9"], 6));
+    }
 }

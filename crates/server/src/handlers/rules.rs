@@ -8,7 +8,7 @@ use pointsman_api::{HandlerDetail, HoldBody};
 use pointsman_core::names::BadName;
 use pointsman_core::{HandlerName, Place, RuleKind};
 
-use super::overview::find_place;
+use super::overview::{find_place, shown};
 use crate::action::Hold;
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
@@ -102,7 +102,7 @@ async fn set(
     let tenant = caller.tenant(hold.tenant)?;
     find_place(app, caller, &place).await?;
     rules::set(app, caller, kind, place.clone(), tenant, hold.reason).await?;
-    find_place(app, caller, &place).await.map(Json)
+    find_place(app, caller, &place).await.map(|found| Json(shown(found)))
 }
 
 async fn lift(
@@ -115,8 +115,9 @@ async fn lift(
     let tenant = caller.tenant(hold.tenant)?;
     // Read before, because a place of which only this rule was left is gone with it.
     let before = find_place(app, caller, &place).await?;
-    rules::lift(app, caller, kind, &place, tenant, hold.reason).await?;
-    Ok(Json(find_place(app, caller, &place).await.unwrap_or_else(|_| without_rules(before))))
+    rules::lift(app, caller, kind, place.clone(), tenant, hold.reason).await?;
+    let after = find_place(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
+    Ok(Json(shown(after)))
 }
 
 fn without_rules(mut found: HandlerDetail) -> HandlerDetail {

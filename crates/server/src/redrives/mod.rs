@@ -8,7 +8,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
-use pointsman_api::{RedriveBody, RedriveCount, RedriveJob, RedriveList};
+use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
+use pointsman_core::store::TaskFilter;
+use pointsman_core::task::EndReason;
 use pointsman_engine::{Redrive, RedriveRequest, RedriveState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,6 +18,7 @@ use utoipa_axum::routes;
 use crate::action::{Members, Nothing};
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
+use crate::known;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
@@ -38,7 +41,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     responses(
         (status = 200, description = "With `dry_run`: what it would do", body = RedriveCount),
         (status = 202, description = "The redrive that was begun", body = RedriveJob),
-        (status = 422, description = "A status whose tasks cannot be run again",
+        (status = 404, description = "A handler that is not defined and has no tasks",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Too many redrives go on already, or one for the same tasks",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be run again",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -47,17 +54,24 @@ pub(crate) async fn begin(
     State(app): State<App>,
     Members(said): Members<Said>,
 ) -> Result<Response, Problem> {
-    let Wish { filter, dry_run, rate, canary, words } = said.read(&caller)?;
+    let Wish { filter, named, dry_run, rate, canary, words } = said.read(&caller)?;
+    if let Some(handler) = &filter.handler {
+        known::handler(&app, &caller, handler, "handler").await.map_err(|problem| problem.pointer(named))?;
+    }
     if dry_run {
         let (matched, sample) = app.engine.count(filter, MOST_COUNTED).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
         let count = RedriveCount { matched, more: matched >= MOST_COUNTED, sample, dry_run };
         return Ok(Json(count).into_response());
     }
-    let id = app.engine.redrive(RedriveRequest { filter, rate, canary, by: caller.name.clone() });
-    app.note(&caller, "redrive", format!("redrive {id}"), words).await;
-    let job = find(&app, &caller, &id)?;
-    Ok((StatusCode::ACCEPTED, Json(body(&job))).into_response())
+    let inner = app.clone();
+    let begun = app.deed(async move {
+        let id = inner.engine.redrive(RedriveRequest { filter, rate, canary, by: caller.name.clone() });
+        let id = id.map_err(Problem::conflict)?;
+        inner.note(&caller, "redrive", format!("redrive {id}"), words).await;
+        find(&inner, &caller, &id)
+    });
+    Ok((StatusCode::ACCEPTED, Json(body(&begun.await?))).into_response())
 }
 
 /// The redrives of this node: those that go on, and the last ones that have ended.
@@ -114,10 +128,14 @@ pub(crate) async fn stop(
     _: Nothing,
 ) -> Result<Json<RedriveJob>, Problem> {
     find(&app, &caller, &id)?;
-    if app.engine.stop_redrive(&id) {
-        app.note(&caller, "stop_redrive", format!("redrive {id}"), "").await;
-    }
-    find(&app, &caller, &id).map(|job| Json(body(&job)))
+    let inner = app.clone();
+    app.deed(async move {
+        if inner.engine.stop_redrive(&id) {
+            inner.note(&caller, "stop_redrive", format!("redrive {id}"), "").await;
+        }
+        find(&inner, &caller, &id).map(|job| Json(body(&job)))
+    })
+    .await
 }
 
 fn find(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
@@ -146,10 +164,32 @@ fn body(job: &Redrive) -> RedriveJob {
             RedriveState::Running | RedriveState::Canary | RedriveState::Done => None,
         },
         by: job.by.clone(),
+        filter: filter(&job.filter),
+        rate: job.rate.map(|rate| rate.to_string()),
+        canary: job.canary.and_then(|first| first.try_into().ok()),
         started_at: job.started_at.to_string(),
         ended_at: job.ended_at.map(|at| at.to_string()).unwrap_or_default(),
         matched: job.matched,
         retried: job.retried,
         refused: job.refused,
+    }
+}
+
+/// What it was asked for, in the words of the request.
+fn filter(filter: &TaskFilter) -> RedriveFilter {
+    let failed = filter.reasons.contains(&EndReason::Failed);
+    let status = match (failed, filter.reasons.contains(&EndReason::Canceled)) {
+        (true, true) => "error",
+        (false, true) => "CANCELED",
+        (_, false) => "FAILED",
+    };
+    RedriveFilter {
+        handler: filter.handler.as_ref().map(ToString::to_string),
+        collection: filter.collection.clone(),
+        tenant: filter.tenant.as_ref().map(ToString::to_string),
+        key: filter.key.as_ref().map(ToString::to_string),
+        status: status.into(),
+        start: filter.start.map(|time| time.to_string()),
+        end: filter.end.map(|time| time.to_string()),
     }
 }

@@ -1,9 +1,10 @@
 //! What a redrive is asked to do, checked member by member.
 
+use pointsman_core::names::BadName;
 use pointsman_core::store::TaskFilter;
 use pointsman_core::task::EndReason;
 use pointsman_core::wire::{Fault, read, string};
-use pointsman_core::{HandlerName, ObjectKey, Rate, Status, Tenant, Timestamp};
+use pointsman_core::{CollectionName, HandlerName, HandlingKey, ObjectKey, Rate, Status, Tenant, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -25,6 +26,7 @@ pub(crate) struct Said {
     status: Option<Box<RawValue>>,
     start: Option<Box<RawValue>>,
     end: Option<Box<RawValue>>,
+    all: Option<Box<RawValue>>,
     dry_run: Option<Box<RawValue>>,
     rate: Option<Box<RawValue>>,
     canary: Option<Box<RawValue>>,
@@ -33,6 +35,8 @@ pub(crate) struct Said {
 /// What is to be done.
 pub(super) struct Wish {
     pub(super) filter: TaskFilter,
+    /// Where the handler was named, if it was.
+    pub(super) named: &'static str,
     pub(super) dry_run: bool,
     pub(super) rate: Option<Rate>,
     pub(super) canary: Option<usize>,
@@ -42,7 +46,8 @@ pub(super) struct Wish {
 
 impl Said {
     pub(super) fn read(self, caller: &Caller) -> Result<Wish, Problem> {
-        let words = self.words();
+        let (words, narrowed) = (self.words(), self.narrowed());
+        let named = if self.handler.is_some() { "/handler" } else { "/source" };
         let status = self.status.map(|raw| string("/status", &raw)).transpose()?;
         let reasons = reasons(status.as_deref().unwrap_or("FAILED"))?;
         let tenant = name("/tenant", self.tenant, Tenant::new)?;
@@ -50,7 +55,7 @@ impl Said {
             statuses: vec![Status::Error],
             reasons,
             handler: handler(self.handler, self.source)?,
-            collection: self.collection.map(|raw| string("/collection", &raw)).transpose()?,
+            collection: name("/collection", self.collection, collection)?,
             event: None,
             tenant: caller.tenant(tenant)?,
             key: name("/key", self.key, ObjectKey::new)?,
@@ -60,10 +65,18 @@ impl Said {
         if filter.start.zip(filter.end).is_some_and(|(start, end)| end < start) {
             return Err(Fault::new("/end", "the period ends before it starts").into());
         }
+        let all = self.all.map(|raw| read("/all", &raw, "true or false")).transpose()?;
         let dry_run = self.dry_run.map(|raw| read("/dry_run", &raw, "true or false")).transpose()?;
         let rate = name("/rate", self.rate, |text: String| text.parse())?;
         let canary = self.canary.map(|raw| canary(&raw)).transpose()?;
-        Ok(Wish { filter, dry_run: dry_run.unwrap_or(false), rate, canary, words })
+        one_or_the_other(narrowed, all.unwrap_or(false))?;
+        Ok(Wish { filter, named, dry_run: dry_run.unwrap_or(false), rate, canary, words })
+    }
+
+    /// Whether it says which tasks. A status does not: all that can be run again have one.
+    fn narrowed(&self) -> bool {
+        let Self { handler, source, collection, tenant, key, start, end, .. } = self;
+        [handler, source, collection, tenant, key, start, end].into_iter().any(Option::is_some)
     }
 
     fn words(&self) -> String {
@@ -76,11 +89,33 @@ impl Said {
             ("status", &self.status),
             ("start", &self.start),
             ("end", &self.end),
+            ("all", &self.all),
             ("rate", &self.rate),
             ("canary", &self.canary),
         ];
         let said = members.iter().filter_map(|(name, raw)| Some(format!("{name}: {}", raw.as_ref()?.get())));
         said.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Running everything again is seldom what was meant, so that it has to be said.
+fn one_or_the_other(narrowed: bool, all: bool) -> Result<(), Problem> {
+    match (narrowed, all) {
+        (true, false) | (false, true) => Ok(()),
+        (false, false) => Err(Problem::refused(
+            "say which tasks: by `handler` or `source`, `collection`, `tenant`, `key`, `start` or `end`; or say \
+             `\"all\": true`",
+        )
+        .pointer("")),
+        (true, true) => Err(Problem::refused("`all` goes with no other filter").pointer("/all")),
+    }
+}
+
+/// An event's type or a collection's name.
+fn collection(text: String) -> Result<String, BadName> {
+    match CollectionName::new(&text) {
+        Ok(_) => Ok(text),
+        Err(_) => HandlingKey::new(&text).map(|_| text),
     }
 }
 

@@ -7,13 +7,13 @@ use axum::Json;
 use axum::extract::State;
 use http::{StatusCode, Uri};
 use pointsman_api::{FireBody, FireList, RanNow, ScheduleDetail, ScheduleList};
-use pointsman_core::{ScheduleName, Timestamp};
+use pointsman_core::{Rule, RuleKind, ScheduleName, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::action::Nothing;
 use crate::app::App;
-use crate::auth::{Operator, Viewer};
+use crate::auth::{Caller, Operator, Role, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
@@ -114,6 +114,8 @@ pub(crate) async fn fires(
     responses(
         (status = 201, description = "The event or the task", body = RanNow),
         (status = 200, description = "The task that is queued or running already", body = RanNow),
+        (status = 409, description = "An admin has blocked it, and the caller is none",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn run(
@@ -123,7 +125,29 @@ pub(crate) async fn run(
     _: Nothing,
 ) -> Result<(StatusCode, Json<RanNow>), Problem> {
     find_defined(&app, &caller, &name)?;
-    let ran = app.engine.run_schedule(&name).await?;
+    not_blocked(&app, &caller, &name).await?;
+    let inner = app.clone();
+    let ran = app.deed(async move { run_now(&inner, &caller, &name).await }).await?;
+    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(ran)))
+}
+
+/// What an admin has blocked, an operator does not run by hand. A pause is the operator's own.
+async fn not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
+    if caller.role.includes(Role::Admin) {
+        return Ok(());
+    }
+    let rules = app.store().rules().await?;
+    let block = rules.iter().find(|rule| rule.kind == RuleKind::Block && rule.holds_schedule(name));
+    let Some(Rule { by, since, reason, .. }) = block else { return Ok(()) };
+    let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    let detail =
+        format!("{name} stands under a block by {by} since {since}{why}; an admin can run or unblock it");
+    Err(Problem::conflict(detail))
+}
+
+async fn run_now(app: &App, caller: &Caller, name: &ScheduleName) -> Result<RanNow, Problem> {
+    let ran = app.engine.run_schedule(name).await?;
     let ran = ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
     let ran = match ran {
         pointsman_engine::RanNow::Event(id) => {
@@ -134,7 +158,6 @@ pub(crate) async fn run(
         }
     };
     let made = ran.task_id.clone().or_else(|| ran.event_id.map(|id| format!("event {id}")));
-    app.note(&caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
-    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(ran)))
+    app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
+    Ok(ran)
 }

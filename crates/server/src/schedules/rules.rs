@@ -112,7 +112,7 @@ async fn lift(
     without_tenant(&hold)?;
     // Read before, because a schedule of which only this rule was left is gone with it.
     let before = find(app, caller, &name).await?;
-    rules::lift(app, caller, kind, &Place::Schedule(name.clone()), None, hold.reason).await?;
+    rules::lift(app, caller, kind, Place::Schedule(name.clone()), None, hold.reason).await?;
     Ok(Json(find(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
 }
 

@@ -14,8 +14,8 @@ use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 
 use crate::app::App;
-use crate::auth::{Caller, Viewer};
-use crate::config::nearest::hint;
+use crate::auth::Viewer;
+use crate::known;
 use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::tasks::Wanted;
@@ -48,7 +48,7 @@ pub(crate) async fn list(
     let Period { start, end } = query.period()?;
     let (start, end) = (query.required("start", start)?, query.required("end", end)?);
     let Wanted { statuses, reasons } = query.read("status", status)?.unwrap_or_default();
-    check(&app, &caller, &source).await?;
+    known::handler(&app, &caller, &source, "source").await.map_err(|problem| problem.parameter("source"))?;
     let filter = TaskFilter {
         statuses,
         reasons,
@@ -71,26 +71,6 @@ fn status(text: &str) -> Result<Wanted, String> {
     Wanted::public(text).ok_or_else(|| {
         format!("{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED and CANCELED")
     })
-}
-
-/// Makes sure that there is such a source or handler, or that there was one of which tasks are left.
-async fn check(app: &App, caller: &Caller, name: &HandlerName) -> Result<(), Problem> {
-    let registration = app.store().registration().await?;
-    let defs = registration.handlers.iter();
-    let visible: Vec<_> = defs
-        .filter(|def| def.source.as_ref().is_none_or(|source| caller.sees(&source.tenant)))
-        .map(|def| def.name.as_str())
-        .collect();
-    if visible.contains(&name.as_str()) {
-        return Ok(());
-    }
-    let (handler, tenant) = (Some(name.clone()), caller.tenant.clone());
-    let left = app.store().tasks(TaskFilter { handler, tenant, ..TaskFilter::default() }, None, 1).await?;
-    if !left.tasks.is_empty() || left.next.is_some() {
-        return Ok(());
-    }
-    let hint = hint(name.as_str(), visible);
-    Err(Problem::not_found(format!("there is no source {name}{hint}")).parameter("source"))
 }
 
 /// What is still to be told.

@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::{StatusCode, Uri};
 use pointsman_api::{SourceLogs, SourceRun, TaskBody};
-use pointsman_core::store::{NewRun, Registration};
+use pointsman_core::store::{NewRun, Registration, RunTask};
 use pointsman_core::{CollectionName, HandlerName, Pair, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -103,14 +103,20 @@ pub(crate) async fn run(
     let registration = app.store().registration().await?;
     let pair = Pair { source, collection };
     check(&registration, &caller, &pair)?;
+    let inner = app.clone();
+    let ran = app.deed(async move { begin(&inner, &caller, pair).await }).await?;
+    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(SourceRun { task_id: ran.task.to_string() })))
+}
+
+async fn begin(app: &App, caller: &Caller, pair: Pair) -> Result<RunTask, Problem> {
     let ran = app.engine.run(NewRun { pair: pair.clone(), priority: None }).await?;
     // It may have gone since it was looked for.
     let ran = ran.map_err(|gone| Problem::not_found(gone).parameter("collection"))?;
-    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
     if ran.created {
-        app.note(&caller, "run", format!("collection {pair}"), &ran.task).await;
+        app.note(caller, "run", format!("collection {pair}"), &ran.task).await;
     }
-    Ok((status, Json(SourceRun { task_id: ran.task.to_string() })))
+    Ok(ran)
 }
 
 /// The sources that a caller may see.

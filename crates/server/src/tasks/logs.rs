@@ -25,10 +25,14 @@ use crate::segment::{Segment, TaskName};
 use crate::sse::{self, KEEP_ALIVE};
 use crate::stream::{last_event_id, next_change};
 
-/// How many lines are read at a time.
+/// How many lines are read at a time. The store gives fewer where they are long, so that one page is all that is held
+/// of a log, however long it is.
 const PAGE: usize = 500;
 /// How often a follower looks for lines that nobody tells it of: those of a task that another node runs.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a follower rests that found nothing. Lines of other tasks wake it too, and it should not read for each of
+/// them.
+const REST: Duration = Duration::from_millis(100);
 
 /// The log of a task: all of it, or with `follow=true` as server-sent events until the task ends.
 #[utoipa::path(
@@ -41,6 +45,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
         ("start" = Option<String>, Query, description = "lines at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "lines before this time (RFC 3339)"),
         ("follow" = Option<bool>, Query, description = "send lines as they come"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "with `follow`, goes on after the line of this number"),
     ),
     responses((status = 200, description = "The lines", content(
         (LogList = "application/json"),
@@ -88,7 +93,7 @@ pub(crate) struct Reader {
 struct Stretch {
     lines: Vec<StoredLine>,
     status: Status,
-    /// There was nothing beyond it.
+    /// There was nothing to read. A page that is short says nothing: its lines may be long.
     last: bool,
 }
 
@@ -148,11 +153,15 @@ async fn piece(rest: Rest) -> Option<(io::Result<Bytes>, Rest)> {
     let Some(stretch) = stretch.filter(|stretch| !stretch.last) else {
         return Some((Ok(format!("{opening}]}}").into()), None));
     };
-    let lines: Vec<String> = stretch.lines.iter().map(text).collect();
-    let comma = if begun && !lines.is_empty() { "," } else { "" };
-    let begun = begun || !lines.is_empty();
-    let bytes = format!("{opening}{comma}{}", lines.join(",")).into();
-    Some((Ok(bytes), Some((reader, String::new(), begun))))
+    let (mut written, mut begun) = (opening, begun);
+    for line in stretch.lines {
+        if begun {
+            written.push(',');
+        }
+        begun = true;
+        written.push_str(&text(&line));
+    }
+    Some((Ok(written.into()), Some((reader, String::new(), begun))))
 }
 
 struct Follower {
@@ -194,14 +203,19 @@ impl Follower {
         None
     }
 
-    /// Waits until there may be more to tell.
+    /// Waits until there may be more to tell, after nothing was found. That the task has ended is told at once.
     async fn wait(&mut self) {
         let Self { reader, caller, logged, changes, over, .. } = self;
+        let more = async {
+            sleep(REST).await;
+            // The engine has the sender, and outlives all who follow.
+            let _ = logged.changed().await;
+        };
         let of_this = async { while next_change(changes).await.id != reader.id {} };
         tokio::select! {
             () = reader.app.stopping.cancelled() => *over = true,
             () = reader.app.revoked(caller) => *over = true,
-            _ = logged.changed() => {}
+            () = more => {}
             () = of_this => {}
             () = sleep(LOOK_AGAIN) => {}
         }

@@ -50,9 +50,13 @@ pub(crate) async fn retry(
     _: Nothing,
 ) -> Result<Json<TaskDetail>, Problem> {
     find(&app, &caller, &id).await?;
-    app.engine.retry(&id).await??;
-    app.note(&caller, "retry", format!("task {id}"), "").await;
-    find(&app, &caller, &id).await.map(Json)
+    let inner = app.clone();
+    app.deed(async move {
+        inner.engine.retry(&id).await??;
+        inner.note(&caller, "retry", format!("task {id}"), "").await;
+        find(&inner, &caller, &id).await.map(Json)
+    })
+    .await
 }
 
 /// Ends a task. If it runs, its attempt is cut short.
@@ -71,9 +75,13 @@ pub(crate) async fn cancel(
     _: Nothing,
 ) -> Result<Json<TaskDetail>, Problem> {
     find(&app, &caller, &id).await?;
-    app.engine.cancel(&id).await??;
-    app.note(&caller, "cancel", format!("task {id}"), "").await;
-    find(&app, &caller, &id).await.map(Json)
+    let inner = app.clone();
+    app.deed(async move {
+        inner.engine.cancel(&id).await??;
+        inner.note(&caller, "cancel", format!("task {id}"), "").await;
+        find(&inner, &caller, &id).await.map(Json)
+    })
+    .await
 }
 
 /// The task with all that is known of it, if the caller may see it.

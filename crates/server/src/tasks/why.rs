@@ -4,15 +4,16 @@ use axum::Json;
 use axum::extract::State;
 use http::Uri;
 use pointsman_api::{GateBody, WhyBody};
-use pointsman_core::task::why::Gate;
+use pointsman_core::task::why::{Gate, GateKind};
 use pointsman_core::task::{EndReason, State as TaskState, Task};
 use pointsman_engine::now;
 
 use super::one::visible;
 use crate::app::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
+use crate::rules::{hides_setter, told};
 use crate::segment::{Segment, TaskName};
 
 /// The gates that a task has to pass before it runs, in order, each with its verdict and what holds it.
@@ -32,15 +33,57 @@ pub(crate) async fn why(
 ) -> Result<Json<WhyBody>, Problem> {
     Query::of(&uri, &[])?;
     let (task, extent) = visible(&app, &caller, &id).await?;
-    let gates = app.store().why(&id, now()).await?.unwrap_or_default();
+    let mut gates = app.store().why(&id, now()).await?.unwrap_or_default();
+    let mut bodies = Vec::new();
+    for gate in &mut gates {
+        own_alone(&app, &caller, gate).await?;
+        bodies.push(GateBody {
+            rule: gate.rule.as_ref().map(|rule| told(&caller, rule)),
+            ..GateBody::from(&*gate)
+        });
+    }
     let state = task.life.state;
     Ok(Json(WhyBody {
         event_id: extent.head.get(),
         task_id: id.to_string(),
         status: state.status().public(state.reason()).into(),
         summary: summary(&task, &gates),
-        gates: gates.iter().map(GateBody::from).collect(),
+        gates: bodies,
     }))
+}
+
+/// Leaves of a gate what is a caller's to know that is bound to a tenant: not what the tasks of others are called, nor
+/// the nodes that serve all, nor who holds all.
+async fn own_alone(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
+    if caller.tenant.is_none() {
+        return Ok(());
+    }
+    if let Some(rule) = gate.rule.as_ref().filter(|rule| hides_setter(caller, rule)) {
+        let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
+        gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
+    }
+    if gate.gate == GateKind::Worker && gate.open {
+        gate.detail = "somebody lives who can run it".into();
+    }
+    let mut own = Vec::new();
+    let mut others = 0;
+    for id in std::mem::take(&mut gate.tasks) {
+        let task = app.store().task(&id).await?;
+        match task.is_some_and(|(task, _)| caller.sees(&task.tenant)) {
+            true => own.push(id),
+            false => {
+                others += 1;
+                gate.detail = gate.detail.replace(id.as_str(), "a task of others");
+            }
+        }
+    }
+    gate.tasks = own;
+    match others {
+        0 => {}
+        1 => gate.detail.push_str("; one of the tasks that hold it is not shown"),
+        n => gate.detail.push_str(&format!("; {n} of the tasks that hold it are not shown")),
+    }
+    Ok(())
 }
 
 /// All of it in one sentence: the first gate that is closed, or why there is none.

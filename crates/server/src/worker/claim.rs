@@ -55,7 +55,7 @@ pub(crate) async fn claim(
     let names = handlers(said.handlers)?;
     let max = said.max.map(|raw| max(&raw)).transpose()?.unwrap_or(1);
     let wait = said.wait.map(|raw| wait(&raw)).transpose()?.unwrap_or_default();
-    let lease = lease(said.lease.as_deref())?;
+    let lease = said.lease.as_deref().map(lease).transpose()?.unwrap_or(USUAL_LEASE);
     check(&app, &caller, &names).await?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
@@ -103,8 +103,7 @@ fn wait(raw: &RawValue) -> Result<Duration, Fault> {
 }
 
 /// How long a worker may be silent.
-pub(super) fn lease(raw: Option<&RawValue>) -> Result<Duration, Fault> {
-    let Some(raw) = raw else { return Ok(USUAL_LEASE) };
+pub(super) fn lease(raw: &RawValue) -> Result<Duration, Fault> {
     let lease = duration("/lease", raw)?;
     let within = (SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease).then_some(lease);
     within.ok_or_else(|| Fault::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))

@@ -60,9 +60,9 @@ pub(crate) async fn done(
     Members(said): Members<Done>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = fence(said.fence)?;
-    let task = own(&app, &caller, &id).await?;
+    let tenant = own(&app, &caller, &id, fence).await?;
     let result = said.result.map(|raw| result(&raw)).transpose()?;
-    let emits = said.emit.map(|raw| emits(&raw, &task.tenant)).transpose()?.unwrap_or_default();
+    let emits = said.emit.map(|raw| emits(&raw, &tenant)).transpose()?.unwrap_or_default();
     let logs = said.log.map(|raw| lines("/log", &raw, now())).transpose()?.unwrap_or_default();
     let outcome = Outcome { ended: Ended::Succeeded { result }, target: None, emits, logs };
     end(&app, &id, fence, outcome).await
@@ -133,7 +133,7 @@ pub(crate) async fn fail(
     }
     let retry = said.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
     let after = said.after.map(|raw| duration("/after", &raw)).transpose()?;
-    own(&app, &caller, &id).await?;
+    own(&app, &caller, &id, fence).await?;
     let ended = Ended::Failed { error, after: after.map(|wait| now().plus(wait)), last: !retry };
     end(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
 }
@@ -147,7 +147,7 @@ pub(crate) struct Snooze {
     until: Option<Box<RawValue>>,
 }
 
-/// Puts a task off, at no cost.
+/// Puts a task off, at no cost; by a second at least.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/snooze",
@@ -169,7 +169,7 @@ pub(crate) async fn snooze(
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = fence(said.fence)?;
     let until = until(said.duration.as_deref(), said.until.as_deref(), now())?;
-    own(&app, &caller, &id).await?;
+    own(&app, &caller, &id, fence).await?;
     end(&app, &id, fence, Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }).await
 }
 
@@ -183,7 +183,10 @@ fn until(length: Option<&RawValue>, until: Option<&RawValue>, now: Timestamp) ->
 }
 
 async fn end(app: &App, id: &TaskId, fence: i64, outcome: Outcome) -> Result<Json<EndedBody>, Problem> {
-    let finished = app.engine.pull_end(id, fence, outcome).await?.map_err(lost)?;
+    let (inner, task) = (app.clone(), id.clone());
+    // Whoever waits for this end is told of it, though the worker has gone meanwhile.
+    let ended = app.deed(async move { Ok(inner.engine.pull_end(&task, fence, outcome).await?) });
+    let finished = ended.await?.map_err(lost)?;
     Ok(Json(EndedBody {
         id: id.to_string(),
         status: finished.status.public(None).into(),

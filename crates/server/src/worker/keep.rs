@@ -24,7 +24,7 @@ pub(crate) struct Beat {
     lease: Option<Box<RawValue>>,
 }
 
-/// Keeps a task for longer. A worker whose task was cancelled is told so here, by 409.
+/// Keeps a task for longer: for as long as it was claimed, unless `lease` says otherwise. A worker whose task was cancelled is told so here, by 409.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/heartbeat",
@@ -44,8 +44,8 @@ pub(crate) async fn heartbeat(
     Segment(TaskName(id)): Segment<TaskName>,
     Members(said): Members<Beat>,
 ) -> Result<Json<Leased>, Problem> {
-    let (fence, lease) = (fence(said.fence)?, lease(said.lease.as_deref())?);
-    own(&app, &caller, &id).await?;
+    let (fence, lease) = (fence(said.fence)?, said.lease.as_deref().map(lease).transpose()?);
+    own(&app, &caller, &id, fence).await?;
     let until = app.engine.renew(&id, fence, lease).await?.map_err(lost)?;
     Ok(Json(Leased { lease_until: until.to_string() }))
 }
@@ -80,7 +80,7 @@ pub(crate) async fn logs(
     let fence = fence(said.fence)?;
     let logs = said.logs.ok_or_else(|| Fault::new("/logs", "the lines are needed"))?;
     let lines = lines("/logs", &logs, now())?;
-    own(&app, &caller, &id).await?;
+    own(&app, &caller, &id, fence).await?;
     let logged = app.engine.pull_log(&id, fence, lines).await?.map_err(lost)?;
     Ok(Json(Logged { logged: logged as u64 }))
 }

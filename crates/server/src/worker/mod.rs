@@ -15,9 +15,9 @@ mod end;
 mod keep;
 mod lines;
 
-use pointsman_core::TaskId;
-use pointsman_core::task::{Rejected, Task};
+use pointsman_core::task::Rejected;
 use pointsman_core::wire::{Fault, read};
+use pointsman_core::{TaskId, Tenant};
 use serde_json::value::RawValue;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -43,9 +43,13 @@ fn fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
     read("/fence", &raw, "a fence, as a whole number")
 }
 
-/// The task that a worker speaks of. A worker of one tenant does not learn of others' tasks.
-async fn own(app: &App, caller: &Caller, id: &TaskId) -> Result<Task, Problem> {
-    visible(app, caller, id).await.map(|(task, _)| task)
+/// Whose the task is that a worker speaks of. A worker of one tenant does not learn of others' tasks. The task itself
+/// is read only where it is not held under this fence; then the worker is told so by what it came for.
+async fn own(app: &App, caller: &Caller, id: &TaskId, fence: i64) -> Result<Tenant, Problem> {
+    match app.engine.leased_from(id, fence).await? {
+        Ok(tenant) if caller.sees(&tenant) => Ok(tenant),
+        Ok(_) | Err(_) => visible(app, caller, id).await.map(|(task, _)| task.tenant),
+    }
 }
 
 /// What a worker is told that no longer has its task.

@@ -136,3 +136,18 @@ async fn a_collection_is_held_by_itself() {
     let answer = house.put("/api/v1/handlers/shop%2Forder/pause", "").await.json();
     assert!(answer["detail"].as_str().unwrap().contains("orders"), "{answer}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_shows_the_busiest_queues_of_very_many() {
+    let house = House::with("", handler("job", |_| Outcome::done())).await;
+    let one = |n: usize| format!(r#"{{"type":"job","tenant":"t{n}","delay":"1h"}}"#);
+    let events: Vec<_> = (0..120).map(one).chain([one(7), one(119)]).collect();
+    house.emit(&format!("[{}]", events.join(","))).await;
+    let list = house.get("/api/v1/handlers").await.json();
+    let job = &list["handlers"][0];
+    let shown = job["queues"].as_array().unwrap();
+    assert_eq!((shown.len(), &job["more_queues"], &job["counts"]["waiting"]), (100, &json!(20), &json!(122)));
+    assert_eq!(shown.iter().filter(|queue| queue["waiting"] == 2).count(), 2);
+    let one = house.get("/api/v1/handlers/job").await.json();
+    assert_eq!((one["queues"].as_array().unwrap().len(), &one["more_queues"]), (120, &json!(0)));
+}

@@ -1,6 +1,12 @@
+use std::time::Duration;
+
 use pointsman_engine::Outcome;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
+use crate::client::HANGS;
 use crate::house::{House, handler};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,4 +89,28 @@ schedules:
     for bad in ["limit=0", "before=x", "x=1"] {
         assert_eq!(house.get(&format!("/api/v1/audit?{bad}")).await.problem(), 400, "{bad}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_done_unwritten_though_clients_go_away() {
+    let house = House::with("", handler("job", |_| Outcome::done())).await;
+    for n in 0..200_u64 {
+        let body = format!(r#"{{"tenant":"t{n}"}}"#);
+        let head = house.head("PUT", "/api/v1/handlers/job/pause", &[("content-type", "application/json")]);
+        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        let mut stream = TcpStream::connect(house.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // Each goes away a little later than the one before, so that every step is met by some.
+        tokio::time::sleep(Duration::from_micros(n * 10)).await;
+    }
+    let noted =
+        async || house.get("/api/v1/audit?limit=1000").await.json()["deeds"].as_array().unwrap().len();
+    let held = async || house.get("/api/v1/handlers/job").await.json()["rules"].as_array().unwrap().len();
+    let agree = async {
+        while held().await != noted().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(HANGS, agree).await.expect("as many notes as rules");
+    assert!(held().await > 0);
 }

@@ -92,6 +92,12 @@ async fn what_makes_no_sense_is_refused_by_its_place() {
         (r#"{"canary":-1}"#, 400, "/canary"),
         (r#"{"dry_run":"yes"}"#, 400, "/dry_run"),
         (r#"{"filter":{}}"#, 400, "/filter"),
+        (r#"{"collection":"a b"}"#, 400, "/collection"),
+        (r#"{"collection":""}"#, 400, "/collection"),
+        (r#"{"all":"yes"}"#, 400, "/all"),
+        (r#"{"all":true,"collection":"a"}"#, 422, "/all"),
+        (r#"{"handler":"nosuch"}"#, 404, "/handler"),
+        (r#"{"source":"nosuch","dry_run":true}"#, 404, "/source"),
         (r#"[]"#, 400, ""),
     ] {
         let answer = house.post("/api/v1/tasks/redrive", body).await;
@@ -104,6 +110,80 @@ async fn what_makes_no_sense_is_refused_by_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn everything_is_run_again_only_if_that_is_said() {
+    let (setup, _) = moody();
+    let house = House::with("", setup).await;
+    fail_some(&house, 2).await;
+    for body in ["", "{}", r#"{"status":"FAILED","rate":"1/d"}"#, r#"{"all":false}"#, r#"{"dry_run":true}"#] {
+        let answer = house.post("/api/v1/tasks/redrive", body).await;
+        assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("")), "{body}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains("\"all\": true"), "{answer:?}");
+    }
+    assert_eq!(house.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
+    let dry = house.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
+    assert_eq!(dry["matched"], 2);
+    let by_type = house.post("/api/v1/tasks/redrive", r#"{"collection":"job","dry_run":true}"#).await.json();
+    assert_eq!(by_type["matched"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_tells_what_it_was_asked_for() {
+    let (setup, _) = moody();
+    let house = House::with("", setup).await;
+    fail_some(&house, 1).await;
+    let asked =
+        r#"{"source":"job","tenant":"default","start":"2026-01-01T00:00:00Z","rate":"1/d","canary":3}"#;
+    let job = house.post("/api/v1/tasks/redrive", asked).await.json();
+    assert_eq!(
+        job["filter"],
+        json!({"handler": "job", "collection": null, "tenant": "default", "key": null, "status": "FAILED",
+            "start": "2026-01-01T00:00:00.000000Z", "end": null})
+    );
+    assert_eq!((&job["rate"], &job["canary"]), (&json!("1/d"), &json!(3)));
+    let canceled = r#"{"all":true,"status":"CANCELED"}"#;
+    let job = house.post("/api/v1/tasks/redrive", canceled).await.json();
+    assert_eq!((&job["filter"]["status"], &job["filter"]["handler"]), (&json!("CANCELED"), &json!(null)));
+    assert_eq!((&job["rate"], &job["canary"]), (&json!(null), &json!(null)));
+
+    let answer = house.post("/api/v1/tasks/redrive", r#"{"handler":"jbo"}"#).await;
+    assert_eq!(answer.problem(), 404);
+    assert!(answer.json()["detail"].as_str().unwrap().contains("did you mean `job`"), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_too_many_redrives_the_last_are_refused() {
+    let (setup, _) = moody();
+    let house = House::with("", setup).await;
+    // Two tasks each, so that none of the slow ones comes to its end.
+    for tenant in 0..12 {
+        let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
+        house.emit(&format!("[{one},{one}]")).await;
+    }
+    house.until("/api/v1/tasks?status=FAILED&limit=1000", |list| count(list) == 24).await;
+    let slow = |tenant: usize| format!(r#"{{"tenant":"t{tenant}","rate":"1/d"}}"#);
+    let mut begun = Vec::new();
+    let refused = loop {
+        let answer = house.post("/api/v1/tasks/redrive", &slow(begun.len())).await;
+        match answer.status {
+            202 if begun.len() < 11 => begun.push(answer.json()["id"].as_str().unwrap().to_owned()),
+            _ => break answer,
+        }
+    };
+    assert_eq!(refused.problem(), 409);
+    assert!(!begun.is_empty());
+    let again = house.post("/api/v1/tasks/redrive", &slow(0)).await;
+    assert_eq!(again.problem(), 409);
+    assert!(again.json()["detail"].as_str().unwrap().contains(&begun[0]), "it names the one that goes on");
+    let audit = house.get("/api/v1/audit").await.json();
+    assert_eq!(audit["deeds"].as_array().unwrap().len(), begun.len(), "what was refused was not done");
+
+    let path = format!("/api/v1/redrives/{}", begun[0]);
+    house.delete(&path).await;
+    house.until(&path, |job| job["state"] == "stopped").await;
+    assert_eq!(house.post("/api/v1/tasks/redrive", &slow(11)).await.status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bound_token_redrives_its_own() {
     let list = [("root", "admin", None), ("shop", "operator", Some("shop"))];
     let (setup, _) = moody();
@@ -111,9 +191,9 @@ async fn a_bound_token_redrives_its_own() {
     house.token = "root".into();
     house.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
     house.until("/api/v1/tasks?status=FAILED", |list| count(list) == 2).await;
-    let all = house.post("/api/v1/tasks/redrive", r#"{"rate":"1/d"}"#).await.json();
+    let all = house.post("/api/v1/tasks/redrive", r#"{"all":true,"rate":"1/d"}"#).await.json();
     house.token = "shop".into();
-    let dry = house.post("/api/v1/tasks/redrive", r#"{"dry_run":true}"#).await.json();
+    let dry = house.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
     assert!(dry["matched"].as_u64().unwrap() <= 1, "{dry}");
     assert_eq!(house.post("/api/v1/tasks/redrive", r#"{"tenant":"other"}"#).await.problem(), 403);
     let path = format!("/api/v1/redrives/{}", all["id"].as_str().unwrap());

@@ -138,3 +138,19 @@ async fn a_bound_token_has_its_own_schedules() {
     }
     assert_eq!(house.post("/api/v1/schedules/mine/run", "").await.status, 201);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_admin_blocked_an_operator_does_not_run() {
+    let list = [("root", "admin", None), ("ops", "operator", None)];
+    let mut house = House::with(&format!("{SCHEDULES}{}", tokens(&list)), Setup::default()).await;
+    house.token = "root".into();
+    house.put("/api/v1/schedules/nightly/pause", "").await;
+    let path = "/api/v1/schedules/nightly/run";
+    assert_eq!(house.call_as("ops", "POST", path, "").await.status, 201, "a pause is the operator's own");
+    house.put("/api/v1/schedules/nightly/block", r#"{"reason":"wrong figures"}"#).await;
+    let answer = house.call_as("ops", "POST", path, "").await;
+    assert_eq!(answer.problem(), 409);
+    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("block by root") && detail.contains("wrong figures"), "{detail}");
+    assert_eq!(house.post(path, "").await.status, 201, "an admin may");
+}

@@ -3,9 +3,11 @@ use std::collections::BTreeSet;
 use pointsman_core::Timestamp;
 use pointsman_engine::{Outcome, Setup};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::auth::tokens;
-use crate::house::{House, handler};
+use crate::client::HANGS;
+use crate::house::{House, handler, sources};
 use crate::stream::Frames;
 
 const EVER: &str = "start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z";
@@ -187,6 +189,43 @@ async fn bad_requests_are_told_what_is_wrong_and_make_nothing() {
     assert_eq!(house.get("/tasks/none/logs?start=x").await.problem(), 400);
     assert_eq!(house.delete("/tasks/").await.problem(), 405);
     assert_eq!(house.get("/api/v1/tasks").await.json()["tasks"], json!([]), "nothing was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_source_is_not_found_however_long_the_history() {
+    let list =
+        [("root", "admin", None), ("ours", "viewer", Some("default")), ("others", "viewer", Some("other"))];
+    let mut house = House::with(&tokens(&list), handler("job", |_| Outcome::done())).await;
+    house.token = "root".into();
+    let many = vec![r#"{"type":"job","delay":"1h"}"#; 10_000].join(",");
+    for _ in 0..3 {
+        house.emit(&format!("[{many}]")).await;
+    }
+    for token in ["root", "ours", "others"] {
+        house.token = token.into();
+        assert_eq!(house.get(&format!("/tasks?source=nosuch&{EVER}")).await.problem(), 404, "{token}");
+        let period = "start=2000-01-01T00:00:00Z&end=2000-01-02T00:00:00Z";
+        assert_eq!(house.get(&format!("/tasks?source=job&{period}")).await.status, 200, "{token}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_gone_is_known_by_its_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = [("root", "admin", None), ("others", "viewer", Some("other"))];
+    let base =
+        format!("store: 'sqlite::memory:'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{}", tokens(&list));
+    let mut house = House::at(folder.path(), &format!("{base}{SOURCES}"), Setup::default()).await;
+    house.token = "root".into();
+    let id = run(&house, "quick", "orders").await;
+    house.until(&format!("/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
+    let mut reloads = house.server.reloads();
+    sources(folder.path(), &base);
+    timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    assert_eq!(ids(&house.get(&format!("/tasks?source=quick&{EVER}")).await.json()), [id]);
+    assert_eq!(house.get(&format!("/tasks?source=slow&{EVER}")).await.problem(), 404, "it never ran");
+    house.token = "others".into();
+    assert_eq!(house.get(&format!("/tasks?source=quick&{EVER}")).await.problem(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -176,3 +176,28 @@ async fn logs_are_read_whole_and_followed() {
     assert_eq!(house.get("/api/v1/tasks/none/logs").await.problem(), 404);
     assert_eq!(house.get(&format!("/api/v1/tasks/{id}/logs?follow=yes")).await.problem(), 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_of_long_lines_are_whole() {
+    let line = |n: i64| LogLine {
+        time: Timestamp::from_millis(n),
+        level: Level::Info,
+        message: format!("{n} {}", "x".repeat(60_000)),
+    };
+    let act = move |_: &_| Outcome { logs: (0..100).map(line).collect(), ..Outcome::done() };
+    let house = House::with("", handler("job", act)).await;
+    let id = house.task_of(r#"{"type":"job"}"#).await;
+    house.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
+    let number = |line: &serde_json::Value| {
+        let message = line["message"].as_str().expect("a text");
+        assert!(message.len() > 60_000);
+        message.split(' ').next().and_then(|number| number.parse::<i64>().ok()).expect("a number")
+    };
+    let logs = house.get(&format!("/api/v1/tasks/{id}/logs")).await.json();
+    assert!(logs["logs"].as_array().unwrap().iter().map(number).eq(0..100));
+    let mut frames = Frames::open(&house, &format!("/api/v1/tasks/{id}/logs?follow=true"), &[]).await;
+    for wanted in 0..100 {
+        assert_eq!(number(&frames.next().await.expect("a line").json()), wanted);
+    }
+    assert_eq!(frames.next().await.expect("an end").event, "end");
+}

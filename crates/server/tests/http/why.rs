@@ -1,6 +1,7 @@
 use pointsman_engine::{Outcome, Setup};
 use serde_json::{Value, json};
 
+use crate::auth::tokens;
 use crate::house::{House, handler};
 
 fn gate<'a>(why: &'a Value, name: &str) -> &'a Value {
@@ -61,4 +62,42 @@ event_handlers: {stay: [stay], fails: [fails]}
     let why = house.until(&path, |why| why["status"] == "FAILED").await;
     assert_eq!(why["gates"], json!([]));
     assert!(why["summary"].as_str().unwrap().contains("failed"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_learns_nothing_of_others() {
+    let config = "
+handlers:
+  stay: {run: {command: ['sleep', '600']}, concurrency: 1}
+event_handlers: {stay: [stay]}
+";
+    let list = [("rootadmin", "admin", None), ("shop", "viewer", Some("shop"))];
+    let mut house = House::with(&format!("{config}{}", tokens(&list)), Setup::default()).await;
+    house.token = "rootadmin".into();
+    let theirs = house.task_of(r#"{"type":"stay","tenant":"other"}"#).await;
+    house.until(&format!("/api/v1/tasks/{theirs}"), |task| task["status"] == "RUNNING").await;
+    let ours = house.task_of(r#"{"type":"stay","key":"k","tenant":"shop"}"#).await;
+    let next = house.task_of(r#"{"type":"stay","key":"k","tenant":"shop"}"#).await;
+    house.put("/api/v1/handlers/stay/pause", r#"{"reason":"lunch"}"#).await;
+    let path = format!("/api/v1/tasks/{next}/why");
+    let whole = house.get(&path).await;
+    assert_eq!(gate(&whole.json(), "concurrency")["tasks"], json!([theirs]));
+    assert!(whole.text().contains("rootadmin") && whole.text().contains("pointsman-"), "{whole:?}");
+
+    house.token = "shop".into();
+    let answer = house.get(&path).await;
+    for secret in [theirs.as_str(), "rootadmin", "pointsman-"] {
+        assert!(!answer.text().contains(secret), "{secret} in {}", answer.text());
+    }
+    let why = answer.json();
+    let crowded = gate(&why, "concurrency");
+    assert_eq!((&crowded["open"], &crowded["tasks"]), (&json!(false), &json!([])));
+    let told = crowded["detail"].as_str().unwrap();
+    assert!(told.contains("1 of at most 1") && told.contains("one of the tasks"), "{told}");
+    assert_eq!(gate(&why, "lane")["tasks"], json!([ours]), "its own is shown");
+    let rule = gate(&why, "rule");
+    assert_eq!((&rule["rule"]["kind"], &rule["rule"]["by"]), (&json!("pause"), &json!("")));
+    assert!(rule["detail"].as_str().unwrap().contains("all tenants"), "{rule}");
+    let handler = house.get("/api/v1/handlers/stay").await.json();
+    assert_eq!((&handler["rules"][0]["by"], &handler["rules"][0]["reason"]), (&json!(""), &json!("lunch")));
 }

@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
 use pointsman_engine::Setup;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -151,6 +154,19 @@ async fn who_comes_too_late_is_told_so() {
     house.post(&format!("/api/v1/tasks/{id}/cancel"), "").await;
     let canceled = say(&house, &task, "heartbeat", &json!({})).await;
     assert_eq!(canceled.problem(), 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_renews_for_as_long_as_the_claim_and_a_snooze_is_no_tight_loop() {
+    let house = House::with(PULLED, Setup::default()).await;
+    house.task_of(r#"{"type":"far"}"#).await;
+    let task = claim(&house, r#"{"handlers":["far"],"wait":"60s","lease":"1h"}"#).await[0].clone();
+    let kept = say(&house, &task, "heartbeat", &json!({})).await.json();
+    assert!(kept["lease_until"].as_str().unwrap() >= task["lease_until"].as_str().unwrap(), "{kept}");
+    let at = pointsman_engine::now();
+    let snoozed = say(&house, &task, "snooze", &json!({"for": "0s"})).await.json();
+    let due = snoozed["delay_until"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    assert!(due >= at.plus(Duration::from_secs(1)), "{snoozed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -121,7 +121,7 @@ impl Walk<'_> {
     /// waiting, and so may anything that is held: there only the sum is compared.
     pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
         let want = self.model.counts(self.world.now);
-        let views = must(self.world.store.queues().await);
+        let views = must(self.world.store.queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
             let collection = view.collection.as_ref().map(ToString::to_string);

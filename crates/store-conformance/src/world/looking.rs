@@ -107,7 +107,7 @@ impl World<'_> {
             Some((source, collection)) => (handler(source), Some(self::collection(collection))),
             None => (handler(name), None),
         };
-        let mut found = must(self.store.queues().await).into_iter();
+        let mut found = must(self.store.queues(None).await).into_iter();
         let tenant = Tenant::default();
         let is = |queue: &QueueView| {
             queue.handler == name && queue.collection == collection && queue.tenant == tenant

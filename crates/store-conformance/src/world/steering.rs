@@ -1,7 +1,7 @@
 //! Rules, retries, sweeps: what operators and the rescuer do.
 
 use pointsman_core::journal::Retention;
-use pointsman_core::store::{Claimed, Pruned, Rescued};
+use pointsman_core::store::{Claimed, Pruned, Rescued, Sweep};
 use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, Rule, RuleKind, TaskId, TaskSeq};
 
@@ -46,7 +46,7 @@ impl World<'_> {
     }
 
     pub async fn rescue(&self) -> Rescued {
-        must(self.store.rescue(secs(LEASE), self.now).await)
+        must(self.store.rescue(Sweep::whole(secs(LEASE)), self.now).await)
     }
 
     /// Undefines a handler and sweeps; answers how many of its tasks were parked.

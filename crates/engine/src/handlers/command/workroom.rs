@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use std::time::Duration;
 /// What the folders' names begin with.
 const PREFIX: &str = "pointsman-work-";
 const LOCK: &str = "lock";
+/// Their mode.
+const PRIVATE: u32 = 0o700;
 /// A folder this young may belong to somebody who is about to lock it.
 const YOUNG: Duration = Duration::from_secs(60);
 
@@ -31,37 +33,59 @@ pub(super) fn path() -> io::Result<PathBuf> {
         return Ok(room.path.clone());
     }
     let parent = std::env::temp_dir();
-    remove_left(&parent);
     let made = make(&parent)?;
     let path = made.path.clone();
     *room = Some(made);
+    drop(room);
+    clean_up(parent, fs::symlink_metadata(&path)?.uid());
     Ok(path)
 }
 
 fn make(parent: &Path) -> io::Result<Room> {
     // For its owner alone, so that nobody can put another file in the place of one in it.
-    let private = Permissions::from_mode(0o700);
+    let private = Permissions::from_mode(PRIVATE);
     let path = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(parent)?.keep();
     let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK))?;
     lock.lock()?;
     Ok(Room { path, _lock: lock })
 }
 
+/// Removes what is left beside the task that asked for a folder, and nobody waits for it: a temporary folder may hold
+/// very much, and lie on a slow disk.
+fn clean_up(parent: PathBuf, owner: u32) {
+    let sweep = move || remove_left(&parent, owner);
+    if let Err(error) = std::thread::Builder::new().name("pointsman-sweep".into()).spawn(sweep) {
+        tracing::debug!(%error, "folders that others left stay where they are");
+    }
+}
+
 /// Removes the folders of processes that are gone. What cannot be removed is somebody else's.
-fn remove_left(parent: &Path) {
+fn remove_left(parent: &Path, owner: u32) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        if ours && is_left(&entry.path()) {
+        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if named && is_left(&entry.path(), owner) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-fn is_left(folder: &Path) -> bool {
+/// Only what is our own and private was made by one of us: anybody can make a folder of this name in a place that
+/// all share.
+fn is_left(folder: &Path, owner: u32) -> bool {
     let Ok(about) = fs::symlink_metadata(folder) else { return false };
+    let ours = about.is_dir() && about.uid() == owner && about.mode() & 0o7777 == PRIVATE;
     let old = about.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > YOUNG);
-    let lock = OpenOptions::new().write(true).open(folder.join(LOCK));
-    about.is_dir() && old && lock.is_ok_and(|lock| lock.try_lock().is_ok())
+    ours && old && open_lock(&folder.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok())
+}
+
+/// Opens what ought to be a lock, without following a link and without waiting for a reader of a pipe.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let lock = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+    match lock.metadata()?.is_file() {
+        true => Ok(lock),
+        false => Err(io::Error::other("it is no file")),
+    }
 }
 
 #[cfg(test)]
@@ -88,9 +112,33 @@ mod tests {
         for folder in [&held.path, &left, &stranger] {
             age(folder);
         }
-        remove_left(parent.path());
+        remove_left(parent.path(), owner(parent.path()));
         assert!(!left.exists());
         assert!(held.path.exists() && young_path.exists() && stranger.exists());
+    }
+
+    fn owner(folder: &Path) -> u32 {
+        fs::metadata(folder).unwrap().uid()
+    }
+
+    #[test]
+    fn folders_that_only_look_like_ours_are_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = || make(parent.path()).unwrap().path;
+        let (open, linked, piped, foreign) = (left(), left(), left(), left());
+        fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        let elsewhere = parent.path().join("elsewhere");
+        fs::write(&elsewhere, "").unwrap();
+        fs::remove_file(linked.join(LOCK)).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, linked.join(LOCK)).unwrap();
+        fs::remove_file(piped.join(LOCK)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(piped.join(LOCK)).status().unwrap().success());
+        for folder in [&open, &linked, &piped, &foreign] {
+            age(folder);
+        }
+        let owner = owner(parent.path());
+        assert!(!is_left(&open, owner) && !is_left(&linked, owner) && !is_left(&piped, owner));
+        assert!(!is_left(&foreign, owner + 1) && is_left(&foreign, owner));
     }
 
     #[test]

@@ -13,13 +13,12 @@ use reqwest::{Response, StatusCode};
 use super::super::effects::{self, Effects, Reply};
 use super::super::text::excerpt;
 use crate::Outcome;
+use crate::settle::SHORTEST_SNOOZE;
 
 /// The most that is read of a reply.
 const MAX_REPLY: usize = 1 << 20;
 /// The longest wait that a target may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
-/// The shortest one: a wait costs no retry, so that a shorter one would make a tight loop.
-const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct Answer {
     status: StatusCode,
@@ -81,7 +80,7 @@ impl Answer {
     fn target(&self, now: Timestamp) -> Target {
         match (self.status, self.wait(now)) {
             (_, Some(until)) => Target::Busy { until },
-            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(SHORTEST_WAIT) },
+            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(SHORTEST_SNOOZE) },
             (status, None) if status.is_server_error() => Target::Unwell,
             (_, None) => Target::Well,
         }
@@ -100,7 +99,7 @@ impl Answer {
         let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let asked = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
         retry_after(asked.trim(), now)
-            .map(|until| until.clamp(now.plus(SHORTEST_WAIT), now.plus(LONGEST_WAIT)))
+            .map(|until| until.clamp(now.plus(SHORTEST_SNOOZE), now.plus(LONGEST_WAIT)))
     }
 
     fn effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {

@@ -121,7 +121,7 @@ fn the_documents_own_example_is_read_and_its_expression_doubted() {
     assert_eq!(warnings.len(), 1, "{report}");
     assert_eq!(
         desk.plain(&warnings[0]),
-        "pointsman.yml:6:19: the schedule \"source_id/sample_collection\" fires 3,600 times a day, 60 times a minute: \
+        "pointsman.yml:6:19: the schedule \"source_id/sample_collection\": fires 3,600 times a day, 60 times a minute: \
          every second between 00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once \
          a minute"
     );
@@ -138,10 +138,10 @@ fn what_collections_inherit_is_doubted_once() {
     assert_eq!(
         warnings,
         [
-            "pointsman.yml:1:25: the schedule \"a/x\" fires 8,640 times a day: every 10 seconds",
-            "pointsman.yml:1:25: the schedule \"a/x\" is put off by up to 1m, but fires again after 10s",
-            "pointsman.yml:1:91: the schedule \"a/w\" fires 17,280 times a day: every 5 seconds",
-            "pointsman.yml:1:91: the schedule \"a/w\" is put off by up to 1m, but fires again after 5s",
+            "pointsman.yml:1:25: the schedule \"a/x\": fires 8,640 times a day: every 10 seconds",
+            "pointsman.yml:1:25: the schedule \"a/x\": is put off by up to 1m, but fires again after 10s",
+            "pointsman.yml:1:91: the schedule \"a/w\": fires 17,280 times a day: every 5 seconds",
+            "pointsman.yml:1:91: the schedule \"a/w\": is put off by up to 1m, but fires again after 5s",
         ]
     );
 }

@@ -1,0 +1,64 @@
+//! Runs that end by themselves, beside whoever runs for good.
+//!
+//! A bounded run is a guest: it takes the handlers and routes as the store has them and changes none. Were it to
+//! register its own configuration, a narrower one would park the tasks of everybody else's handlers.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::store::{Registration, Registry, StoreError};
+use pointsman_core::{HandlerDef, HandlerName};
+
+use crate::{Bound, HandlerSpec, Setup};
+
+/// Why a bounded run cannot work on a store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("the store knows of no handlers yet")]
+    NothingRegistered,
+    #[error("the store knows of no handler {0}")]
+    Unknown(HandlerName),
+    #[error("the store has the handler {0} otherwise than the configuration says")]
+    Different(HandlerName),
+}
+
+impl Bound {
+    /// Whether what is to be run is set up as the store has it.
+    pub async fn check(
+        &self,
+        store: &(impl Registry + ?Sized),
+        setup: &Setup,
+    ) -> Result<Result<(), Unfit>, StoreError> {
+        Ok(self.compare(&store.registration().await?, setup))
+    }
+
+    fn compare(&self, registered: &Registration, setup: &Setup) -> Result<(), Unfit> {
+        if registered.handlers.is_empty() {
+            return Err(Unfit::NothingRegistered);
+        }
+        let known: BTreeMap<&HandlerName, &HandlerDef> =
+            registered.handlers.iter().map(|def| (&def.name, def)).collect();
+        for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs(spec)) {
+            match known.get(&def.name) {
+                Some(known) if *known == def => {}
+                Some(_) => return Err(Unfit::Different(def.name.clone())),
+                None => return Err(Unfit::Unknown(def.name.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    fn runs(&self, spec: &HandlerSpec) -> bool {
+        !spec.def.pull && self.names(&spec.def.name)
+    }
+
+    pub(crate) fn names(&self, handler: &HandlerName) -> bool {
+        self.handlers.is_empty() || self.handlers.contains(handler)
+    }
+}
+
+/// What a bounded run works with: of its handlers those that the store has just so, and the routes of the store.
+pub(crate) fn as_guest(setup: Setup, registered: Registration) -> Setup {
+    let Registration { handlers: known, routes, tenants } = registered;
+    let alike = |spec: &HandlerSpec| known.contains(&spec.def);
+    Setup { handlers: setup.handlers.into_iter().filter(alike).collect(), routes, tenants, ..setup }
+}

@@ -1,0 +1,66 @@
+//! A claimed task without what it is about: enough to end it, and to tell of it. What waits for its end, here or with a
+//! worker elsewhere, then takes the same little room whatever its event holds.
+
+use pointsman_core::store::Claimed;
+use pointsman_core::{EventId, HandlerName, ObjectKey, TaskId, TaskSeq, Tenant};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Brief {
+    pub(crate) seq: TaskSeq,
+    pub(crate) id: TaskId,
+    pub(crate) handler: HandlerName,
+    pub(crate) tenant: Tenant,
+    pub(crate) key: Option<ObjectKey>,
+    /// None for a source's task.
+    pub(crate) event: Option<EventId>,
+    /// How many emits lie between its event and one that nothing caused.
+    pub(crate) depth: u16,
+    pub(crate) attempt: u32,
+    pub(crate) fence: i64,
+}
+
+impl Brief {
+    pub(crate) fn of(task: &Claimed) -> Self {
+        Self {
+            seq: task.seq,
+            id: task.id.clone(),
+            handler: task.handler.clone(),
+            tenant: task.subject.tenant().clone(),
+            key: task.subject.key().cloned(),
+            event: task.subject.event().map(|event| event.id),
+            depth: task.subject.depth(),
+            attempt: task.attempt,
+            fence: task.fence,
+        }
+    }
+
+    /// The type of its event, or the collection of its source: what stands in the middle of its id.
+    pub(crate) fn collection(&self) -> &str {
+        let named = self.id.as_str().rsplit_once('_').map_or("", |(named, _uuid)| named);
+        named.strip_prefix(self.handler.as_str()).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::task::Realm;
+
+    #[test]
+    fn the_collection_is_read_from_the_id_whatever_the_names_hold() {
+        let id = TaskId::new("in_dex_a", "a_b.c_d", Realm(1).uuid(TaskSeq(9)));
+        let brief = Brief {
+            seq: TaskSeq(9),
+            id,
+            handler: HandlerName::new("in_dex_a").unwrap(),
+            tenant: Tenant::default(),
+            key: None,
+            event: None,
+            depth: 0,
+            attempt: 1,
+            fence: 1,
+        };
+        assert_eq!(brief.collection(), "a_b.c_d");
+        assert_eq!(Brief { id: TaskId::from_text("nonsense"), ..brief }.collection(), "");
+    }
+}
