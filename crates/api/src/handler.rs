@@ -35,10 +35,15 @@ pub struct HandlerBody {
     pub defined: bool,
     /// `in-process`, `http`, `command` or `pull`; null where this node cannot run it.
     pub run: Option<String>,
+    /// Where its attempts go: a URL without its query, or a program; null where this node cannot run it, and for
+    /// functions and workers.
+    pub target: Option<String>,
     /// An attempt that takes longer has failed; null where this node cannot run it.
     pub timeout_seconds: Option<f64>,
+    /// Null for a source, which has no lanes.
     #[schema(value_type = Option<String>)]
     pub order: Option<Order>,
+    /// Null for a source.
     #[schema(value_type = Option<String>)]
     pub on_error: Option<LaneFailure>,
     /// How many failures a task is forgiven.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, DEFAULT_URL};
+use pointsman_core::Timestamp;
 
 use crate::failure::{Failure, Result};
 use crate::{
@@ -78,19 +79,23 @@ pub(crate) enum Command {
 }
 
 /// What all commands take.
+///
+/// The environment is read here and not by clap, whose usage lines would show each variable that is set as an
+/// option that must be given.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Common options")]
 pub(crate) struct Global {
-    /// Where the server is
-    #[arg(long, global = true, env = "POINTSMAN_URL", hide_env_values = true, default_value = DEFAULT_URL, value_name = "URL")]
-    url: String,
+    /// Where the server is [env: POINTSMAN_URL] [default: http://127.0.0.1:7646]
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
 
-    /// Who you are. Better given in the environment, where other users of the machine cannot read it
-    #[arg(long, global = true, env = "POINTSMAN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    /// Who you are. Better given in the environment, where other users of the machine cannot read it [env:
+    /// POINTSMAN_TOKEN]
+    #[arg(long, global = true, value_name = "TOKEN")]
     token: Option<String>,
 
-    /// A file that holds the token, if --token is not given
-    #[arg(long, global = true, env = "POINTSMAN_TOKEN_FILE", hide_env_values = true, value_name = "FILE")]
+    /// A file that holds the token, if --token is not given [env: POINTSMAN_TOKEN_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<OsString>,
 
     /// Tables for people, JSON for programs
@@ -119,22 +124,57 @@ pub(crate) enum Color {
 impl Global {
     /// A client for the server that the options name.
     pub(crate) fn client(&self) -> Result<Client> {
-        let url = if self.url.is_empty() { DEFAULT_URL } else { &self.url };
-        Ok(Client::new(url, self.token()?.as_deref())?)
+        let url = self.url.clone().or_else(|| variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
+        Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.token()?.as_deref())?)
     }
 
     fn token(&self) -> Result<Option<String>> {
-        if let Some(token) = self.token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
+        let token = self.token.clone().or_else(|| variable("POINTSMAN_TOKEN"));
+        if let Some(token) = token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
             return Ok(Some(token.into()));
         }
-        let Some(file) = self.token_file.as_deref().and_then(named) else { return Ok(None) };
+        let file = self.token_file.clone().or_else(|| std::env::var_os("POINTSMAN_TOKEN_FILE"));
+        let Some(file) = file.as_deref().and_then(named) else { return Ok(None) };
         let text = std::fs::read_to_string(file)
             .map_err(|e| Failure::usage(format!("cannot read the token file {}: {e}", file.display())))?;
         Ok(Some(text.trim().into()))
     }
 }
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// A path that was given. An empty variable is how a script says that there is none.
 pub(crate) fn named(path: &OsStr) -> Option<&Path> {
     (!path.is_empty()).then_some(Path::new(path))
+}
+
+/// A time as people write it and as the tables print it: RFC 3339, or in UTC without saying so, or a day.
+pub(crate) fn moment(text: &str) -> std::result::Result<Timestamp, String> {
+    let written = text.trim().replacen(' ', "T", 1);
+    let forms = [written.clone(), format!("{written}Z"), format!("{written}T00:00:00Z")];
+    forms.iter().find_map(|form| form.parse().ok()).ok_or_else(|| {
+        format!(
+            "{text:?} is not a time; write one like `2026-01-31T12:00:00Z`, `2026-01-31 12:00:00` (in UTC) or \
+             `2026-01-31`"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_taken_as_the_tables_print_them() {
+        let noon = moment("2026-01-31T12:00:00Z").unwrap();
+        for form in ["2026-01-31 12:00:00", "2026-01-31T12:00:00", "2026-01-31T13:00:00+01:00"] {
+            assert_eq!(moment(form).unwrap(), noon, "{form}");
+        }
+        assert_eq!(moment("2026-01-31").unwrap(), moment("2026-01-31T00:00:00Z").unwrap());
+        for form in ["yesterday", "", "12:00:00", "2026-02-30"] {
+            assert!(moment(form).is_err(), "{form}");
+        }
+    }
 }

@@ -15,12 +15,13 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Configuration")]
 pub(crate) struct ConfigArgs {
-    /// A configuration file; may be given several times [default: pointsman.yml, if there is one]
-    #[arg(long, env = "POINTSMAN_CONFIG", hide_env_values = true, value_name = "FILE")]
+    /// A configuration file; may be given several times [default: pointsman.yml, if there is one] [env:
+    /// POINTSMAN_CONFIG]
+    #[arg(long, value_name = "FILE")]
     config: Vec<OsString>,
 
-    /// A folder whose `*.yml` and `*.yaml` files are read
-    #[arg(long, env = "POINTSMAN_CONFIG_DIR", hide_env_values = true, value_name = "DIR")]
+    /// A folder whose `*.yml` and `*.yaml` files are read [env: POINTSMAN_CONFIG_DIR]
+    #[arg(long, value_name = "DIR")]
     config_dir: Option<OsString>,
 
     /// Where to listen, over `server.listen`; port 0 takes a free one
@@ -52,9 +53,14 @@ impl ConfigArgs {
             let value = value.clone()?;
             Some(Flag { name: name.into(), setting: setting.into(), value })
         };
+        let dir = self.config_dir.clone().or_else(|| std::env::var_os("POINTSMAN_CONFIG_DIR"));
+        let mut files = self.config.clone();
+        if files.is_empty() {
+            files.extend(std::env::var_os("POINTSMAN_CONFIG"));
+        }
         Sources {
-            files: self.config.iter().filter_map(|file| named(file)).map(Into::into).collect(),
-            dir: self.config_dir.as_deref().and_then(named).map(Into::into),
+            files: files.iter().filter_map(|file| named(file)).map(Into::into).collect(),
+            dir: dir.as_deref().and_then(named).map(Into::into),
             env: Env::of_process(),
             flags: flags.into_iter().filter_map(flag).collect(),
             working: PathBuf::new(),
@@ -66,6 +72,15 @@ impl ConfigArgs {
 pub(crate) fn faulty(faults: &Faults) -> Failure {
     Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}"))
         .hint("`pointsman config check` checks it without starting anything.")
+}
+
+/// The configuration for those who only look at it: secrets that are not there are warned of.
+pub(crate) fn viewed(sources: &Sources) -> Result<config::Config> {
+    let (config, unset) = sources.view().map_err(|faults| faulty(&faults))?;
+    for warning in unset {
+        eprintln!("warning: {warning}");
+    }
+    Ok(config)
 }
 
 /// Check the configuration, or show it as it is understood
@@ -127,6 +142,7 @@ fn good(summary: &Summary) -> serde_json::Value {
         summary.tenants.iter().map(|(name, weight)| serde_json::json!({"name": name, "weight": weight}));
     serde_json::json!({
         "good": true,
+        "files": summary.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
         "handlers": summary.handlers,
         "routes": routes.collect::<Vec<_>>(),
         "sources": summary.sources,
@@ -144,6 +160,6 @@ fn bad(faults: &Faults) -> serde_json::Value {
 }
 
 fn show(sources: &Sources) -> Result {
-    let config = sources.load().map_err(|faults| faulty(&faults))?;
+    let config = viewed(sources)?;
     Ok(std::io::stdout().write_all(config.to_yaml().as_bytes())?)
 }

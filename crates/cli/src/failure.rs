@@ -44,6 +44,11 @@ impl Failure {
         self
     }
 
+    /// Whether the same may work later.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.exit == Exit::Unavailable
+    }
+
     /// Tells the person, and gives the process its exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if self.exit != Exit::Unheard {
@@ -53,6 +58,13 @@ impl Failure {
             }
         }
         ExitCode::from(self.exit as u8)
+    }
+}
+
+/// What was wrong, without what to do next.
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
     }
 }
 
@@ -107,8 +119,8 @@ A server that has no tokens configured makes one on its first start and prints i
     export POINTSMAN_TOKEN=…
 
 It keeps only a hash. If that token is lost, delete the file that ends in `.token` beside the store and
-start the server again; or make one with `pointsman token new` and put the line it prints into the
-server's configuration.";
+start the server again. That works only where no tokens are configured: a server with `auth.tokens`
+accepts those and no other. `pointsman token new` makes one and prints its line for there.";
 
 /// An error and what lies at the bottom of it. The layers between speak of the client's own workings.
 fn with_root(error: &dyn std::error::Error) -> String {

@@ -56,8 +56,12 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Go on where an earlier list ended, with what it said
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
     before: Option<i64>,
+}
+
+fn number(text: &str) -> std::result::Result<i64, &'static str> {
+    text.parse().map_err(|_| "it is the number that an earlier list ended with, not a time")
 }
 
 impl Audit {

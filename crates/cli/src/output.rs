@@ -1,9 +1,10 @@
 //! What commands print: tables and lines for people, JSON for programs.
 
+mod table;
+
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::args::{Color, Format, Global};
@@ -42,19 +43,7 @@ impl Output {
         if rows.is_empty() {
             return self.line(empty);
         }
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        // Only a terminal has a width to keep to; cut columns would spoil what a pipe reads.
-        if io::stdout().is_terminal() {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-        }
-        table.set_header(head.iter().map(|title| title.to_uppercase()));
-        table.add_rows(rows);
-        for line in table.to_string().lines() {
-            // The table's own margin; everything else begins at the edge.
-            self.line(line.strip_prefix(' ').unwrap_or(line).trim_end())?;
-        }
-        Ok(())
+        table::lines(head, rows, table::terminal()).iter().try_for_each(|line| self.line(line))
     }
 
     /// Names and values, one pair a line. What is empty is left out.

@@ -1,13 +1,16 @@
 //! `pointsman pause`, `resume`, `block` and `unblock`: hold tasks or a schedule back, and let them go on.
 
 use clap::Args;
-use pointsman_api::HoldBody;
+use pointsman_api::client::{Client, ClientError};
+use pointsman_api::{HoldBody, RuleBody};
 use pointsman_core::{HandlerName, Pair, RuleKind, Tenant};
+use serde::Serialize;
 
 use crate::args::Global;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::handlers::{self, RULE_HEAD, rule_rows};
 use crate::output::Output;
-use crate::{handlers, schedules};
+use crate::schedules;
 
 /// Hold back a handler, a source, a collection or a schedule
 ///
@@ -129,24 +132,116 @@ impl Unblock {
 
 impl Hold {
     async fn run(self, global: &Global, kind: RuleKind) -> Result {
-        let (client, output, name) = (global.client()?, Output::new(global), self.what.name.as_str());
-        let body = HoldBody { tenant: self.what.tenant.map(|t| t.to_string()), reason: self.reason };
-        if self.what.schedule {
-            let held = client.hold_schedule(kind, name, &body).await;
-            return schedules::show(output, &held.map_err(schedules::about)?);
+        let (client, output, what) = (global.client()?, Output::new(global), &self.what);
+        let body = HoldBody { tenant: what.tenant(), reason: self.reason };
+        if what.schedule {
+            let held = client.hold_schedule(kind, &what.name, &body).await.map_err(schedules::about)?;
+            return told(output, &held, &what.is(kind), &held.schedule.rules);
         }
-        handlers::show(output, &client.hold(kind, name, &body).await.map_err(handlers::about)?)
+        let held = client.hold(kind, &what.name, &body).await;
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => return Err(what.unknown(&client, error).await),
+        };
+        told(output, &held, &what.is(kind), &held.handler.rules)
     }
 }
 
 impl Release {
     async fn run(self, global: &Global, kind: RuleKind) -> Result {
-        let (client, output, name) = (global.client()?, Output::new(global), self.what.name.as_str());
-        if self.what.schedule {
-            let released = client.release_schedule(kind, name).await;
-            return schedules::show(output, &released.map_err(schedules::about)?);
+        let (client, output, what) = (global.client()?, Output::new(global), &self.what);
+        let stood = what.stands(&client, kind).await;
+        let said = if stood { what.is_no_longer(kind) } else { what.was_not(kind) };
+        if what.schedule {
+            let released = client.release_schedule(kind, &what.name).await.map_err(schedules::about)?;
+            return told(output, &released, &said, &released.schedule.rules);
         }
-        let body = HoldBody { tenant: self.what.tenant.map(|t| t.to_string()), reason: None };
-        handlers::show(output, &client.release(kind, name, &body).await.map_err(handlers::about)?)
+        let body = HoldBody { tenant: what.tenant(), reason: None };
+        let released = match client.release(kind, &what.name, &body).await {
+            Ok(released) => released,
+            Err(error) => return Err(what.unknown(&client, error).await),
+        };
+        told(output, &released, &said, &released.handler.rules)
+    }
+}
+
+impl What {
+    fn tenant(&self) -> Option<String> {
+        self.tenant.as_ref().map(ToString::to_string)
+    }
+
+    /// Whether the rule stands now that is to be lifted.
+    async fn stands(&self, client: &Client, kind: RuleKind) -> bool {
+        let rules = if self.schedule {
+            client.schedule(&self.name).await.map(|detail| detail.schedule.rules)
+        } else {
+            // A collection's rules are told with its source.
+            let handler = self.name.split('/').next().unwrap_or(&self.name);
+            client.handler(handler).await.map(|detail| detail.handler.rules)
+        };
+        // Where they cannot be read, the call that follows says why.
+        let (rules, tenant) = (rules.unwrap_or_default(), self.tenant());
+        rules.iter().any(|rule| rule.kind == kind && rule.name == self.name && rule.tenant == tenant)
+    }
+
+    fn is(&self, kind: RuleKind) -> String {
+        self.sentence("is", kind)
+    }
+
+    fn is_no_longer(&self, kind: RuleKind) -> String {
+        self.sentence("is no longer", kind)
+    }
+
+    fn was_not(&self, kind: RuleKind) -> String {
+        self.sentence("was not", kind)
+    }
+
+    fn sentence(&self, verb: &str, kind: RuleKind) -> String {
+        let whose = if self.schedule { "The schedule " } else { "" };
+        let state = match kind {
+            RuleKind::Pause => "paused",
+            RuleKind::Block => "blocked",
+        };
+        let tenant = self.tenant.as_ref().map(|tenant| format!(" for {tenant}")).unwrap_or_default();
+        format!("{whose}{} {verb} {state}{tenant}.", self.name)
+    }
+
+    /// A call about what is not a schedule failed; perhaps because it is one.
+    async fn unknown(&self, client: &Client, error: ClientError) -> Failure {
+        let is_unknown = error.status() == Some(404);
+        let failure = handlers::about(error);
+        if is_unknown && client.schedule(&self.name).await.is_ok() {
+            return failure.hint(format!("{} is a schedule: say --schedule {0}", self.name));
+        }
+        failure
+    }
+}
+
+/// Says in a sentence how it stands now, and lists all that holds it.
+fn told(output: Output, detail: &impl Serialize, said: &str, rules: &[RuleBody]) -> Result {
+    if output.is_json() {
+        return Ok(output.json(detail)?);
+    }
+    output.line(said)?;
+    if rules.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    Ok(output.table(&RULE_HEAD, rule_rows(rules), "")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_a_sentence() {
+        let what = What { name: "notify".into(), schedule: false, tenant: None };
+        assert_eq!(what.is(RuleKind::Pause), "notify is paused.");
+        assert_eq!(what.was_not(RuleKind::Block), "notify was not blocked.");
+        let of_one = What { tenant: Tenant::new("shop").ok(), ..what };
+        assert_eq!(of_one.is_no_longer(RuleKind::Pause), "notify is no longer paused for shop.");
+        let nightly = What { name: "nightly".into(), schedule: true, tenant: None };
+        assert_eq!(nightly.is(RuleKind::Block), "The schedule nightly is blocked.");
     }
 }

@@ -1,12 +1,15 @@
 //! `pointsman run`: synchronise a source's collection now.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use clap::Args;
 use pointsman_api::client::{Client, ClientError, LogQuery};
 use pointsman_core::Pair;
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, clean};
 use crate::tasks;
 
 /// Run a source's collection now
@@ -50,9 +53,20 @@ impl Run {
     }
 }
 
+/// How long a task may wait before whoever waits with it is told what for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Follows a task to its end; its end is ours.
 async fn wait(client: &Client, output: Output, id: &str) -> Result {
-    tasks::logs::follow(client, output, id, &LogQuery::default()).await?;
+    let query = LogQuery::default();
+    let mut follow = pin!(tasks::logs::follow(client, output, id, &query));
+    tokio::select! {
+        followed = &mut follow => followed?,
+        () = tokio::time::sleep(PATIENCE) => {
+            tell_why_it_waits(client, id).await;
+            follow.await?;
+        }
+    }
     let detail = client.task(id).await.map_err(|e| tasks::about(id, e))?;
     let (status, error) = (detail.task.status.as_str(), detail.task.error.as_deref());
     match status {
@@ -62,6 +76,15 @@ async fn wait(client: &Client, output: Output, id: &str) -> Result {
             Err(Failure::runtime(format!("the task ended as {status}{why}"))
                 .hint(format!("`pointsman tasks show {id}` shows its attempts.")))
         }
+    }
+}
+
+/// Says what keeps a task from beginning, if something does and the server tells it.
+async fn tell_why_it_waits(client: &Client, id: &str) {
+    if let Ok(why) = client.why(id).await
+        && why.status == "SCHEDULED"
+    {
+        eprintln!("It has not begun: {}", clean(&why.summary));
     }
 }
 

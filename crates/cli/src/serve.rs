@@ -27,7 +27,7 @@ Examples:
   pointsman serve --config pointsman.yml --listen 127.0.0.1:0
   POINTSMAN_LOG=debug pointsman serve --store sqlite::memory:
 
-The log goes to standard error. POINTSMAN_LOG says how much: error, warn, info (the default), debug,
+The log goes to standard error. POINTSMAN_LOG says how much: error, warn, info (the default), debug, \
 or by module, as in info,pointsman_engine=debug.")]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -43,6 +43,7 @@ impl Serve {
         let mut signals = Signals::new()?;
         let sources = self.config.sources();
         let config = sources.load().map_err(|faults| faulty(&faults))?;
+        tracing::info!("{}", config.read_from());
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }

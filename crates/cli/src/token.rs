@@ -73,7 +73,7 @@ impl Token {
         output.line("It is shown only this once. In the server's configuration:")?;
         output.line("")?;
         output.line("auth:")?;
-        output.line("  tokens:")?;
+        output.line("  tokens:  # these two lines once; each further token adds one like the one below")?;
         output.line(format!("    - {{{}}}", new.line(&sha256)))?;
         Ok(())
     }

@@ -84,7 +84,10 @@ impl Watch {
             ..EventQuery::default()
         };
         query.after = Some(self.start(&client, &query).await?);
-        let mut view = View { output: Output::new(global), tasks: !self.no_tasks, resume: None };
+        // What is watched from now on needs no date before the day ends.
+        let from_now = self.after.is_none() && !self.since_start;
+        let day = from_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
+        let mut view = View { output: Output::new(global), tasks: !self.no_tasks, day, resume: None };
         // A server that is not there at first is a mistake to be told; one that goes away later comes back.
         let mut frames = client.stream(&query, None).await?;
         loop {
@@ -163,6 +166,8 @@ enum End {
 struct View {
     output: Output,
     tasks: bool,
+    /// The day of the last line.
+    day: Option<String>,
     /// The id of the last frame that had one.
     resume: Option<u64>,
 }
@@ -198,16 +203,18 @@ impl View {
             // Line breaks in JSON text are blanks between tokens; one document is to be one line.
             return Ok(self.output.line(frame.data.replace(['\n', '\r'], " "))?);
         }
-        let text = match told(frame) {
+        let line = match told(frame) {
             TORN => line::torn(self.output.paint, &frame.data),
             TASK => line::task(self.output.paint, &frame.data),
             _ => line::event(self.output.paint, &frame.data),
         };
-        match text {
-            Some(text) => Ok(self.output.line(text)?),
-            // Something newer than this program; whoever wants it can have it with `-o json`.
-            None => Ok(()),
+        // What is not understood is newer than this program; whoever wants it can have it with `-o json`.
+        let Some(line) = line else { return Ok(()) };
+        if let Some(day) = line.day.filter(|day| self.day.as_ref() != Some(day)) {
+            self.output.line(self.output.paint.dim(&format!("── {day}")))?;
+            self.day = Some(day);
         }
+        Ok(self.output.line(line.text)?)
     }
 
     /// Where to go on after a tear: with the oldest event there is, or, when the journal is not the one that

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pointsman_core::HandlerName;
-use pointsman_core::store::{Store, StoreError};
+use pointsman_core::store::{QueueView, Store, StoreError};
 use pointsman_core::time::parse_http_duration;
+use pointsman_core::{HandlerName, Rule};
 use pointsman_engine::metrics::Attempts;
 use pointsman_engine::{Bound, Engine, Rooms, Settings, Setup, Unfit};
 use pointsman_server::StartError;
+use pointsman_server::config::nearest::hint;
 use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
 use pointsman_store_sqlite::OpenError;
@@ -18,7 +19,7 @@ use pointsman_store_sqlite::OpenError;
 use crate::args::Global;
 use crate::config::{ConfigArgs, faulty};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, counted};
+use crate::output::{Output, clean, counted};
 use crate::process::{self, Signals, not_started};
 
 /// Work on what waits, for a while
@@ -42,20 +43,24 @@ Examples:
   pointsman work --handler index --handler notify --ttl 1h
   pointsman work --ttl 60s -o json | jq .succeeded
 
-It exits with 0 also if tasks have failed: they are tried again as their handlers say. The log goes to
+It exits with 0 also if tasks have failed: they are tried again as their handlers say. The log goes to \
 standard error; POINTSMAN_LOG says how much.")]
 pub(crate) struct Work {
     /// Run only this handler's or source's tasks; may be given several times [default: all]
     #[arg(long = "handler", value_name = "NAME")]
     handlers: Vec<HandlerName>,
     /// Begin no more attempts than this
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one)]
     max_events: u64,
     /// Give back what still runs after this time: `90`, `90s`, `1h30m`
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = duration)]
     ttl: Duration,
     #[command(flatten)]
     config: ConfigArgs,
+}
+
+fn at_least_one(text: &str) -> std::result::Result<u64, &'static str> {
+    text.parse().ok().filter(|many| *many > 0).ok_or("a run begins at least 1 attempt; write a whole number")
 }
 
 fn duration(text: &str) -> std::result::Result<Duration, String> {
@@ -77,8 +82,16 @@ impl Work {
         self.check(&setup)?;
         let store = open(&config).await?;
         let done = self.attend(&store, &config, setup, began, &mut signals).await;
+        let held = match &done {
+            Ok(summary) if summary.attempts == 0 => self.held(&*store).await,
+            _ => None,
+        };
         store.close();
-        done?.show(output)
+        done?.show(output)?;
+        if let Some(held) = held.filter(|_| !output.is_json()) {
+            eprintln!("{held}");
+        }
+        Ok(())
     }
 
     async fn attend(
@@ -107,6 +120,23 @@ impl Work {
         Ok(Summary::of(engine.metrics().attempts(), why))
     }
 
+    /// How many tasks are held back by rules, and by which. Said beside a run that came to nothing: a store that does
+    /// not answer now is left alone.
+    async fn held(&self, store: &dyn Store) -> Option<String> {
+        let wanted = |name: &HandlerName| self.handlers.is_empty() || self.handlers.contains(name);
+        let queues = store.queues(None).await.ok()?;
+        let queues: Vec<_> = queues.iter().filter(|queue| queue.held && wanted(&queue.handler)).collect();
+        let waiting: u64 = queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled).sum();
+        let holds = |rule: &&Rule| {
+            let collection = |queue: &QueueView| queue.collection.as_ref().map(ToString::to_string);
+            queues.iter().any(|queue| rule.holds(&queue.handler, collection(queue).as_deref(), &queue.tenant))
+        };
+        let rules = store.rules().await.ok()?;
+        let rules: Vec<String> = rules.iter().filter(holds).map(rule_in_words).collect();
+        let tasks = counted(waiting, "task is", "tasks are");
+        (waiting > 0 && !rules.is_empty()).then(|| format!("{tasks} held back: {}", rules.join(", ")))
+    }
+
     fn bound(&self) -> Bound {
         Bound { handlers: self.handlers.iter().cloned().collect(), max_events: self.max_events }
     }
@@ -116,7 +146,8 @@ impl Work {
         for name in &self.handlers {
             let Some(spec) = setup.handlers.iter().find(|spec| spec.def.name == *name) else {
                 let known: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
-                return Err(Failure::usage(format!("the configuration has no handler {name:?}"))
+                let hint = hint(name.as_str(), known.iter().copied());
+                return Err(Failure::usage(format!("the configuration has no handler {name:?}{hint}"))
                     .hint(format!("It has these: {}", known.join(", "))));
             };
             if spec.def.pull {
@@ -126,6 +157,11 @@ impl Work {
         }
         Ok(())
     }
+}
+
+fn rule_in_words(rule: &Rule) -> String {
+    let tenant = rule.tenant.as_ref().map(|tenant| format!(" for {tenant}")).unwrap_or_default();
+    format!("a {} of {}{tenant} by {}", rule.kind.as_str(), rule.place.name(), clean(&rule.by))
 }
 
 fn settings(config: &Config, bound: Bound) -> Settings {

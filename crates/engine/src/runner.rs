@@ -27,6 +27,11 @@ pub trait Runner: Send + Sync {
     /// One word for people: `in-process`, `http`, `command`.
     fn kind(&self) -> &'static str;
 
+    /// Where attempts go, for people and without secrets: a URL, a program. None where there is nothing to tell.
+    fn target(&self) -> Option<String> {
+        None
+    }
+
     /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future
     /// a moment later: whatever must be cleaned up then (a process group) is cleaned up on drop.
     async fn run(&self, delivery: Delivery) -> Outcome;

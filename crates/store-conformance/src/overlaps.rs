@@ -74,8 +74,9 @@ pub async fn what_has_not_ended_may_be_cancelled(harness: &dyn Harness) {
     let (fire, _) = world.settle(what.at("nightly", next)).await;
     assert_eq!((fire.outcome, fire.event.is_some()), (Outcome::Fired, true));
     for task in &old {
-        let reason = world.task(&task.id).await.life.state.reason();
-        assert_eq!(reason, Some(EndReason::Canceled), "{}", task.id);
+        let task = world.task(&task.id).await;
+        assert_eq!(task.life.state.reason(), Some(EndReason::Canceled), "{}", task.id);
+        assert_eq!(task.error.as_deref(), Some("the schedule nightly fired again"));
     }
     let answer = world.end(ending(&running, succeeded())).await.map(drop);
     assert_eq!(answer, Err(Rejected::WrongState(Status::Error)), "its attempt is fenced off");

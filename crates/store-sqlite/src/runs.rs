@@ -42,11 +42,11 @@ impl Txn<'_> {
     }
 
     /// Ends what is queued or running for a pair.
-    pub(crate) fn cancel_run(&mut self, pair: &Pair, now: Timestamp) -> Result<()> {
+    pub(crate) fn cancel_run(&mut self, pair: &Pair, why: Remains<'_>, now: Timestamp) -> Result<()> {
         let Some(known) = self.known_pair(pair) else { return Ok(()) };
         if let Some(seq) = self.pair_holder(known.source, pair.collection.as_str())? {
             // A refusal means that it has ended, which is what was wanted.
-            let _ = self.command(seq, Command::Cancel, Remains::default(), now)?;
+            let _ = self.command(seq, Command::Cancel, why, now)?;
         }
         Ok(())
     }

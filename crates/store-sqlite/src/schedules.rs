@@ -97,7 +97,8 @@ impl Txn<'_> {
             Makes::Event(event) => self.fire_event(schedule, *event, when, overlap, now),
             Makes::Run(run) => {
                 if overlap == Overlap::Cancel {
-                    self.cancel_run(&run.pair, now)?;
+                    let why = fired_again(schedule);
+                    self.cancel_run(&run.pair, Remains { error: Some(&why), result: None }, now)?;
                 }
                 Ok(match self.run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
@@ -126,9 +127,10 @@ impl Txn<'_> {
             let task = read_tasks::task(self.conn, *first)?.map(|task| task.id);
             return Ok(Came { task, ..Came::skipped(Skipped::Overlap) });
         }
+        let why = fired_again(schedule);
         for task in unfinished {
             // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.command(task, Command::Cancel, Remains::default(), now)?;
+            let _ = self.command(task, Command::Cancel, Remains { error: Some(&why), result: None }, now)?;
         }
         let made = self.journal(vec![event], &mut Room::default(), now)?;
         Ok(Came { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
@@ -181,6 +183,11 @@ impl Txn<'_> {
         self.conn.prepare_cached(sql)?.execute((schedule.as_str(), up_to.micros(), held))?;
         Ok(())
     }
+}
+
+/// What a task says that its schedule has ended.
+fn fired_again(schedule: &ScheduleName) -> String {
+    format!("the schedule {schedule} fired again")
 }
 
 const COLUMNS: &str = "planned, at, outcome, event, task";

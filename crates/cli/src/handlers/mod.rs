@@ -6,12 +6,13 @@ mod show;
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{HandlerBody, LimitsBody, RuleBody};
+use pointsman_server::config::nearest::hint;
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, age, short};
 
-pub(crate) use show::{RULE_HEAD, rule_rows, show};
+pub(crate) use show::{RULE_HEAD, rule_rows};
 
 /// List handlers and sources, look at one, or give one its past tasks
 ///
@@ -48,7 +49,7 @@ impl Handlers {
         let (client, output) = (global.client()?, Output::new(global));
         match self.action.unwrap_or(Action::List) {
             Action::List => list(&client, output).await,
-            Action::Show { name } => show(output, &client.handler(&name).await.map_err(about)?),
+            Action::Show { name } => show::show(output, &client.handler(&name).await.map_err(about)?),
             Action::Adopt(adopt) => adopt.run(&client, output).await,
         }
     }
@@ -121,6 +122,20 @@ fn rule_in_short(handler: &HandlerBody, rule: &RuleBody) -> String {
         true => rule.kind.as_str().into(),
         false => format!("{}({})", rule.kind.as_str(), of.join(" ")),
     }
+}
+
+/// That there is no handler or source of this name, and which is nearest. Nothing if there is one, or if the list of
+/// them cannot be read: this is said beside something else.
+pub(crate) async fn unknown(client: &Client, name: &str) -> Option<String> {
+    let list = client.handlers().await.ok()?;
+    let names: Vec<&str> = list.handlers.iter().map(|handler| handler.name.as_str()).collect();
+    (!names.contains(&name))
+        .then(|| format!("There is no handler or source {name}{}", ending(&hint(name, names))))
+}
+
+/// A hint is a question and ends as one; without it, a sentence ends with a full stop.
+fn ending(hint: &str) -> &str {
+    if hint.is_empty() { "." } else { hint }
 }
 
 /// A call about one handler failed.

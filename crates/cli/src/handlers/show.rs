@@ -6,8 +6,7 @@ use super::{limits, runs};
 use crate::failure::Result;
 use crate::output::{Output, age, clean, counted, day_and_time};
 
-/// Shows a handler. Also what `pause` and its kin show when they have worked.
-pub(crate) fn show(output: Output, detail: &HandlerDetail) -> Result {
+pub(super) fn show(output: Output, detail: &HandlerDetail) -> Result {
     if output.is_json() {
         return Ok(output.json(detail)?);
     }
@@ -18,6 +17,7 @@ pub(crate) fn show(output: Output, detail: &HandlerDetail) -> Result {
     output.facts(&[
         ("handler", handler.name.clone()),
         ("runs", runs(handler)),
+        ("target", handler.target.clone().unwrap_or_default()),
         ("timeout", handler.timeout_seconds.map(|s| format!("{s} s")).unwrap_or_default()),
         ("order", word(serde_json::to_value(handler.order))),
         ("on error", word(serde_json::to_value(handler.on_error))),

@@ -12,7 +12,7 @@ use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{FireBody, FireList, MakesBody, RanNow, RuleBody, ScheduleBody, ScheduleDetail};
 use pointsman_core::{ScheduleName, Timestamp};
 
-use crate::args::Global;
+use crate::args::{Global, moment};
 use crate::failure::{Failure, Result};
 use crate::handlers::{RULE_HEAD, rule_rows};
 use crate::output::{Output, day_and_time};
@@ -49,7 +49,7 @@ Examples:
   pointsman schedules fires shop/orders --limit 100
   pointsman schedules fires nightly -o json | jq '.fires[] | select(.outcome == \"skipped\")'
 
-A planned time has fired, fired late, been caught up, or been skipped: because a rule held the schedule,
+A planned time has fired, fired late, been caught up, or been skipped: because a rule held the schedule, \
 because what the last one began had not ended (overlap), or because it was missed.")]
     Fires {
         /// The schedule's name, or SOURCE/COLLECTION
@@ -58,7 +58,7 @@ because what the last one began had not ended (overlap), or because it was misse
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
         /// Only times planned before this one
-        #[arg(long, value_name = "TIME")]
+        #[arg(long, value_name = "TIME", value_parser = moment)]
         before: Option<Timestamp>,
     },
     /// Make what a schedule makes, now
@@ -91,8 +91,8 @@ impl Schedules {
                 fires(output, &list.map_err(about)?)
             }
             Action::Run { name } => {
-                let ran = global.client()?.run_schedule(name.as_str()).await.map_err(about)?;
-                told(output, &ran)
+                let ran = global.client()?.run_schedule(name.as_str()).await;
+                told(output, &ran.map_err(|error| not_run(&name, error))?)
             }
         }
     }
@@ -112,12 +112,15 @@ fn row(schedule: &ScheduleBody) -> Vec<String> {
     let held: Vec<&str> = schedule.rules.iter().map(|rule| rule.kind.as_str()).collect();
     vec![
         schedule.name.clone(),
-        words(schedule),
+        words(schedule).replace(COUNTED, ""),
         schedule.next.first().map_or("-".into(), |time| day_and_time(time)),
         held.join(" "),
         schedule.last.as_ref().map_or("-".into(), last),
     ]
 }
+
+/// What the words of an interval end with: worth knowing once, and tiresome in every row.
+const COUNTED: &str = ", counted from 1970 in UTC";
 
 fn words(schedule: &ScheduleBody) -> String {
     match (schedule.defined, schedule.timezone.as_str()) {
@@ -139,8 +142,7 @@ fn outcome(fire: &FireBody) -> String {
     }
 }
 
-/// Shows a schedule. Also what `pause --schedule` and its kin show when they have worked.
-pub(crate) fn show(output: Output, detail: &ScheduleDetail) -> Result {
+fn show(output: Output, detail: &ScheduleDetail) -> Result {
     if output.is_json() {
         return Ok(output.json(detail)?);
     }
@@ -206,6 +208,17 @@ fn told(output: Output, ran: &RanNow) -> Result {
     let made = ran.task_id.clone().or(ran.event_id.map(|id| id.to_string())).unwrap_or_default();
     let before = if ran.created { "" } else { "  (was queued or running already)" };
     Ok(output.line(format!("{made}{before}"))?)
+}
+
+/// A collection can be run whether it has a schedule or not, only not as one.
+fn not_run(name: &ScheduleName, error: ClientError) -> Failure {
+    let is_pair = error.status() == Some(404) && name.as_str().contains('/');
+    match (is_pair, about(error)) {
+        (true, failure) => {
+            failure.hint(format!("`pointsman run {name}` runs a collection, also one that has no schedule."))
+        }
+        (false, failure) => failure,
+    }
 }
 
 /// A call about one schedule failed.

@@ -4,7 +4,7 @@ use clap::Args;
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
-use crate::config::{ConfigArgs, faulty};
+use crate::config::{ConfigArgs, viewed};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -57,7 +57,7 @@ impl Next {
                 .map_err(|error| Failure::usage(format!("{text:?} is not an expression: {error}")))?;
             return Ok(vec![(text.clone(), Schedule::new(expression, self.timezone.clone()))]);
         }
-        let config = self.config.sources().load().map_err(|faults| faulty(&faults))?;
+        let config = viewed(&self.config.sources())?;
         let schedules = config.schedules.into_iter().map(|planned| planned.schedule);
         Ok(schedules.map(|schedule| (schedule.name.to_string(), schedule.when)).collect())
     }
@@ -91,7 +91,8 @@ struct Told {
 impl Told {
     fn print(&self, output: Output) -> Result {
         output.line(&self.name)?;
-        let zone = if self.timezone == "UTC" { String::new() } else { format!(" ({})", self.timezone) };
+        // The words of an interval say so themselves.
+        let zone = if self.means.ends_with("in UTC") { "" } else { &format!(" ({})", self.timezone) };
         output.line(format!("  {}{zone}", self.means))?;
         for (time, local) in self.next.iter().zip(&self.local) {
             let time = time.to_string().replace(".000000Z", "Z");

@@ -1,5 +1,6 @@
 //! What a server says on standard output when it runs: where it is, and who may come in.
 
+use pointsman_api::client::DEFAULT_URL;
 use pointsman_server::Server;
 use pointsman_server::config::Config;
 
@@ -48,9 +49,14 @@ impl Banner {
             ("work", format!("{work}, up to {} tasks at a time", self.workers)),
             ("token", self.token(server).into()),
         ])?;
-        if let Some(token) = server.first_token() {
+        // Where commands look without being told, they need not be told.
+        let url = url.filter(|url| url != DEFAULT_URL).map(|url| format!("URL={url}"));
+        let token = server.first_token().map(|token| format!("TOKEN={token}"));
+        if url.is_some() || token.is_some() {
             output.line("")?;
-            output.line(output.paint.bold(&format!("    export POINTSMAN_TOKEN={token}")))?;
+        }
+        for variable in url.into_iter().chain(token) {
+            output.line(output.paint.bold(&format!("    export POINTSMAN_{variable}")))?;
         }
         output.line("")?;
         Ok(())

@@ -1,18 +1,22 @@
 //! `pointsman tasks list`.
 
+use std::convert::Infallible;
+
 use clap::Args;
 use pointsman_api::TaskBody;
 use pointsman_api::client::{Client, TaskQuery};
-use pointsman_core::{EventId, Timestamp};
+use pointsman_core::{EventId, Tenant, Timestamp};
 
+use crate::args::moment;
 use crate::failure::Result;
+use crate::handlers;
 use crate::output::{Output, day_and_time, short};
 
 /// The filters of a list.
 #[derive(Debug, Default, PartialEq, Args)]
 pub(super) struct List {
     /// SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED
-    #[arg(long)]
+    #[arg(long, value_parser = status)]
     status: Option<String>,
     /// Only those of one handler
     #[arg(long, conflicts_with = "source")]
@@ -33,10 +37,10 @@ pub(super) struct List {
     #[arg(long, value_name = "EVENT_ID")]
     event: Option<EventId>,
     /// Created at or after this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     start: Option<Timestamp>,
     /// Created before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     end: Option<Timestamp>,
     /// At most so many
     #[arg(long, value_name = "N")]
@@ -64,8 +68,14 @@ impl List {
         if output.is_json() {
             return Ok(output.json(&list)?);
         }
-        let rows = list.tasks.iter().map(row).collect();
-        output.table(&["status", "created", "tries", "key", "id", "error"], rows, "No tasks.")?;
+        if list.tasks.is_empty() {
+            return nothing(client, output, query.handler.as_deref()).await;
+        }
+        let foreign = list.tasks.iter().any(|task| task.tenant != Tenant::default().as_str());
+        let head = ["status", "created", "tries", "key", "error", "id"];
+        let head: Vec<&str> = if foreign { [&["tenant"], &head[..]].concat() } else { head.to_vec() };
+        let rows = list.tasks.iter().map(|task| row(task, foreign)).collect();
+        output.table(&head, rows, "")?;
         if let Some(cursor) = &list.next {
             output.line(format!("There are more: --cursor {cursor}"))?;
         }
@@ -73,13 +83,44 @@ impl List {
     }
 }
 
-fn row(task: &TaskBody) -> Vec<String> {
-    vec![
+/// Nothing matched: perhaps because the name is mistyped.
+async fn nothing(client: &Client, output: Output, handler: Option<&str>) -> Result {
+    let unknown = match handler {
+        Some(name) => handlers::unknown(client, name).await,
+        None => None,
+    };
+    let more = unknown.map(|unknown| format!(" {unknown}")).unwrap_or_default();
+    Ok(output.line(format!("No tasks.{more}"))?)
+}
+
+/// The public words in any case; the server knows what else there is.
+pub(super) fn status(text: &str) -> std::result::Result<String, Infallible> {
+    let public = ["SCHEDULED", "RUNNING", "SUCCESS", "FAILED", "CANCELED"];
+    let wanted = public.into_iter().find(|word| word.eq_ignore_ascii_case(text));
+    Ok(wanted.unwrap_or(text).to_owned())
+}
+
+fn row(task: &TaskBody, foreign: bool) -> Vec<String> {
+    let tenant = foreign.then(|| task.tenant.clone());
+    let rest = [
         task.status.clone(),
         day_and_time(&task.created_at),
         task.attempt.to_string(),
         short(task.key.as_deref().unwrap_or("-"), 32),
-        task.id.clone(),
         short(task.error.as_deref().unwrap_or(""), 60),
-    ]
+        task.id.clone(),
+    ];
+    tenant.into_iter().chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_may_be_written_in_any_case() {
+        let read = |text| status(text).unwrap_or_default();
+        assert_eq!(["failed", "Running", "SCHEDULED"].map(read), ["FAILED", "RUNNING", "SCHEDULED"]);
+        assert_eq!(["new", "nonsense"].map(read), ["new", "nonsense"]);
+    }
 }

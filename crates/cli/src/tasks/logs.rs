@@ -6,7 +6,8 @@ use pointsman_api::client::{Client, LogQuery};
 use pointsman_core::Timestamp;
 use pointsman_core::task::Level;
 
-use super::about;
+use super::{about, named};
+use crate::args::moment;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, Paint, clean, clock};
 
@@ -18,19 +19,19 @@ use crate::output::{Output, Paint, clean, clock};
 Examples:
   pointsman tasks logs ID
   pointsman tasks logs -f ID
-  pointsman tasks logs ID --start 2026-01-31T12:00:00Z --end 2026-01-31T12:05:00Z
+  pointsman tasks logs ID --start '2026-01-31 12:00:00' --end '2026-01-31 12:05:00'
   pointsman tasks logs ID -o json | jq -r 'select(.level == \"error\").message'")]
 pub(crate) struct Logs {
-    /// The task's id
+    /// The task's id, or its end
     id: String,
     /// Go on until the task has ended
     #[arg(short, long)]
     follow: bool,
     /// Lines written at or after this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     start: Option<Timestamp>,
     /// Lines written before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     end: Option<Timestamp>,
 }
 
@@ -45,10 +46,11 @@ impl Logs {
             start: self.start.map(|time| time.to_string()),
             end: self.end.map(|time| time.to_string()),
         };
+        let id = named::task(client, &self.id).await?;
         if self.follow {
-            return follow(client, output, &self.id, &query).await;
+            return follow(client, output, &id, &query).await;
         }
-        let list = client.logs(&self.id, &query).await.map_err(|e| about(&self.id, e))?;
+        let list = client.logs(&id, &query).await.map_err(|e| about(&id, e))?;
         list.logs.iter().try_for_each(|line| print(output, line))
     }
 }

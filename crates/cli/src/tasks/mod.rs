@@ -6,25 +6,33 @@
 //!  logs       what its handler wrote
 //!  why        what keeps it from running
 //!  redrive    running many again, carefully
+//!  named      which task is meant by the end of an id
+//!  steer      retry and cancel
 //! ```
 
 mod list;
 pub(crate) mod logs;
+mod named;
 mod redrive;
 mod show;
+mod steer;
 mod why;
 
 use clap::{Args, Subcommand};
-use pointsman_api::client::{Client, ClientError};
+use pointsman_api::client::ClientError;
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use list::List;
+use steer::{Steer, steer};
 
 /// List tasks, look into one, run them again, or end them
 ///
 /// A task is one handler to be run once. Without a subcommand, lists the newest, as `list` does.
+///
+/// Where one task is meant, the last six or more characters of its id will do, if no other of the newest 1000 ends
+/// so.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -51,7 +59,7 @@ Examples:
   pointsman tasks list --source shop --collection orders
   pointsman tasks list --key record:1 --limit 10
   pointsman tasks list --event 1478257655827000
-  pointsman tasks list --start 2026-01-31T12:00:00Z --end 2026-01-31T13:00:00Z
+  pointsman tasks list --start '2026-01-31 12:00:00' --end '2026-01-31 13:00:00'
   pointsman tasks list --status RUNNING -o json | jq -r '.tasks[].id'")]
     List(List),
     /// Show one task with its attempts and its result
@@ -60,7 +68,7 @@ Examples:
   pointsman tasks show ID
   pointsman tasks show ID -o json | jq .result")]
     Show {
-        /// The task's id, as `list` and `watch` show it
+        /// The task's id, as `list` and `watch` show it, or its end
         id: String,
     },
     Logs(logs::Logs),
@@ -101,7 +109,7 @@ impl Tasks {
         let (client, output) = (global.client()?, Output::new(global));
         match self.action.unwrap_or(Action::List(self.list)) {
             Action::List(list) => list.run(&client, output).await,
-            Action::Show { id } => show::show(&client, output, &id).await,
+            Action::Show { id } => show::show(&client, output, &named::task(&client, &id).await?).await,
             Action::Logs(logs) => logs.run(&client, output).await,
             Action::Why(why) => why.run(&client, output).await,
             Action::Retry { ids } => steer(&client, output, &ids, Steer::Retry).await,
@@ -109,29 +117,6 @@ impl Tasks {
             Action::Redrive(redrive) => redrive.run(&client, output).await,
         }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Steer {
-    Retry,
-    Cancel,
-}
-
-/// Retries or ends tasks, one after the other, and shows what each is now.
-async fn steer(client: &Client, output: Output, ids: &[String], how: Steer) -> Result {
-    for id in ids {
-        let done = match how {
-            Steer::Retry => client.retry(id).await,
-            Steer::Cancel => client.cancel(id).await,
-        };
-        let detail = done.map_err(|e| about(id, e))?;
-        if output.is_json() {
-            output.json(&detail)?;
-        } else {
-            output.line(format!("{}  {}", detail.task.status, detail.task.id))?;
-        }
-    }
-    Ok(())
 }
 
 /// A call about one task failed.

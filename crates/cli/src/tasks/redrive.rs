@@ -5,12 +5,14 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveJob};
 use pointsman_core::{Rate, Timestamp};
 
+use super::list::status;
+use crate::args::moment;
 use crate::failure::{Failure, Result};
 use crate::handlers;
 use crate::output::{Output, counted};
@@ -22,44 +24,44 @@ use crate::process::Signals;
 /// --canary so many run first, and the rest follow only if all of those succeed. Ctrl-C stops it; what has
 /// been queued again stays so.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("which").required(true).multiple(true), after_long_help = "\
+#[command(after_long_help = "\
 Examples:
   pointsman tasks redrive --handler index --dry-run
   pointsman tasks redrive --handler index --rate 10/s --canary 5
   pointsman tasks redrive --source shop --collection orders --yes
-  pointsman tasks redrive --tenant shop --start 2026-01-31T12:00:00Z --end 2026-01-31T13:00:00Z
+  pointsman tasks redrive --tenant shop --start 2026-01-31 --end 2026-02-01
   pointsman tasks redrive --handler index --status CANCELED
   pointsman tasks redrive --all --rate 10/s
 
-It exits with 1 if the canary fails. Tasks that went missing while their handler was not defined are taken
+It exits with 1 if the canary fails. Tasks that went missing while their handler was not defined are taken \
 up by `pointsman handlers adopt`.")]
 pub(super) struct Redrive {
     /// Only those of one handler
-    #[arg(long, group = "which", conflicts_with = "source")]
+    #[arg(long, conflicts_with = "source")]
     handler: Option<String>,
     /// Only those of one source
-    #[arg(long, group = "which")]
+    #[arg(long)]
     source: Option<String>,
     /// Only those of one of a source's collections, or of one type of event
-    #[arg(long, group = "which")]
+    #[arg(long)]
     collection: Option<String>,
     /// Only those of one tenant
-    #[arg(long, group = "which")]
+    #[arg(long)]
     tenant: Option<String>,
     /// Only those of one object
-    #[arg(long, group = "which")]
+    #[arg(long)]
     key: Option<String>,
     /// FAILED, CANCELED, or `error` for both [default: FAILED]
-    #[arg(long)]
+    #[arg(long, value_parser = status)]
     status: Option<String>,
     /// Created at or after this time
-    #[arg(long, group = "which", value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     start: Option<Timestamp>,
     /// Created before this time
-    #[arg(long, group = "which", value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     end: Option<Timestamp>,
     /// All of them, of every handler
-    #[arg(long, group = "which", conflicts_with_all = ["handler", "source", "collection", "tenant", "key", "start", "end"])]
+    #[arg(long, conflicts_with_all = ["handler", "source", "collection", "tenant", "key", "start", "end"])]
     all: bool,
     /// Only tell how many there are
     #[arg(long)]
@@ -82,6 +84,9 @@ const LOOK: Duration = Duration::from_millis(200);
 
 impl Redrive {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+        if !self.says_which() {
+            return Err(Failure::usage("name at least one filter, or say --all"));
+        }
         let body = self.body();
         let count = client.redrive_count(&body).await.map_err(handlers::about)?;
         if self.dry_run {
@@ -97,6 +102,12 @@ impl Redrive {
         let signals = Signals::new()?;
         let job = client.redrive(&body).await.map_err(handlers::about)?;
         tell(output, &attend(client, job, signals).await?)
+    }
+
+    /// A status does not: all that can be run again have one.
+    fn says_which(&self) -> bool {
+        let names = [&self.handler, &self.source, &self.collection, &self.tenant, &self.key];
+        self.all || names.iter().any(|name| name.is_some()) || self.start.or(self.end).is_some()
     }
 
     fn body(&self) -> RedriveBody {

@@ -1,7 +1,7 @@
 //! `pointsman tasks show`: one task, its attempts and its result.
 
 use pointsman_api::client::Client;
-use pointsman_api::{AttemptBody, RunningBody, TaskDetail};
+use pointsman_api::{AttemptBody, RunningBody, TaskBody, TaskDetail};
 
 use super::about;
 use crate::failure::Result;
@@ -24,7 +24,6 @@ pub(super) async fn show(client: &Client, output: Output, id: &str) -> Result {
 
 fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
     let task = &detail.task;
-    let retries = counted(task.retries.into(), "retry", "retries");
     let (who, what) = match task.event_id {
         Some(_) => ("handler", "type"),
         None => ("source", "collection"),
@@ -40,7 +39,7 @@ fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         ("tenant", task.tenant.clone()),
         ("event", task.event_id.map(|id| id.to_string()).unwrap_or_default()),
         ("priority", task.priority.to_string()),
-        ("attempts", format!("{} ({retries} used)", task.attempt)),
+        ("attempts", attempts(task)),
         ("planned", task.planned_at.clone()),
         ("created", task.created_at.clone()),
         ("not before", task.delay_until.clone()),
@@ -49,6 +48,17 @@ fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         ("finished", task.finished_at.clone()),
         ("result", detail.result.as_ref().map(|json| json.as_str().to_owned()).unwrap_or_default()),
     ]
+}
+
+/// How often it was begun, and what that means for it.
+fn attempts(task: &TaskBody) -> String {
+    let so_far = task.attempt;
+    match (task.status.as_str(), so_far, task.retries) {
+        ("SCHEDULED", 0, _) => "none yet".into(),
+        ("SCHEDULED", _, _) => format!("{so_far}, and it will be tried again"),
+        (_, _, 0) => so_far.to_string(),
+        (_, _, retries) => format!("{so_far} ({} used)", counted(retries.into(), "retry", "retries")),
+    }
 }
 
 fn ended(attempt: &AttemptBody) -> Vec<String> {

@@ -4,7 +4,7 @@ use clap::Args;
 use pointsman_api::client::Client;
 use pointsman_api::{GateBody, WhyBody};
 
-use super::about;
+use super::{about, named};
 use crate::failure::Result;
 use crate::output::{Output, clean, day_and_time};
 
@@ -18,13 +18,14 @@ Examples:
   pointsman tasks why ID
   pointsman tasks why ID -o json | jq '.gates[] | select(.open | not)'")]
 pub(super) struct Why {
-    /// The task's id
+    /// The task's id, or its end
     id: String,
 }
 
 impl Why {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        let why = client.why(&self.id).await.map_err(|e| about(&self.id, e))?;
+        let id = named::task(client, &self.id).await?;
+        let why = client.why(&id).await.map_err(|e| about(&id, e))?;
         if output.is_json() {
             return Ok(output.json(&why)?);
         }

@@ -5,6 +5,13 @@ use pointsman_core::EventId;
 
 use crate::output::{Paint, clock, short};
 
+/// A line, and the day of what it tells; none where it tells of no moment.
+#[derive(Debug, PartialEq)]
+pub(super) struct Line {
+    pub(super) day: Option<String>,
+    pub(super) text: String,
+}
+
 /// The widths of the columns after the time.
 const WHAT: usize = 9;
 const WHO: usize = 24;
@@ -21,7 +28,7 @@ pub(super) fn newest_id(seq: &EventSeq) -> u64 {
     }
 }
 
-pub(super) fn event(paint: Paint, data: &str) -> Option<String> {
+pub(super) fn event(paint: Paint, data: &str) -> Option<Line> {
     let event: EventSnapshot = serde_json::from_str(data).ok()?;
     let time = EventId::new(event.event_id)?.timestamp().to_string();
     let who = paint.name(&pad(&event.kind, WHO)).into_owned();
@@ -29,7 +36,7 @@ pub(super) fn event(paint: Paint, data: &str) -> Option<String> {
     Some(columns(paint, &time, &paint.bold(&pad("event", WHAT)), &who, event.key.as_deref(), &rest))
 }
 
-pub(super) fn task(paint: Paint, data: &str) -> Option<String> {
+pub(super) fn task(paint: Paint, data: &str) -> Option<Line> {
     let change: TaskChangeBody = serde_json::from_str(data).ok()?;
     let what = pad(&change.status, WHAT);
     let what = paint.status(&change.status, &what);
@@ -40,26 +47,30 @@ pub(super) fn task(paint: Paint, data: &str) -> Option<String> {
     if let Some(error) = &change.error {
         rest.push_str(&format!(": {}", short(error, REST)));
     }
-    if !change.delay_until.is_empty() {
+    // Both are written alike, so that they compare as texts.
+    if change.delay_until > change.time {
         let comma = if rest.is_empty() { "" } else { "; " };
         rest.push_str(&format!("{comma}not before {}", clock(&change.delay_until)));
     }
+    let blank = if rest.is_empty() { "" } else { "  " };
+    rest.push_str(&format!("{blank}{}", paint.dim(&change.id)));
     Some(columns(paint, &change.time, &what, &pad(&change.handler, WHO), change.key.as_deref(), &rest))
 }
 
-pub(super) fn torn(paint: Paint, data: &str) -> Option<String> {
+pub(super) fn torn(paint: Paint, data: &str) -> Option<Line> {
     let seq: EventSeq = serde_json::from_str(data).ok()?;
     let text = format!(
         "TORN: events were forgotten before they could be shown, or this journal never gave out the id to go on \
          after; the newest is {}",
         newest_id(&seq)
     );
-    Some(paint.bad(&text).into_owned())
+    Some(Line { day: None, text: paint.bad(&text).into_owned() })
 }
 
-fn columns(paint: Paint, time: &str, what: &str, who: &str, key: Option<&str>, rest: &str) -> String {
+fn columns(paint: Paint, time: &str, what: &str, who: &str, key: Option<&str>, rest: &str) -> Line {
     let key = pad(key.unwrap_or("-"), KEY);
-    format!("{}  {what}  {who}  {key}  {rest}", paint.dim(clock(time))).trim_end().into()
+    let text = format!("{}  {what}  {who}  {key}  {rest}", paint.dim(clock(time)));
+    Line { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
 }
 
 /// A text in its column. One that is too long takes what it needs: names are not cut.
@@ -79,20 +90,29 @@ mod tests {
     fn lines_are_aligned_and_say_what_matters() {
         let paint = Paint::new(Color::Never);
         let (event, task) = (event(paint, EVENT).unwrap(), task(paint, TASK).unwrap());
+        assert_eq!((event.day.as_deref(), event.day == task.day), (Some("2016-11-04"), true));
+        let (event, task) = (event.text, task.text);
         assert_eq!(
             event,
             "11:07:35.827  event      record.published          record:1              1478257655827000  {\"title\":\"Hello\"}"
         );
         assert_eq!(
             task,
-            "11:07:36.000  SCHEDULED  index                     record:1              attempt 1: refused; not before 11:07:40.000"
+            "11:07:36.000  SCHEDULED  index                     record:1              attempt 1: refused; not before 11:07:40.000  index_record.published_x"
         );
         assert_eq!(event.find("record:1"), task.find("record:1"));
     }
 
     #[test]
+    fn a_time_that_has_come_is_not_told() {
+        let due = TASK.replace("11:07:40", "11:07:36");
+        let line = task(Paint::new(Color::Never), &due).unwrap().text;
+        assert!(line.ends_with("attempt 1: refused  index_record.published_x"), "{line}");
+    }
+
+    #[test]
     fn a_tear_is_told_plainly() {
-        let told = torn(Paint::new(Color::Never), r#"{"TYPE":"Torn","eventId":9}"#).unwrap();
+        let told = torn(Paint::new(Color::Never), r#"{"TYPE":"Torn","eventId":9}"#).unwrap().text;
         assert!(told.starts_with("TORN: ") && told.ends_with("the newest is 9"), "{told}");
     }
 

@@ -7,6 +7,7 @@
 mod node;
 
 mod failures;
+mod messages;
 mod sources;
 mod work;
 
@@ -192,6 +193,8 @@ fn an_event_is_not_taken_for_a_tear_or_a_task_because_of_its_type() {
     for kind in ["Torn", "task", "last"] {
         place.ok(&["emit", kind]);
     }
+    // Before what lies back stands its day.
+    watch.lines.find("the day", |line| line.starts_with("── 20").then_some(()));
     for kind in ["Torn", "task", "last"] {
         let line = watch.lines.find(kind, |line| Some(line.to_owned()));
         assert!(line.contains(&format!("  event      {kind}  ")), "{line}");

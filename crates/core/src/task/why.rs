@@ -133,7 +133,7 @@ fn sync(facts: &Facts) -> Gate {
             ..Gate::closed(
                 GateKind::Sync,
                 format!(
-                    "waits for the first attempt of the synchronous task {task}, which is {}",
+                    "waits for the first attempt of the synchronous task {task}, which stands in `{}`",
                     status.as_str()
                 ),
             )
@@ -148,7 +148,7 @@ fn lane(facts: &Facts) -> Gate {
             tasks: vec![task.clone()],
             ..Gate::closed(
                 GateKind::Lane,
-                format!("waits for {task} of the same object, which is {}", status.as_str()),
+                format!("waits for {task} of the same object, which stands in `{}`", status.as_str()),
             )
         },
     }
@@ -214,20 +214,25 @@ fn limits(facts: &Facts, now: Timestamp) -> Vec<Gate> {
         (_, Some(rate)) => Gate::open(GateKind::Rate, format!("within {rate}")),
         (_, None) => Gate::open(GateKind::Rate, "no limit"),
     });
-    gates.push(match opening {
+    gates.extend(target(pace, opening));
+    gates
+}
+
+/// None where no attempt has told of a target that is unwell or busy: most handlers have no target at all.
+fn target(pace: &Pace, opening: Opening) -> Option<Gate> {
+    let nothing_told = Pace { next: pace.next, ..Pace::default() };
+    match opening {
         Opening::Quiet(until) => {
             let why = match pace.failures {
                 0 => "it asked to be left alone".to_owned(),
                 n => format!("it failed {n} times in a row"),
             };
             let detail = format!("the target is left alone until {until}: {why}");
-            Gate { until: Some(until), ..Gate::closed(GateKind::Target, detail) }
+            Some(Gate { until: Some(until), ..Gate::closed(GateKind::Target, detail) })
         }
-        Opening::Open(_) | Opening::Full | Opening::Paced(_) => {
-            Gate::open(GateKind::Target, "the target is not left alone")
-        }
-    });
-    gates
+        Opening::Open(_) | Opening::Full | Opening::Paced(_) => (*pace != nothing_told)
+            .then(|| Gate::open(GateKind::Target, "the target is not left alone any more")),
+    }
 }
 
 fn worker(facts: &Facts, now: Timestamp) -> Gate {
@@ -266,7 +271,8 @@ fn turn(facts: &Facts, all_open: bool) -> Gate {
             Gate::closed(GateKind::Turn, format!("waits for a worker to take it; {ahead}"))
         }
         (_, true) => Gate::closed(GateKind::Turn, format!("waits for a free slot; {ahead}")),
-        (_, false) => Gate::open(GateKind::Turn, ahead),
+        // Whose turn it is matters only among those that could run.
+        (_, false) => Gate::open(GateKind::Turn, format!("not looked at yet; {ahead}")),
     }
 }
 
@@ -340,6 +346,18 @@ mod tests {
         assert_eq!(find(Concurrency).tasks, [other]);
         assert_eq!(find(Due).until, Some(due));
         assert!(find(Held).detail.contains("ops") && find(Held).detail.contains("broken"));
+    }
+
+    #[test]
+    fn a_target_is_a_gate_only_where_one_was_told_of() {
+        let find = |pace| {
+            let gates = explain(&Facts { pace, ..facts() }, NOW);
+            gates.into_iter().find(|gate| gate.gate == GateKind::Target).map(|gate| gate.open)
+        };
+        assert_eq!(find(Pace { next: NOW, ..Pace::default() }), None, "a rate says nothing of a target");
+        assert_eq!(find(Pace { failures: 1, ..Pace::default() }), Some(true));
+        let until = NOW.plus(Duration::from_secs(60));
+        assert_eq!(find(Pace { quiet_until: until, quiet_since: NOW, ..Pace::default() }), Some(false));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::PathBuf;
 
 use pointsman_core::fire::Makes;
 use pointsman_core::{HandlingKey, Limits, SourceDef, Timestamp, Weight};
@@ -12,7 +13,7 @@ use super::Config;
 use super::decode::words;
 use super::fault::{Faults, Warning};
 use super::handlers::Handler;
-use super::lookup::Sources;
+use super::lookup::{Sources, read_from};
 use super::run::Run;
 
 /// How many coming times of a schedule are told.
@@ -27,6 +28,8 @@ pub struct Report {
 /// What a good configuration means.
 #[derive(Debug)]
 pub struct Summary {
+    /// The files it was read from.
+    pub files: Vec<PathBuf>,
     pub handlers: Vec<HandlerTold>,
     /// Event types, and the handlers that such an event reaches in the end.
     pub routes: Vec<(String, Vec<String>)>,
@@ -104,6 +107,7 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
     let mut warnings = config.warnings.clone();
     warnings.extend(surprises(config, now));
     Summary {
+        files: config.files.clone(),
         handlers: config.handlers.iter().map(handler).collect(),
         routes: config.routes.iter().map(|(kind, _)| route(kind)).collect(),
         sources: config.sources.iter().filter_map(|told| source(told, &scheduled)).collect(),
@@ -222,6 +226,7 @@ impl fmt::Display for Summary {
             counted(self.schedules.len(), "schedule"),
             counted(self.tokens, "token"),
         )?;
+        write!(f, "\n{}", read_from(&self.files))?;
         for (name, weight) in &self.tenants {
             write!(f, "\ntenant {name}: weight {weight}")?;
         }

@@ -20,6 +20,20 @@ pub(super) struct Keys {
     pub(super) later: &'static [&'static str],
 }
 
+/// Names of the same thing in different maps: nobody mistyped one for the other.
+const AKIN: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
+
+impl Keys {
+    /// `; did you mean …?`, or nothing.
+    fn hint(&self, wrong: &str) -> String {
+        let akin = AKIN.iter().find(|(other, here)| *other == wrong && self.known.contains(here));
+        match akin {
+            Some((_, here)) => format!("; did you mean `{here}`?"),
+            None => hint(wrong, self.known.iter().copied()),
+        }
+    }
+}
+
 /// A map whose keys have been checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'n> {
@@ -38,7 +52,7 @@ impl<'n> Fields<'n> {
             let message = if keys.later.contains(&key) {
                 format!("`{key}` is not supported yet")
             } else {
-                format!("unknown setting {name:?} of {of}{}", hint(key, keys.known.iter().copied()))
+                format!("unknown setting {name:?} of {of}{}", keys.hint(key))
             };
             findings.fault(&entry.at, message);
         }

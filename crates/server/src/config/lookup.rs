@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::Config;
-use super::fault::Faults;
-use super::read;
-use super::secret::Env;
+use super::fault::{Faults, Warning};
+use super::read::{self, Built};
+use super::secret::{Env, not_set};
 use super::snapshot::Snapshot;
 
 /// The file that is read when none is named.
@@ -43,6 +43,21 @@ impl Sources {
         read::build(self, &Snapshot::take(self)).result
     }
 
+    /// As [`load`](Self::load), for those who only look: a secret whose variable is not set is told of beside the
+    /// configuration, which is not fit to be run then.
+    pub fn view(&self) -> Result<(Config, Vec<Warning>), Faults> {
+        let snapshot = Snapshot::take(self);
+        let Built { result, mut unset, .. } = read::build(self, &snapshot);
+        if result.is_ok() || unset.is_empty() {
+            return result.map(|config| (config, vec![]));
+        }
+        unset.sort_by(|(_, a), (_, b)| a.order(b));
+        let env = self.env.clone().with_stand_ins(unset.iter().map(|(name, _)| name.as_str()));
+        let again = read::build(&Self { env, ..self.clone() }, &snapshot);
+        let warnings = unset.iter().map(|(name, place)| Warning::new(place, not_set(name)));
+        again.result.map(|config| (config, warnings.collect()))
+    }
+
     /// The files to be read, and why others cannot be found.
     pub(super) fn paths(&self) -> (Vec<PathBuf>, Option<(PathBuf, String)>) {
         let mut paths: Vec<PathBuf> = Vec::new();
@@ -68,6 +83,15 @@ impl Sources {
         }
         (paths, problem)
     }
+}
+
+/// Which files were read, in words.
+pub(super) fn read_from(files: &[PathBuf]) -> String {
+    if files.is_empty() {
+        return "no configuration file; only defaults, variables and flags".into();
+    }
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    format!("read {}", names.join(", "))
 }
 
 /// The YAML files of a folder by name. Hidden ones are left out: editors and container platforms keep their

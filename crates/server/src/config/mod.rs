@@ -26,7 +26,7 @@ mod json;
 mod limits;
 mod lookup;
 mod merge;
-pub(crate) mod nearest;
+pub mod nearest;
 mod network;
 mod place;
 mod read;
@@ -58,6 +58,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
@@ -100,6 +101,8 @@ pub struct Config {
     pub sources: Vec<Handler>,
     /// Those of the section of that name, and those of the sources' collections.
     pub schedules: Vec<Planned>,
+    /// The files it was read from, in their order.
+    pub files: Vec<PathBuf>,
     /// What is allowed but probably not meant.
     pub warnings: Vec<Warning>,
     /// Where HTTP handlers may go.
@@ -111,6 +114,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Which files were read, in words.
+    pub fn read_from(&self) -> String {
+        lookup::read_from(&self.files)
+    }
+
     /// The settings that differ from `running` and cannot be changed in a running process.
     pub fn fixed_since(&self, running: &Self) -> Vec<&'static str> {
         let compared = [

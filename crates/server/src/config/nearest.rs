@@ -14,7 +14,7 @@ pub(super) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>)
 }
 
 /// `; did you mean …?`, or nothing.
-pub(crate) fn hint<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn hint<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 

@@ -1,7 +1,7 @@
 //! From the texts to a [`Config`], or to every fault there is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pointsman_core::journal::Retention;
@@ -22,6 +22,7 @@ use super::{
     doubts, handlers, merge, network, retention, rooms, routes, schedules, server, sources, store, tenants,
     tokens, variables,
 };
+use crate::auth::Role;
 
 /// The lowest layer, which documents every setting.
 pub(super) const DEFAULTS: &str = include_str!("default.yml");
@@ -31,6 +32,8 @@ pub(super) const DEFAULTS: &str = include_str!("default.yml");
 pub(super) struct Built {
     pub(super) result: Result<Config, Faults>,
     pub(super) print: Print,
+    /// Variables that secrets refer to and that are not set, and where.
+    pub(super) unset: Vec<(String, Place)>,
 }
 
 pub(super) fn build(sources: &Sources, snapshot: &Snapshot) -> Built {
@@ -41,8 +44,11 @@ pub(super) fn build(sources: &Sources, snapshot: &Snapshot) -> Built {
     let draft = tree.and_then(|tree| draft(tree, &mut vault, &mut findings));
     let print = Print::of(snapshot, &vault.files);
     let read = findings.finish(draft, &Place::whole(&defaults));
-    let result = read.map(|(draft, warnings)| draft.finish(warnings, print.clone()));
-    Built { result, print }
+    let result = read.map(|(draft, warnings)| {
+        let files = snapshot.files.iter().map(|(path, _)| path.clone()).collect();
+        draft.finish(files, warnings, print.clone())
+    });
+    Built { result, print, unset: vault.unset }
 }
 
 /// All layers as one tree.
@@ -195,7 +201,7 @@ fn work(root: &Fields, network: &NetworkAccess, vault: &mut Vault, findings: &mu
     Some(Work { handlers: handlers?, routes: routes?, sources, schedules })
 }
 
-/// Others may reach a server only if it knows whom to let in.
+/// Others may reach a server only if it knows whom to let in; and somebody should be able to do everything.
 fn guard(root: &Fields, server: &server::Server, http: bool, tokens: &[TokenDef], findings: &mut Findings) {
     let listen = root.get("server").and_then(|server| server.get("listen"));
     if let Some(listen) = listen.filter(|_| http && tokens.is_empty() && !server.listen.ip().is_loopback()) {
@@ -205,10 +211,16 @@ fn guard(root: &Fields, server: &server::Server, http: bool, tokens: &[TokenDef]
         );
         findings.fault(&listen.place, message);
     }
+    let admin = tokens.iter().any(|token| token.role == Role::Admin);
+    let list = root.get("auth").and_then(|auth| auth.get("tokens"));
+    if let Some(list) = list.filter(|_| http && !tokens.is_empty() && !admin) {
+        let message = "no admin among the tokens; the token of the first start is no longer accepted";
+        findings.warn(&list.place, message);
+    }
 }
 
 impl Draft {
-    fn finish(self, warnings: Vec<Warning>, print: Print) -> Config {
+    fn finish(self, files: Vec<PathBuf>, warnings: Vec<Warning>, print: Print) -> Config {
         Config {
             store: self.store,
             listen: self.server.listen,
@@ -226,6 +238,7 @@ impl Draft {
             routes: self.work.routes,
             sources: self.work.sources,
             schedules: self.work.schedules,
+            files,
             warnings,
             tree: self.tree,
             print,

@@ -161,7 +161,7 @@ mod tests {
     fn every_fault_is_told() {
         let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}}\n\
                     b: {cron: every 0s, emit: {key: '', priority: 0}}\n\
-                    c: {emit: {type: x, vlaue: 1}}\n";
+                    c: {schedule: '@daily', emit: {type: x, vlaue: 1}}\n";
         assert_eq!(
             faults_of(text, all),
             [
@@ -174,6 +174,7 @@ mod tests {
                 "a key has 1 to 512 bytes, this one has 0",
                 "0 is too small; the least is 1",
                 "a schedule needs `cron`",
+                "unknown setting \"schedule\" of a schedule; did you mean `cron`?",
                 "unknown setting \"vlaue\" of an event to emit; did you mean `value`?",
             ]
         );

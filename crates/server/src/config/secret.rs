@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use super::decode::text;
 use super::fault::Findings;
 use super::nearest::nearest;
-use super::place::Source;
+use super::place::{Place, Source};
 use super::yaml::{Kind, Node};
 
 /// What is shown instead of a secret.
@@ -63,6 +65,18 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Env {
     }
 }
 
+impl Env {
+    /// With a stand-in for each of these variables. It passes for a signing secret as well as for a token, and no
+    /// two are alike.
+    pub(super) fn with_stand_ins<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        for name in names {
+            let digits: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+            self.0.insert(name.to_owned(), format!("whsec_{digits}"));
+        }
+        self
+    }
+}
+
 /// Values of variables are nobody's business.
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,11 +90,13 @@ pub(super) struct Vault<'e> {
     pub(super) env: &'e Env,
     /// Watched like the configuration itself, so that a secret can be replaced without a restart.
     pub(super) files: Vec<PathBuf>,
+    /// Variables that were referred to and are not set, and where.
+    pub(super) unset: Vec<(String, Place)>,
 }
 
 impl<'e> Vault<'e> {
     pub(super) fn new(env: &'e Env) -> Self {
-        Self { env, files: Vec::new() }
+        Self { env, files: Vec::new(), unset: Vec::new() }
     }
 
     /// The value behind a reference; a literal value is a fault.
@@ -111,7 +127,7 @@ impl<'e> Vault<'e> {
     }
 
     /// The value of an environment variable.
-    pub(super) fn variable(&self, name: &str, node: &Node, findings: &mut Findings) -> Option<String> {
+    pub(super) fn variable(&mut self, name: &str, node: &Node, findings: &mut Findings) -> Option<String> {
         match self.env.get(name) {
             // Who put the secret itself here must not find it in a log.
             _ if !is_name(name) => {
@@ -124,7 +140,8 @@ impl<'e> Vault<'e> {
             }
             Some(value) => Some(value.to_owned()),
             None => {
-                findings.fault(&node.place, format!("the environment variable {name:?} is not set"));
+                findings.fault(&node.place, not_set(name));
+                self.unset.push((name.to_owned(), node.place.clone()));
                 None
             }
         }
@@ -143,6 +160,10 @@ impl<'e> Vault<'e> {
             }
         }
     }
+}
+
+pub(super) fn not_set(name: &str) -> String {
+    format!("the environment variable {name:?} is not set")
 }
 
 /// Reads a small file that must hold something.

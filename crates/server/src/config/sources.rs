@@ -319,7 +319,8 @@ mod tests {
                     c/d: {run: push, overlap: queue, collections: [x y, {schedule: '0 75 * * *'}]}\n\
                     e: {schedule: nonsense, timezone: Mars/Olympus, collections: [x, y, {name: x, priority: 0}]}\n\
                     f: {catchup: one, tenant: a b, collections: [{name: x, dialect: quartz, shedule: '@daily'}, []]}\n\
-                    g: {collections: {name: x}}\n";
+                    g: {collections: {name: x}}\n\
+                    h: {cron: '@daily', collections: [{name: x, cron: '@daily'}]}\n";
         assert_eq!(
             faults_of(text, all),
             [
@@ -342,6 +343,8 @@ mod tests {
                 "unknown setting \"shedule\" of a collection; did you mean `schedule`?",
                 "a collection must be a map, not a list",
                 "`collections` must be a list, not a map",
+                "unknown setting \"cron\" of a source; did you mean `schedule`?",
+                "unknown setting \"cron\" of a collection; did you mean `schedule`?",
             ]
         );
     }

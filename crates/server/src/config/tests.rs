@@ -406,6 +406,7 @@ fn a_check_tells_in_words_what_a_configuration_means() {
     assert_eq!(
         desk.plain(&report),
         "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 tokens.\n\
+         read pointsman.yml\n\
          handler a: http https://x.example/in\n\
          handler b: command b.sh\n\
          event x: a\n\
@@ -422,6 +423,47 @@ fn a_check_tells_in_words_what_a_configuration_means() {
     assert!(report.is_good());
     desk.put("pointsman.yml", "workers: x\n");
     assert!(!check(&desk.sources(), Timestamp::MIN).is_good());
+}
+
+#[test]
+fn tokens_without_an_admin_are_doubted() {
+    let desk = Desk::new();
+    let check_with = |role: &str, more: &str| {
+        let token = format!("{{name: a, role: {role}, sha256: '{}'}}", "0".repeat(64));
+        desk.put("pointsman.yml", format!("{more}auth: {{tokens: [{token}]}}\n"));
+        desk.plain(check(&desk.sources(), Timestamp::MIN))
+    };
+    let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 1 token.\n\
+                read pointsman.yml";
+    let doubt = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
+                 longer accepted";
+    assert_eq!(check_with("admin", ""), good);
+    assert_eq!(check_with("operator", ""), format!("{good}{doubt}"));
+    assert_eq!(check_with("operator", "rooms: [worker]\n"), good, "nobody comes in there");
+}
+
+#[test]
+fn who_only_looks_needs_no_secrets() {
+    let desk = Desk::new();
+    let text = "handlers:\n  a: {run: {http: 'https://x.example/', secret: 'env:KEY'}}\n\
+                event_handlers: {x: [a]}\n\
+                auth:\n  tokens:\n  - {name: b, role: admin, env: ONE}\n  - {name: c, role: admin, env: TWO}\n";
+    desk.put("pointsman.yml", text);
+    assert_eq!(desk.sources().load().map(drop).unwrap_err().len(), 3, "it cannot run");
+    let (config, unset) = desk.sources().view().unwrap_or_else(|faults| panic!("{faults}"));
+    let unset: Vec<String> = unset.iter().map(|warning| desk.plain(warning)).collect();
+    assert_eq!(
+        unset,
+        [
+            "pointsman.yml:2:49: the environment variable \"KEY\" is not set",
+            "pointsman.yml:6:33: the environment variable \"ONE\" is not set",
+            "pointsman.yml:7:33: the environment variable \"TWO\" is not set",
+        ]
+    );
+    assert!(!config.to_yaml().contains("whsec_"), "what stands in for a secret is not shown");
+    desk.put("pointsman.yml", format!("{text}worker: 1\n"));
+    let faults = desk.sources().view().map(drop).unwrap_err();
+    assert_eq!(faults.len(), 1, "{faults}");
 }
 
 #[test]

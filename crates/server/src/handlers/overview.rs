@@ -122,8 +122,10 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
     for def in &registration.handlers {
         let body = entry(&mut handlers, &def.name);
         body.defined = true;
-        body.order = Some(def.order);
-        body.on_error = Some(def.on_error);
+        // The one task of a pair has nobody to keep an order with.
+        let is_source = def.source.is_some();
+        body.order = (!is_source).then_some(def.order);
+        body.on_error = (!is_source).then_some(def.on_error);
         body.retry_max = Some(def.retry.max);
         body.limits = Some(LimitsBody::from(&def.limits));
         body.source = def.source.as_ref().map(SourceBody::from);
@@ -139,6 +141,7 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
         if let Some(runner) = &spec.runner {
             let body = entry(&mut handlers, &spec.def.name);
             body.run = Some(runner.kind().into());
+            body.target = runner.target();
             body.timeout_seconds = Some(spec.timeout.as_secs_f64());
         }
     }
@@ -171,6 +174,7 @@ fn entry<'a>(
         name: name.to_string(),
         defined: false,
         run: None,
+        target: None,
         timeout_seconds: None,
         order: None,
         on_error: None,

@@ -96,7 +96,8 @@ fn summary(task: &Task, gates: &[Gate]) -> String {
         TaskState::Locked(lease) => format!("attempt {} has run since {}", task.life.attempt, lease.since),
         TaskState::Done => format!("it succeeded{ended}"),
         TaskState::Error { reason: EndReason::Canceled, .. } => {
-            format!("it was cancelled{ended}; retry it to run it again")
+            let left = task.error.as_ref().map(|error| format!(" (last error: {error})")).unwrap_or_default();
+            format!("it was cancelled{ended}{left}; retry it to run it again")
         }
         TaskState::Error { reason: EndReason::Failed, .. } => {
             format!("it failed{ended}; retry it to run it again")

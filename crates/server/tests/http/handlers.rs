@@ -21,6 +21,23 @@ async fn a_handler_shows_how_it_runs_and_what_waits() {
     assert_eq!(house.get("/api/v1/handlers/a%20b").await.problem(), 400);
 }
 
+/// Its URL may hold a key, and so may the arguments of its command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_shows_where_it_goes() {
+    let yaml = "handlers:\n  web: {run: {http: 'http://127.0.0.1:9/in?key=1'}}\n\
+                \x20 tool: {run: {command: [/bin/sh, -c, 'true']}}\n\
+                sources:\n  shop: {run: {command: [sh]}, collections: [orders]}\n\
+                event_handlers: {x: [web, tool]}\n";
+    let house = House::with(yaml, Setup::default()).await;
+    let told = async |name: &str| {
+        let body = house.get(&format!("/api/v1/handlers/{name}")).await.json();
+        (body["target"].clone(), body["order"].clone(), body["on_error"].clone())
+    };
+    assert_eq!(told("web").await, (json!("http://127.0.0.1:9/in"), json!("key"), json!("park")));
+    assert_eq!(told("tool").await, (json!("sh"), json!("key"), json!("park")));
+    assert_eq!(told("shop").await, (json!("sh"), json!(null), json!(null)), "it has no lanes");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pause_and_block_hold_until_both_are_lifted() {
     let house = House::with("", handler("job", |_| Outcome::done())).await;

@@ -20,7 +20,7 @@ mod workroom;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -124,6 +124,12 @@ impl CommandHandler {
 impl Runner for CommandHandler {
     fn kind(&self) -> &'static str {
         "command"
+    }
+
+    /// Neither the folder of the program nor its arguments, which may hold a key.
+    fn target(&self) -> Option<String> {
+        let name = Path::new(&self.spec.argv[0]).file_name()?;
+        Some(name.to_string_lossy().into_owned())
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {

@@ -122,6 +122,11 @@ impl Runner for HttpHandler {
         "http"
     }
 
+    /// The query may hold a key and is left out.
+    fn target(&self) -> Option<String> {
+        Some(format!("{}{}", self.origin(), self.target.url.path()))
+    }
+
     async fn run(&self, delivery: Delivery) -> Outcome {
         let exchanged = delivery.cancel.run_until_cancelled(self.exchange(&delivery, now())).await;
         let answer = match exchanged {

@@ -83,6 +83,7 @@ fn a_check_tells_of_sources_and_limits_too() {
     assert_eq!(
         desk.plain(check(&desk.sources(), Timestamp::from_millis(0))),
         "The configuration is good: 2 handlers, 1 routed event type, 2 sources, 3 schedules, 0 tokens.\n\
+         read pointsman.yml\n\
          tenant shop: weight 3\n\
          handler notify: command sh, at most 4 at a time, at most 1 of one object at a time, at most 100/m, weight 2, \
          one point of priority more for each 30s of waiting\n\

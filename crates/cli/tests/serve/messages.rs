@@ -1,0 +1,115 @@
+//! What people are told beside an answer: what was perhaps meant, and what stands in the way.
+
+use std::process::Output;
+
+use crate::node::Place;
+
+const CONFIG: &str = r#"
+handlers:
+  notify: {run: {command: ["true"]}, order: none}
+  far: {run: pull}
+event_handlers:
+  record.published: [notify]
+  record.kept: [far]
+sources:
+  shop: {run: {command: ["true"]}, collections: [{name: orders}]}
+schedules:
+  nightly: {cron: "0 3 * * *", emit: {type: report.due}}
+"#;
+
+/// The words on standard output, and those beside it.
+fn both(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+fn emit(place: &Place, kind: &str) -> String {
+    place.json(&["emit", kind])["events"][0]["tasks"][0].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_event_that_no_handler_gets_is_told_with_the_nearest_type() {
+    let mut place = Place::new(CONFIG);
+    let _node = place.serve();
+    let (id, told) = both(&place.run(&["emit", "record.publishd"]));
+    assert!(id.parse::<u64>().is_ok(), "standard output has the id alone: {id}");
+    assert_eq!(told, "no handler gets record.publishd; did you mean `record.published`?");
+    assert_eq!(both(&place.run(&["emit", "record.published"])).1, "");
+}
+
+#[test]
+fn a_fault_in_a_file_is_told_with_its_line() {
+    let mut place = Place::new(CONFIG);
+    let _node = place.serve();
+    let lines = "{\"type\":\"record.published\"}\n\n{\"type\":\"no blanks\"}\n";
+    std::fs::write(place.path("events.jsonl"), lines).unwrap();
+    let output = place.run(&["emit", "--file", "events.jsonl"]);
+    let (_, told) = both(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.starts_with("error: events.jsonl, line 3: ") && told.ends_with("(at `type`)"), "{told}");
+}
+
+#[test]
+fn many_ids_are_all_tried_and_the_end_of_one_is_enough() {
+    let mut place = Place::new(CONFIG);
+    let _node = place.serve();
+    let (first, second) = (emit(&place, "record.kept"), emit(&place, "record.kept"));
+    let unknown = "far_x_00000000-0000-8000-8000-000000000000";
+    let output = place.run(&["tasks", "cancel", &first, unknown, &second]);
+    let (done, told) = both(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert_eq!(done, format!("CANCELED  {first}\nCANCELED  {second}"));
+    assert!(told.contains(unknown) && told.contains("1 of 3 tasks"), "{told}");
+
+    let end = &first[first.len() - 36..];
+    assert_eq!(place.json(&["tasks", "show", end])["id"], first.as_str());
+    let (_, told) = both(&place.run(&["tasks", "why", "abcdefabcdef"]));
+    assert!(told.contains("ends in abcdefabcdef"), "{told}");
+}
+
+#[test]
+fn a_mistyped_handler_is_told_with_the_nearest() {
+    let mut place = Place::new(CONFIG);
+    let _node = place.serve();
+    assert_eq!(
+        place.ok(&["tasks", "--handler", "notfy"]),
+        "No tasks. There is no handler or source notfy; did you mean `notify`?"
+    );
+    assert_eq!(place.ok(&["tasks", "--handler", "notify", "--status", "failed"]), "No tasks.");
+}
+
+#[test]
+fn holding_and_letting_go_is_told_in_a_sentence() {
+    let mut place = Place::new(CONFIG);
+    let _node = place.serve();
+    let paused = place.ok(&["pause", "notify", "--reason", "a test"]);
+    assert!(paused.starts_with("notify is paused.\n\nRULE") && paused.ends_with("a test"), "{paused}");
+    assert_eq!(place.ok(&["resume", "notify"]), "notify is no longer paused.");
+    assert_eq!(place.ok(&["resume", "notify"]), "notify was not paused.");
+    place.ok(&["block", "shop/orders"]);
+    assert_eq!(place.ok(&["unblock", "shop/orders"]), "shop/orders is no longer blocked.");
+
+    let (_, told) = both(&place.run(&["pause", "nightly"]));
+    assert!(told.contains("--schedule nightly"), "{told}");
+    let held = place.ok(&["pause", "--schedule", "nightly"]);
+    assert!(held.starts_with("The schedule nightly is paused."), "{held}");
+    let (_, told) = both(&place.run(&["schedules", "run", "shop/orders"]));
+    assert!(told.contains("`pointsman run shop/orders`"), "{told}");
+}
+
+#[test]
+fn whoever_waits_is_told_what_holds_the_task() {
+    let mut place = Place::new(CONFIG);
+    let node = place.serve();
+    place.ok(&["pause", "shop", "--reason", "a test of waiting"]);
+    let both_ways = r#"exec "$0" run shop/orders --wait 2>&1"#;
+    let run = place.program("sh", &["-c", both_ways, env!("CARGO_BIN_EXE_pointsman")]);
+    let told =
+        run.lines.find("what holds it", |line| line.strip_prefix("It has not begun: ").map(String::from));
+    assert!(told.contains("a test of waiting"), "{told}");
+    assert!(node.stop().success());
+
+    let (done, told) = both(&place.run(&["work", "--handler", "shop", "--ttl", "1s"]));
+    assert!(done.starts_with("0 attempts"), "{done}");
+    assert!(told.contains("1 task is held back: a pause of shop by "), "{told}");
+}
