@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use pointsman_core::store::{Emission, Registry};
+use pointsman_core::store::{Emission, Registry, Store};
 use pointsman_core::task::Subject;
 use pointsman_core::{
     HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Place, Rule, RuleKind, Tenant,
@@ -120,12 +120,17 @@ impl Others {
 
 impl Side {
     async fn start(dir: &Path, name: &str, waiting: usize) -> anyhow::Result<Self> {
-        let store = rig::open(dir, name)?;
+        let mut store = rig::open(dir, name)?;
         if waiting > 0 {
             let desk = Desk::new(store.clone(), vec![HandlerDef::new(HandlerName::new(SHARED)?)]).await?;
             let tenant = Tenant::new(FLOODING)?;
             claims::fill(desk.store(), (0..waiting).map(|n| claims::event(SHARED, &tenant, n))).await?;
             store.hold(hold()?).await?;
+            // What filling has left to the disk must not be a part of what is measured.
+            drop(desk);
+            store.close();
+            store = rig::open(dir, name)?;
+            std::fs::File::open(dir.join(name))?.sync_all()?;
         }
         let (others, flood) = (Arc::new(Others::default()), Arc::new(Handled::default()));
         let handlers = [SHARED, OWN].map(|name| handler(name, &others, &flood));
