@@ -16,8 +16,8 @@ use crate::writer::Work;
 
 /// How often the thread looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// After so many changed rows it copies. Each time costs the disk a flush that commits then wait for: beside a flood
-/// with every 1,000 rows, 10,000 rows and never, the others' p99 wait was 8, 4 and 15 ms.
+/// After so many changed rows it copies. Each time costs the disk a flush that commits then wait for, so that it is not
+/// done too often (docs/performance.md has the figures).
 const ENOUGH_ROWS: u64 = 10_000;
 
 /// The thread.

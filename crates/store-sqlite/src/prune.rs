@@ -15,8 +15,7 @@ use crate::error::Result;
 use crate::state::put_meta;
 use crate::writer::Txn;
 
-/// So many rows at most are looked at in one transaction. Whoever emits meanwhile waits for it: with 5,000 it took
-/// 30 ms where the events of a million waiting tasks were to be kept.
+/// So many rows at most are looked at in one transaction: whoever emits meanwhile waits for it.
 const PIECE: i64 = 500;
 /// Beyond so many rows no further task goes in the same transaction: a task may have a long log.
 const ROWS: usize = 5_000;
