@@ -198,7 +198,7 @@ impl Sequencer {
             Ok((receipts, mut claims)) => {
                 self.journaled(&receipts, kept.as_deref());
                 if claims.turned_away > 0 {
-                    node.slots.missed();
+                    node.slots.missed(claims.turned_away);
                 }
                 node.start(&mut claims, &mut reserved, asked);
                 self.hint(&claims, delayed);

@@ -11,7 +11,7 @@
 //! and what an attempt has taken of it never comes back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -27,14 +27,37 @@ pub(crate) struct Slots {
     troubled: AtomicBool,
     returned: Notify,
     budget: Option<Budget>,
-    /// Until when the worker leaves some free.
-    kept: Mutex<Option<Instant>>,
+    kept: Mutex<Kept>,
 }
 
-/// How long the worker leaves slots free after one was missed, and how many of them: one in four. Beside a flood, 10 %
-/// of a thousand tasks a second found none with one in eight, 2 % with one in four.
-const KEEP_FOR: Duration = Duration::from_secs(1);
-const KEEP_PART: usize = 4;
+/// How many slots the worker leaves free: as many more as were missed, at first a quarter of all and never more than
+/// half, and one fewer whenever none was missed for a while.
+#[derive(Debug)]
+struct Kept {
+    slots: usize,
+    since: Instant,
+}
+
+/// Beside a flood, 10 % of a thousand tasks a second found no slot where one in eight was left free, 2 % with one in
+/// four; after a slow commit more come at once than that.
+const FIRST_KEPT: usize = 4;
+const MOST_KEPT: usize = 2;
+const KEEP_FOR: Duration = Duration::from_secs(2);
+
+impl Kept {
+    fn missed(&mut self, count: usize, all: usize) {
+        let slots = (self.now().0 + count).max(all / FIRST_KEPT).min(all / MOST_KEPT);
+        *self = Self { slots, since: Instant::now() };
+    }
+
+    /// How many are kept now, and for how long it will be so many.
+    fn now(&self) -> (usize, Duration) {
+        let passed = self.since.elapsed();
+        let fewer = (passed.as_millis() / KEEP_FOR.as_millis()) as usize;
+        let left = KEEP_FOR.saturating_mul(fewer as u32 + 1).saturating_sub(passed);
+        (self.slots.saturating_sub(fewer), left)
+    }
+}
 
 #[derive(Debug)]
 struct Budget {
@@ -60,7 +83,7 @@ impl Slots {
             closed: AtomicBool::new(false),
             troubled: AtomicBool::new(false),
             returned: Notify::new(),
-            kept: Mutex::new(None),
+            kept: Mutex::new(Kept { slots: 0, since: Instant::now() }),
         }
     }
 
@@ -78,21 +101,26 @@ impl Slots {
         if self.closed.load(Ordering::Acquire) { 0 } else { self.free.available_permits().min(affordable) }
     }
 
-    /// A task whose turn it was found no slot.
-    pub(crate) fn missed(&self) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + KEEP_FOR);
+    /// So many tasks whose turn it was found no slot. A node with few slots keeps none back all the same.
+    pub(crate) fn missed(&self, count: usize) {
+        if self.all >= FIRST_KEPT {
+            self.kept().missed(count, self.all);
+        }
     }
 
-    /// For how long slots are still left free for what comes fresh.
+    /// For how long as many slots as now are left free for what comes fresh; `None` if none are.
     pub(crate) fn keeping(&self) -> Option<Duration> {
-        let until = *self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        until.map(|until| until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+        let (slots, left) = self.kept().now();
+        (slots > 0).then_some(left)
     }
 
-    /// How many of the free ones the worker may take for what has waited. A node with few slots keeps none back.
+    /// How many of the free ones the worker may take for what has waited.
     pub(crate) fn for_backlog(&self) -> usize {
-        let keep = if self.keeping().is_some() { self.all / KEEP_PART } else { 0 };
-        self.available().saturating_sub(keep)
+        self.available().saturating_sub(self.kept().now().0)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes up to `most` free slots, without waiting for more.
@@ -217,13 +245,28 @@ mod tests {
     fn some_are_left_free_for_a_while_after_one_was_missed() {
         let slots = Slots::new(16, None);
         assert_eq!(slots.for_backlog(), 16);
-        slots.missed();
+        slots.missed(1);
         assert_eq!((slots.for_backlog(), slots.available()), (12, 16));
         let backlog = slots.reserve(slots.for_backlog());
         assert_eq!((backlog.count(), slots.for_backlog(), slots.reserve(9).count()), (12, 0, 4));
+        drop(backlog);
+        slots.missed(2);
+        assert_eq!(slots.for_backlog(), 10, "as many more as were missed");
+        slots.missed(100);
+        assert_eq!(slots.for_backlog(), 8, "never more than half");
         let few = Slots::new(3, None);
-        few.missed();
+        few.missed(1);
         assert_eq!(few.for_backlog(), 3);
+    }
+
+    #[test]
+    fn ever_fewer_are_left_free_when_none_is_missed() {
+        let kept = |halves: u32| {
+            let since = Instant::now().checked_sub(KEEP_FOR / 2 * halves).unwrap();
+            Kept { slots: 3, since }.now()
+        };
+        assert_eq!([0, 3, 5, 7, 1_001].map(|halves| kept(halves).0), [3, 2, 1, 0, 0]);
+        assert!(kept(3).1 <= KEEP_FOR / 2 && kept(3).1 > Duration::ZERO);
     }
 
     #[test]

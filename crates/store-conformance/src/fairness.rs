@@ -87,6 +87,21 @@ pub async fn looking_ahead_is_fair_too(harness: &dyn Harness) {
 }
 
 /// A held or lane-bound backlog takes nobody's turn.
+/// What others have scheduled has had its turn: it does not keep one waiting who has not.
+pub async fn what_others_have_scheduled_delays_nobody(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.emit_many(100, event("flood")).await;
+    assert_eq!(world.schedule(30).await, 30);
+    let append = async |kind: &str| {
+        let emissions = vec![emission(vec![event(kind)])];
+        must(world.store.append(emissions, Some(world.asking(1)), world.now).await).1.tasks
+    };
+    assert_eq!(shares(&append("drop").await, "quiet"), (1, 0));
+    let newest = world.read_all().await.last().map(|event| event.id);
+    let own = append("flood").await;
+    assert!(Some(own[0].event().id) < newest, "but those of its own queue come first");
+}
+
 pub async fn a_queue_that_cannot_run_takes_no_turn(harness: &dyn Harness) {
     let world = World::new(harness, plan()).await;
     world.emit_many(50, event("flood")).await;

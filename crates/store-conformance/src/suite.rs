@@ -75,6 +75,7 @@ macro_rules! suite {
                 idleness_is_not_saved_up
                 two_busy_queues_share_evenly
                 looking_ahead_is_fair_too
+                what_others_have_scheduled_delays_nobody
                 a_queue_that_cannot_run_takes_no_turn
                 fairness_survives_a_restart
             }

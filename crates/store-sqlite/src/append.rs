@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use pointsman_core::store::{Emission, Idempotency, Receipt, Refused, Sequenced};
 use pointsman_core::task::{Life, Subject};
-use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Tenant, Timestamp};
+use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 use rusqlite::OptionalExtension;
 
 use crate::claim::Room;
 use crate::error::{Fault, Result};
 use crate::lanes::{Track, Waiting};
+use crate::objects::ObjectNumber;
 use crate::phase::Phase;
 use crate::row::Live;
 use crate::state::HandlerId;
@@ -78,10 +79,11 @@ impl Txn<'_> {
         let handlers = self.state.resolve(&new.kind);
         let first_task = self.state.take_tasks(handlers.len());
         let object = match &new.key {
-            Some(key) => Some(Object::advance(self, &new.tenant, key.as_str(), &handlers, id)?),
+            Some(key) => Some(self.advance_object(&new.tenant, key.as_str(), &handlers, id)?),
             None => None,
         };
         let prev = object.as_ref().and_then(|object| object.last);
+        let number = object.as_ref().map(|object| object.number);
         let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned);
         let event = Arc::new(sequenced(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
@@ -106,7 +108,7 @@ impl Txn<'_> {
                 planned,
                 late: false,
             };
-            tasks.push(self.make_task(task, &event, room, now)?);
+            tasks.push(self.make_task(task, &event, number, room, now)?);
         }
         Ok(Sequenced { id, prev, tasks })
     }
@@ -146,13 +148,13 @@ impl Txn<'_> {
         &mut self,
         task: NewTask,
         event: &Arc<Event>,
+        object: Option<ObjectNumber>,
         room: &mut Room,
         now: Timestamp,
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.queue_for(self.conn, handler.id, &event.tenant)?;
-        let key = event.key.as_ref().map(ObjectKey::as_str);
-        let Track { lane, crowd, bucket } = Track::of(self.state.salt, &handler, &event.tenant, key);
+        let Track { lane, crowd, bucket } = Track::of(self.state.salt, &handler, object);
         let laned = lane.is_some();
         let mut live = Live {
             seq: task.seq,
@@ -213,7 +215,8 @@ impl Txn<'_> {
             planned: None,
             late: true,
         };
-        self.make_task(task, event, &mut Room::default(), now)
+        let object = self.object_of(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
+        self.make_task(task, event, object, &mut Room::default(), now)
     }
 }
 
@@ -241,77 +244,5 @@ fn sequenced(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
         context: new.context,
         tenant: new.tenant,
         cause: new.cause,
-    }
-}
-
-/// What is remembered of an object: its last event, and the last one that each handler was sent.
-#[derive(Default)]
-struct Object {
-    last: Option<EventId>,
-    sent: Vec<(HandlerId, EventId)>,
-}
-
-impl Object {
-    /// Makes `id` the object's last event, sent to these handlers; answers what was remembered before.
-    fn advance(
-        txn: &Txn<'_>,
-        tenant: &Tenant,
-        key: &str,
-        handlers: &[(HandlerId, bool)],
-        id: EventId,
-    ) -> Result<Self> {
-        let before = Self::load(txn, tenant, key)?;
-        let others = before.sent.iter().filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h)).copied();
-        let sent: Vec<_> = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        let sql = "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent) VALUES (?1, ?2, ?3, ?4)";
-        txn.conn.prepare_cached(sql)?.execute((tenant.as_str(), key, id.as_i64(), encode_sent(&sent)))?;
-        Ok(before)
-    }
-
-    fn load(txn: &Txn<'_>, tenant: &Tenant, key: &str) -> Result<Self> {
-        let sql = "SELECT last, sent FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
-        let mut statement = txn.conn.prepare_cached(sql)?;
-        let mut rows = statement.query((tenant.as_str(), key))?;
-        let Some(row) = rows.next()? else { return Ok(Self::default()) };
-        let sent = row.get_ref(1)?.as_blob().map_err(Fault::damaged)?;
-        Ok(Self { last: Some(EventId::from_i64(row.get(0)?)), sent: decode_sent(sent) })
-    }
-
-    fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
-    }
-}
-
-/// Pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
-fn encode_sent(sent: &[(HandlerId, EventId)]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(sent.len() * 12);
-    for (handler, id) in sent {
-        bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
-        bytes.extend_from_slice(&id.get().to_le_bytes());
-    }
-    bytes
-}
-
-fn decode_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
-    let (pairs, _) = bytes.as_chunks::<12>();
-    pairs
-        .iter()
-        .map(|pair| {
-            let [h0, h1, h2, h3, id @ ..] = *pair;
-            let id = i64::from_le_bytes(id);
-            (i64::from(u32::from_le_bytes([h0, h1, h2, h3])), EventId::from_i64(id))
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_sent_reads_back() {
-        let sent = [(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        assert_eq!(decode_sent(&encode_sent(&sent)), sent);
-        assert!(decode_sent(&[]).is_empty());
     }
 }

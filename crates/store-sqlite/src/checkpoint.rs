@@ -16,9 +16,10 @@ use crate::writer::Work;
 
 /// How often the thread looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// After so many changed rows it copies. Each time costs the disk a flush that commits then wait for, so that it is not
-/// done too often (docs/performance.md has the figures).
-const ENOUGH_ROWS: u64 = 10_000;
+/// After so many changed rows or commits it copies. Each time costs the disk a flush that commits then wait for, so that
+/// it is not done too often (docs/performance.md has the figures); small commits fill the log with few rows.
+const ENOUGH_ROWS: u64 = 50_000;
+const ENOUGH_COMMITS: u64 = 4_000;
 
 /// The thread.
 #[derive(Debug)]
@@ -56,14 +57,15 @@ impl Drop for Checkpointer {
 }
 
 fn run(conn: &Connection, work: &Work, stopped: &AtomicBool) {
-    let mut copied = 0;
+    let (mut rows, mut commits) = (0, 0);
     while !stopped.load(Ordering::Acquire) {
         thread::park_timeout(LOOK);
-        let rows = work.rows();
-        if rows.saturating_sub(copied) < ENOUGH_ROWS {
+        if work.rows().saturating_sub(rows) < ENOUGH_ROWS
+            && work.commits().saturating_sub(commits) < ENOUGH_COMMITS
+        {
             continue;
         }
-        copied = rows;
+        (rows, commits) = (work.rows(), work.commits());
         // Where it cannot (a full disk, a damaged file), the writer will find out and say so.
         if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::debug!(%error, "the log could not be folded back");

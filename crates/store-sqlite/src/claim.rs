@@ -163,7 +163,7 @@ impl Txn<'_> {
 
     /// Locks a task in memory; the caller writes it.
     fn lease(&mut self, live: &mut Live, handler: &Handler, claim: &Claim, now: Timestamp) -> Result<Lease> {
-        let fence = self.state.take_fence(self.conn)?;
+        let fence = self.state.fences.take(self.conn)?;
         let lease = match claim.by {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
             Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },

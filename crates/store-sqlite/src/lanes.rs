@@ -6,10 +6,11 @@
 //! A crowd belongs to a handler without order that limits how many of an object's tasks run at a time. Whoever
 //! finds it full is blocked, and whoever leaves lets the oldest of the blocked in.
 
-use pointsman_core::{Order, TaskSeq, Tenant, Timestamp};
+use pointsman_core::{Order, TaskSeq, Timestamp};
 
 use crate::bands::bucket;
 use crate::error::Result;
+use crate::objects::ObjectNumber;
 use crate::phase::Phase;
 use crate::queues::QueueId;
 use crate::row::Live;
@@ -62,22 +63,21 @@ pub(crate) struct Track {
 }
 
 impl Track {
-    pub(crate) fn of(salt: u64, handler: &Handler, tenant: &Tenant, key: Option<&str>) -> Self {
-        let Some(key) = key else { return Self::default() };
-        let number = lane_number(salt, handler.id, tenant.as_str(), key);
+    pub(crate) fn of(salt: u64, handler: &Handler, object: Option<ObjectNumber>) -> Self {
+        let Some(object) = object else { return Self::default() };
+        let number = lane_number(object, handler.id);
         let ordered = handler.def.order == Order::Key;
         let crowded = !ordered && handler.def.limits.concurrency_per_key.is_some();
         Self {
             lane: ordered.then_some(number),
             crowd: crowded.then_some(number),
-            bucket: Some(bucket(number)),
+            bucket: Some(bucket(mixed(number, salt))),
         }
     }
 
-    /// That of a source's collection, whichever tenant it is: no object's key begins with a control character.
+    /// That of a source's collection, whichever tenant it is.
     pub(crate) fn of_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
-        let number = lane_number(salt, source, "", &format!("\u{1}{collection}"));
-        Self { lane: Some(number), crowd: None, bucket: None }
+        Self { lane: Some(pair_number(salt, source, collection)), crowd: None, bucket: None }
     }
 }
 
@@ -202,17 +202,30 @@ impl Txn<'_> {
     }
 }
 
-/// The number of a lane. Two lanes that share one by chance only wait for each other; the salt keeps anybody
-/// from choosing keys that do so on purpose.
-fn lane_number(salt: u64, handler: HandlerId, tenant: &str, key: &str) -> i64 {
+/// Times this, numbers that lie close together lie far apart.
+const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The number of an object's lane. Beyond a million handlers two of them may share one, and then wait for each other.
+fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
+    const HANDLERS: i64 = 1 << 20;
+    object * HANDLERS + handler % HANDLERS
+}
+
+/// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
+/// other; the salt keeps anybody from choosing names that do so on purpose.
+fn pair_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     const PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
-    let handler = handler.to_le_bytes();
-    for byte in handler.iter().chain(tenant.as_bytes()).chain(&[0]).chain(key.as_bytes()) {
+    for byte in source.to_le_bytes().iter().chain(&[0, 1]).chain(collection.as_bytes()) {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
     }
     hash ^= hash >> 32;
-    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt) as i64
+    (hash.wrapping_mul(SPREADING) ^ salt) as i64 | i64::MIN
+}
+
+fn mixed(number: i64, salt: u64) -> i64 {
+    let spread = (number as u64).wrapping_mul(SPREADING);
+    ((spread ^ spread >> 32) ^ salt) as i64
 }
 
 #[cfg(test)]
@@ -220,10 +233,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_differ_by_handler_tenant_and_key() {
+    fn lanes_differ_by_object_and_handler_and_stand_in_the_order_of_objects() {
+        assert!(lane_number(7, 1) < lane_number(7, 2) && lane_number(7, 2) < lane_number(8, 1));
+    }
+
+    #[test]
+    fn lanes_of_pairs_are_apart_from_those_of_objects() {
         let lanes =
-            [lane_number(1, 1, "a", "bx"), lane_number(1, 2, "a", "bx"), lane_number(1, 1, "ab", "x")];
-        assert!(lanes[0] != lanes[1] && lanes[0] != lanes[2] && lanes[1] != lanes[2]);
-        assert_ne!(lane_number(1, 1, "a", "bx"), lane_number(2, 1, "a", "bx"));
+            [pair_number(1, 1, "a"), pair_number(1, 2, "a"), pair_number(1, 1, "b"), pair_number(2, 1, "a")];
+        assert!(lanes.iter().all(|lane| *lane < 0));
+        let different: std::collections::HashSet<_> = lanes.iter().collect();
+        assert_eq!(different.len(), lanes.len());
+    }
+
+    #[test]
+    fn neighbours_fall_into_different_buckets() {
+        let buckets: std::collections::HashSet<_> =
+            (1..=256).map(|object| bucket(mixed(lane_number(object, 3), 99))).collect();
+        assert!(buckets.len() > 200, "{}", buckets.len());
     }
 }

@@ -29,6 +29,7 @@ mod gauges;
 mod lanes;
 mod life;
 mod list_tasks;
+mod objects;
 mod open;
 mod people;
 mod phase;

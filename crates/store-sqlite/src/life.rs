@@ -101,7 +101,8 @@ impl Txn<'_> {
         }
         let subject = self.subject_of(&live)?;
         let key = subject.key().map(|key| key.as_str());
-        let Track { lane, crowd, bucket } = Track::of(self.state.salt, handler, subject.tenant(), key);
+        let object = self.object_of(subject.tenant(), key)?;
+        let Track { lane, crowd, bucket } = Track::of(self.state.salt, handler, object);
         let sql = "UPDATE pointsman_task SET lane = ?2, crowd = ?3, bucket = ?4 WHERE seq = ?1";
         self.conn.prepare_cached(sql)?.execute((live.seq.0, lane, crowd, bucket))?;
         (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
@@ -176,7 +177,10 @@ impl Txn<'_> {
         let handler = self.state.handler(queue.handler)?.clone();
         let track = match &queue.collection {
             Some(collection) => Track::of_pair(self.state.salt, handler.id, collection),
-            None => Track::of(self.state.salt, &handler, &queue.tenant, past.key.as_deref()),
+            None => {
+                let object = self.object_of(&queue.tenant, past.key.as_deref())?;
+                Track::of(self.state.salt, &handler, object)
+            }
         };
         past.life.laned = track.lane.is_some();
         let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {

@@ -11,7 +11,11 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use crate::error::OpenError;
 
 /// The layouts, oldest first. A file of layout N is brought forward by everything after N.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+];
 
 /// Where the data is.
 #[derive(Clone, Debug)]

@@ -399,10 +399,11 @@ impl State {
         pools
     }
 
-    /// Whether nobody comes before the first ready task of this queue.
+    /// Whether nobody comes before the first ready task of this queue. What others have scheduled has had its turn, and
+    /// does not keep those waiting who have not.
     pub(crate) fn is_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
-        let fresh = queue.counts.ready == 0 && self.scheduled == 0;
+        let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
         let turns = self.turns(self.pool_of(queue.handler)?);
         Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_id, queue.turn)))
     }

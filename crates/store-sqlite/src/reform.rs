@@ -80,7 +80,8 @@ impl Txn<'_> {
         let mut inside: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in found {
             let phase = Phase::from_code(phase).ok_or_else(|| Fault::damaged("a task's phase"))?;
-            waiting.crowd = Track::of(self.state.salt, handler, &tenant, Some(&key)).crowd;
+            let object = self.object_of(&tenant, Some(&key))?;
+            waiting.crowd = Track::of(self.state.salt, handler, object).crowd;
             let sql = "UPDATE pointsman_task SET crowd = ?2 WHERE seq = ?1";
             self.conn.prepare_cached(sql)?.execute((waiting.seq, waiting.crowd))?;
             let inside = inside.entry(key).or_default();
@@ -97,9 +98,15 @@ impl Txn<'_> {
             }
         }
         // What runs must give its place up by the new rule.
-        for running in self.state.running.values_mut().filter(|running| running.live.queue == queue) {
-            let key = running.subject.key().map(|key| key.as_str());
-            running.live.crowd = Track::of(self.state.salt, handler, &tenant, key).crowd;
+        let mut crowds = HashMap::new();
+        for (seq, running) in self.state.running.iter().filter(|(_, running)| running.live.queue == queue) {
+            let object = self.object_of(&tenant, running.subject.key().map(|key| key.as_str()))?;
+            crowds.insert(*seq, Track::of(self.state.salt, handler, object).crowd);
+        }
+        for (seq, crowd) in crowds {
+            if let Some(running) = self.state.running.get_mut(&seq) {
+                running.live.crowd = crowd;
+            }
         }
         self.state.regulate(handler.id, now)
     }

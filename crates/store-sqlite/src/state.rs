@@ -44,8 +44,10 @@ pub(crate) struct State {
     /// Mixed into lane numbers, so that nobody can choose keys that share one.
     pub(crate) salt: u64,
     next_task: i64,
-    next_fence: i64,
-    fences_reserved: i64,
+    /// The tokens of attempts.
+    pub(crate) fences: Numbers,
+    /// The numbers of objects.
+    pub(crate) objects: Numbers,
     /// How many events were ever journaled.
     pub(crate) journaled: i64,
     pub(crate) handlers: Vec<Arc<Handler>>,
@@ -80,7 +82,6 @@ pub(crate) struct State {
     pub(crate) sooner: bool,
 }
 
-const FENCES_AT_ONCE: i64 = 1_000_000;
 /// So many types are kept resolved; more would be somebody playing with names.
 const RESOLVED_TYPES: usize = 10_000;
 
@@ -105,7 +106,6 @@ impl State {
             .unwrap_or((0, 0));
         let since: i64 =
             conn.query_row("SELECT count(*) FROM pointsman_journal WHERE id > ?1", [mark], |r| r.get(0))?;
-        let fences = meta("fences")?.unwrap_or(0);
         let ended = meta("ended")?.unwrap_or(0);
 
         let mut state = Self {
@@ -114,8 +114,8 @@ impl State {
             realm: Realm(meta("realm")?.ok_or_else(|| Fault::damaged("no realm"))? as u64),
             salt: meta("salt")?.ok_or_else(|| Fault::damaged("no salt"))? as u64,
             next_task: tasks + 1,
-            next_fence: fences + 1,
-            fences_reserved: fences,
+            fences: Numbers::after("fences", meta("fences")?.unwrap_or(0)),
+            objects: Numbers::after("objects", meta("objects")?.unwrap_or(0)),
             journaled: marked + since,
             handlers: Vec::new(),
             handler_by_name: HashMap::new(),
@@ -252,19 +252,33 @@ impl State {
         self.next_task - 1
     }
 
-    /// The token of a new attempt. Reserved in blocks, so that a restart never gives one out again.
-    pub(crate) fn take_fence(&mut self, conn: &Connection) -> Result<i64> {
-        let fence = self.next_fence;
-        if fence > self.fences_reserved {
-            self.fences_reserved = fence + FENCES_AT_ONCE;
-            put_meta(conn, "fences", self.fences_reserved)?;
-        }
-        self.next_fence += 1;
-        Ok(fence)
-    }
-
     pub(crate) fn task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
         Ok(TaskId::new(self.handler(handler)?.def.name.as_str(), collection, self.realm.uuid(seq)))
+    }
+}
+
+/// Ascending numbers. They are reserved in blocks, so that a restart never gives one out again.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    name: &'static str,
+    last: i64,
+    reserved: i64,
+}
+
+impl Numbers {
+    const AT_ONCE: i64 = 1_000_000;
+
+    fn after(name: &'static str, reserved: i64) -> Self {
+        Self { name, last: reserved, reserved }
+    }
+
+    pub(crate) fn take(&mut self, conn: &Connection) -> Result<i64> {
+        self.last += 1;
+        if self.last > self.reserved {
+            self.reserved = self.last + Self::AT_ONCE;
+            put_meta(conn, self.name, self.reserved)?;
+        }
+        Ok(self.last)
     }
 }
 

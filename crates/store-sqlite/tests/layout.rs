@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use pointsman_core::route::Binding;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Ended, Ending, Queue, Registration, Registry, Replayed, Store, Sweep,
-    TaskFilter, Tasks,
+    Claim, Claimant, Claimed, Emission, Ended, Ending, Journal, Queue, Registration, Registry, Replayed,
+    Store, Sweep, TaskFilter, Tasks,
 };
-use pointsman_core::{EventId, HandlerDef, HandlerName, HandlingKey, Routes, RuleKind, Status, Timestamp};
+use pointsman_core::{
+    EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, Status, Timestamp,
+};
 use pointsman_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 
@@ -30,6 +32,8 @@ const FIRST: &str = "
     INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks) VALUES
         (1000, NULL, 'record', 'a', 'default', '1', 0, 2, 1), (2000, 1000, 'record', 'a', 'default', '2', 0, 3, 1),
         (3000, 2000, 'record', 'a', 'default', '3', 0, 4, 1), (4000, NULL, 'record', NULL, 'default', '4', 0, 5, 1);
+    INSERT INTO pointsman_object VALUES ('default', 'a', 3000, x'01000000b80b000000000000'),
+        ('default', 'b', 900, x'010000008403000000000000');
     INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries, crashes,
                                 late, node, fence, started, created) VALUES
         (2, 1, 1000, 5, 99, 0, 0, 100, 0, 1, 0, 0, 0, 3, 8, 1, 1), (3, 1, 2000, 0, 99, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
@@ -74,15 +78,25 @@ async fn what_waited_goes_on_in_order() {
         store.rescue(Sweep::whole(std::time::Duration::from_secs(30)), NOW).await.unwrap().tasks.len(),
         1
     );
+    let index = HandlerName::new("index").unwrap();
+    let mut routes = Routes::new();
+    routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
+    let registration = Registration { handlers: vec![HandlerDef::new(index)], routes, ..Default::default() };
+    store.register(registration, NOW).await.unwrap();
+    let mut another = NewEvent::of(HandlingKey::new("record").unwrap());
+    another.key = Some(ObjectKey::new("a").unwrap());
+    let emission = Emission { events: vec![another], idempotency: None };
+    let (receipts, _) = store.append(vec![emission], None, NOW).await.unwrap();
+    assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, EventId::new(3000));
     let mut ran = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         for task in store.claim(asking(node), NOW).await.unwrap().tasks {
             ran.push(task.seq.0);
             assert!(store.finish(vec![done(&task)], None, NOW).await.unwrap().0[0].is_ok());
         }
     }
     let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();
-    assert_eq!((lane, ran.len()), (vec![2, 3, 4], 4));
+    assert_eq!((lane, ran.len()), (vec![2, 3, 4, 6], 5), "what is new stands behind what waited");
     store.close();
 }
 
