@@ -13,8 +13,8 @@ use crate::{Options, rig};
 /// So many producers, each sending so many events at a time and waiting for the answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    producers: usize,
-    batch: usize,
+    pub(crate) producers: usize,
+    pub(crate) batch: usize,
 }
 
 pub(crate) const SHAPES: [Shape; 4] = [

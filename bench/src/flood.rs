@@ -195,7 +195,7 @@ fn handler(name: &str, others: &Arc<Others>, flood: &Arc<Handled>) -> anyhow::Re
 fn number(delivery: &Delivery) -> Option<usize> {
     match &delivery.task.subject {
         Subject::Event(event) => event.key.as_ref()?.as_str().strip_prefix("other:")?.parse().ok(),
-        Subject::Run(_) => None,
+        Subject::Run(_) | Subject::Step(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Figures from one machine say little about another, so everything is measured next to something: throughput and
 //! latency next to the limit they could reach at best (the same rows written by plain SQLite, with the same
 //! durability, in transactions of the same size), and what should not matter (a backlog, a flood, idle queues, a
-//! limit) next to the same without it. What is compared is printed with the result.
+//! limit, readers) next to the same without it. What is compared is printed with the result.
 
 mod backlog;
 mod bare;
@@ -15,7 +15,9 @@ mod idle_queues;
 mod latency;
 mod limits;
 mod memory;
+mod orders;
 mod part;
+mod readers;
 mod report;
 mod rig;
 mod schedules;
@@ -32,13 +34,17 @@ pub struct Options {
     pub dir: PathBuf,
     /// How many events the throughput measurements take.
     pub events: usize,
-    /// How long latency is measured, in seconds.
+    /// How long latency is measured, in seconds; and the waits beside a flood, and the paces with readers, accordingly.
     pub seconds: u64,
     /// How many tasks wait in the measurements of the backlog and the flood.
     pub backlog: usize,
     /// How many queues have nothing to run in the measurement of idle queues.
     pub queues: usize,
     pub schedules: usize,
+    /// How many follow an object by long poll; as many do it as server-sent events.
+    pub readers: usize,
+    /// How many orders travel the chain.
+    pub orders: usize,
     /// The program whose idle memory is measured, if it can be started.
     pub program: Option<PathBuf>,
     /// Only these; all if empty.

@@ -3,7 +3,10 @@
 use std::str::FromStr;
 
 use crate::report::Figure;
-use crate::{Options, backlog, emit, end_to_end, flood, idle_queues, latency, limits, memory, schedules};
+use crate::{
+    Options, backlog, emit, end_to_end, flood, idle_queues, latency, limits, memory, orders, readers,
+    schedules,
+};
 
 /// A measurement, or a few that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub enum Part {
     IdleQueues,
     Limits,
     Schedules,
+    Readers,
+    Orders,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +32,7 @@ const SLOTS: [usize; 2] = [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS];
 
 impl Part {
     /// In the order in which they are measured.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Memory,
         Self::Latency,
         Self::Emits,
@@ -37,6 +42,8 @@ impl Part {
         Self::IdleQueues,
         Self::Limits,
         Self::Schedules,
+        Self::Readers,
+        Self::Orders,
     ];
 
     pub fn name(self) -> &'static str {
@@ -50,6 +57,8 @@ impl Part {
             Self::IdleQueues => "idle-queues",
             Self::Limits => "limits",
             Self::Schedules => "schedules",
+            Self::Readers => "readers",
+            Self::Orders => "orders",
         }
     }
 
@@ -57,7 +66,8 @@ impl Part {
         match self {
             Self::Memory => u64::from(options.program.is_some()),
             Self::Emits => emit::SHAPES.len() as u64,
-            Self::EndToEnd => SLOTS.len() as u64,
+            Self::EndToEnd | Self::Orders => SLOTS.len() as u64,
+            Self::Readers => readers::STEPS,
             Self::Latency
             | Self::Backlog
             | Self::Flood
@@ -118,6 +128,15 @@ impl Part {
             Self::Schedules => {
                 begin("a day of many schedules");
                 schedules::measure(options).await
+            }
+            Self::Readers => readers::measure(options, begin).await,
+            Self::Orders => {
+                let mut figures = Vec::new();
+                for slots in SLOTS {
+                    begin(&format!("orders through a chain in {slots} slots, and tasks beside them"));
+                    figures.extend(orders::measure(options, slots).await?);
+                }
+                Ok(figures)
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pointsman_core::route::Binding;
-use pointsman_core::store::Emission;
+use pointsman_core::store::{Emission, Registry};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Rooms, Settings, Setup};
@@ -91,6 +91,14 @@ where
         timeout: Duration::from_secs(60),
         runner: Some(Arc::new(InProcess::new(run))),
     })
+}
+
+/// Waits until no task is left.
+pub(crate) async fn all_ended(store: &SqliteStore) -> anyhow::Result<()> {
+    while !store.queues(None).await?.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
 }
 
 /// An engine on this store with these handlers.

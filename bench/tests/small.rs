@@ -14,6 +14,8 @@ fn every_part_measures_something() {
             backlog: 4_000,
             queues: 200,
             schedules: 1_000,
+            readers: 20,
+            orders: 200,
             program: None,
             only: vec![part],
         };

@@ -1,12 +1,9 @@
 //! Events on the wire.
 
-use std::collections::BTreeMap;
-
-use pointsman_core::{Event, Json};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::TaskBody;
+use crate::{EventSnapshot, TaskBody};
 
 /// The answer to an emit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -26,48 +23,6 @@ pub struct EmittedEvent {
     pub prev: Option<u64>,
     /// The ids of the tasks that were made for it.
     pub tasks: Vec<String>,
-}
-
-/// An event as the stream shows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct EventSnapshot {
-    #[serde(rename = "eventId")]
-    pub event_id: u64,
-    #[serde(rename = "TYPE")]
-    pub kind: String,
-    /// The object it happened to. Keyless events have no such member.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// The preceding event of the same object: null for its first, absent without a key.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    #[schema(value_type = Option<u64>)]
-    pub prev: Option<Option<u64>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sub: Option<String>,
-    #[schema(value_type = serde_json::Value)]
-    pub value: Json,
-    pub context: BTreeMap<String, String>,
-    pub tenant: String,
-}
-
-/// Tells `null` from nothing.
-fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::<u64>::deserialize(d).map(Some)
-}
-
-impl From<&Event> for EventSnapshot {
-    fn from(event: &Event) -> Self {
-        Self {
-            event_id: event.id.get(),
-            kind: event.kind.to_string(),
-            key: event.key.as_ref().map(ToString::to_string),
-            prev: event.key.is_some().then(|| event.prev.map(|prev| prev.get())),
-            sub: event.sub.as_ref().map(ToString::to_string),
-            value: event.value.clone(),
-            context: event.context.clone(),
-            tenant: event.tenant.to_string(),
-        }
-    }
 }
 
 /// A stretch of the journal.
@@ -134,6 +89,21 @@ pub struct EventDetail {
     /// Null if nothing inside Pointsman caused it.
     pub cause: Option<CauseBody>,
     pub tasks: Vec<TaskBody>,
+    /// What it caused, and what that caused, as far as it is remembered.
+    pub caused: Vec<CausedBody>,
+    /// There may be more: the tree holds at most 1,000 events and is at most 32 deep.
+    pub caused_cut: bool,
+}
+
+/// An event that was emitted by a task of the event above it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CausedBody {
+    pub event: EventSnapshot,
+    /// The task that emitted it; null once it is forgotten.
+    pub task: Option<String>,
+    #[schema(no_recursion)]
+    pub caused: Vec<CausedBody>,
 }
 
 /// An object's recent past.
@@ -152,41 +122,16 @@ pub struct ObjectDetail {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
-
     use super::*;
-
-    fn event(key: Option<&str>, prev: Option<u64>) -> Event {
-        Event {
-            id: EventId::new(7).unwrap(),
-            prev: prev.and_then(EventId::new),
-            kind: HandlingKey::new("record.published").unwrap(),
-            key: key.map(|key| ObjectKey::new(key).unwrap()),
-            sub: None,
-            value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),
-            context: BTreeMap::from([("ip".into(), "::1".into())]),
-            tenant: Tenant::default(),
-            cause: None,
-        }
-    }
-
-    #[test]
-    fn a_snapshot_reads_as_the_stream_does() {
-        for event in [event(Some("a\"b"), Some(3)), event(Some("a"), None), event(None, None)] {
-            let snapshot = EventSnapshot::from(&event);
-            assert_eq!(serde_json::to_string(&snapshot).unwrap(), event.to_json());
-            assert_eq!(serde_json::from_str::<EventSnapshot>(&event.to_json()).unwrap(), snapshot);
-        }
-    }
 
     #[test]
     fn event_seqs_read_back_with_their_payloads_untouched() {
-        let snapshot = EventSnapshot::from(&event(Some("a"), None));
-        for seq in [
-            EventSeq::NonEmpty { event_id: 9, event_snapshots: vec![snapshot] },
-            EventSeq::Empty { event_id: 9, last_event_id: 8 },
-            EventSeq::Torn { event_id: 9 },
-        ] {
+        let emitted = r#"{"eventId":7,"TYPE":"a","value":{ "n": 1.50 },"context":{},"tenant":"default"}"#;
+        let engines = r#"{"eventId":8,"key":"/a,1","TYPE":"OrderFinished","nodeId":"x"}"#;
+        let text = format!(r#"{{"TYPE":"NonEmpty","eventId":9,"eventSnapshots":[{emitted},{engines}]}}"#);
+        let seq: EventSeq = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&seq).unwrap(), text);
+        for seq in [EventSeq::Empty { event_id: 9, last_event_id: 8 }, EventSeq::Torn { event_id: 9 }] {
             let text = serde_json::to_string(&seq).unwrap();
             assert_eq!(serde_json::from_str::<EventSeq>(&text).unwrap(), seq);
         }

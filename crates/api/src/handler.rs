@@ -57,7 +57,8 @@ pub struct HandlerBody {
     pub counts: Counts,
     /// For how long the task has waited that is next in line, of those that could run now.
     pub oldest_runnable_seconds: Option<f64>,
-    /// One for each tenant, or each collection, that has tasks. Of very many only those with the most tasks are shown.
+    /// One for each tenant, each collection, or each node of a chain, that has tasks. Of very many only those with the
+    /// most tasks are shown.
     pub queues: Vec<QueueBody>,
     /// How many queues are not shown. They are counted in `counts` all the same.
     pub more_queues: u64,
@@ -165,12 +166,15 @@ impl Counts {
     }
 }
 
-/// The tasks of one handler for one tenant, or of one collection of a source.
+/// The tasks of one handler for one tenant: for events, of one collection of a source, or at one node of a chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueBody {
     pub tenant: String,
     /// Null where the handler is no source.
     pub collection: Option<String>,
+    /// Null where its tasks are no steps.
+    pub chain: Option<String>,
+    pub node: Option<String>,
     /// For how long the task has waited that is next in line, of those that could run now.
     pub oldest_runnable_seconds: Option<f64>,
     /// A rule holds it.

@@ -10,9 +10,9 @@ pub struct RuleBody {
     /// `pause` or `block`.
     #[schema(value_type = String)]
     pub kind: RuleKind,
-    /// What it holds: a `handler`, a `collection` or a `schedule`.
+    /// What it holds: a `handler`, a `collection`, a `schedule` or a `chain`.
     pub space: String,
-    /// Its name; of a collection `source/collection`.
+    /// Its name; of a collection `source/collection`, of a chain its path.
     pub name: String,
     /// Null if it holds all tenants.
     pub tenant: Option<String>,

@@ -57,7 +57,7 @@ pub struct ScheduleBody {
     pub rules: Vec<RuleBody>,
 }
 
-/// What a schedule makes: an event, or a run of a source's collection.
+/// What a schedule makes: an event, a run of a source's collection, or an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MakesBody {
@@ -71,6 +71,14 @@ pub enum MakesBody {
         source: String,
         collection: String,
     },
+    Order {
+        chain: String,
+        /// Null: each gets a fresh one.
+        id: Option<String>,
+        /// Null: the chain's first.
+        node: Option<String>,
+        tenant: String,
+    },
 }
 
 /// What became of a planned time.
@@ -82,7 +90,7 @@ pub struct FireBody {
     pub outcome: String,
     /// Why it was skipped: `held`, `overlap`, `missed` or `gone`; null if it was not.
     pub reason: Option<String>,
-    /// The event that was emitted.
+    /// The event that was emitted, or that tells of the order that was added.
     pub event_id: Option<u64>,
     /// The task that was made; for an overlap, the one that was in the way.
     pub task_id: Option<String>,
@@ -112,13 +120,16 @@ pub struct FireList {
     pub next: Option<String>,
 }
 
-/// What running a schedule at once has made: an event, or a source's task.
+/// What running a schedule at once has made: an event, a source's task, or an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RanNow {
     #[serde(rename = "eventId", default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
+    /// The order's path; `eventId` is the event that tells of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
     /// False if the task was there before.
     pub created: bool,
 }

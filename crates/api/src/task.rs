@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskBody {
     pub id: String,
-    /// The source; for an event's task the handler.
+    /// The source; for an event's task or an order's step the handler.
     pub source: String,
-    /// The collection; for an event's task the event's type.
+    /// The collection; for an event's task the event's type, for an order's step the node.
     pub collection: String,
     pub priority: u16,
     pub created_at: String,
@@ -23,6 +23,7 @@ pub struct TaskBody {
     pub state: String,
     pub handler: String,
     pub tenant: String,
+    /// The object; for an order's step the order's path.
     pub key: Option<String>,
     pub event_id: Option<u64>,
     /// How many failures it has been forgiven.
@@ -173,9 +174,9 @@ pub struct TaskChangeBody {
     pub handler: String,
     pub tenant: String,
     pub key: Option<String>,
-    /// The event's type, or the source's collection.
+    /// The event's type, the source's collection, or the order's node.
     pub collection: String,
-    /// Null for a source's task.
+    /// Null for a source's task and an order's step.
     pub event_id: Option<u64>,
     pub status: String,
     pub state: String,

@@ -25,8 +25,8 @@ pub struct WhyBody {
 /// Something a task has to pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GateBody {
-    /// `handler`, `sync`, `lane`, `due`, `rule`, `concurrency_per_key`, `concurrency`, `rate`, `target`, `worker` or
-    /// `turn`.
+    /// `handler`, `sync`, `lane`, `order`, `due`, `rule`, `concurrency_per_key`, `concurrency`, `rate`, `target`,
+    /// `worker` or `turn`.
     #[schema(value_type = String)]
     pub gate: GateKind,
     pub open: bool,

@@ -5,7 +5,7 @@
 
 use pointsman_core::Json;
 use pointsman_core::store::Claimed;
-use pointsman_core::task::Level;
+use pointsman_core::task::{Level, StepRun, Subject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -49,7 +49,7 @@ pub struct ClaimedBody {
     pub retries: u32,
     pub handler: String,
     pub source: String,
-    /// The source's collection; for an event's task its type.
+    /// The source's collection; for an event's task its type, for an order's step the node.
     pub collection: String,
     pub tenant: String,
     pub key: Option<String>,
@@ -59,8 +59,35 @@ pub struct ClaimedBody {
     pub prev_sent: Option<u64>,
     /// It runs outside the order of its object.
     pub late: bool,
-    /// Null for a source's task.
+    /// Null for a source's task and an order's step.
     pub event: Option<EventSnapshot>,
+    /// The step; null for all but an order's. The result it is `done` with becomes the order's value.
+    pub order: Option<StepBody>,
+}
+
+/// A step of an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StepBody {
+    /// The order's whole name: `/chain/path,id`.
+    pub path: String,
+    pub chain: String,
+    pub id: String,
+    pub node: String,
+    /// The order's value before the step.
+    #[schema(value_type = serde_json::Value)]
+    pub value: Json,
+}
+
+impl From<&StepRun> for StepBody {
+    fn from(step: &StepRun) -> Self {
+        Self {
+            path: step.order.to_string(),
+            chain: step.order.chain.to_string(),
+            id: step.order.id.to_string(),
+            node: step.node.to_string(),
+            value: step.value.clone(),
+        }
+    }
 }
 
 impl ClaimedBody {
@@ -82,6 +109,10 @@ impl ClaimedBody {
             prev_sent: claimed.prev_sent.map(|id| id.get()),
             late: claimed.late,
             event: subject.event().map(|event| EventSnapshot::from(&**event)),
+            order: match subject {
+                Subject::Step(step) => Some(StepBody::from(step)),
+                Subject::Event(_) | Subject::Run(_) => None,
+            },
         }
     }
 }
@@ -151,6 +182,9 @@ pub struct DoneBody {
 pub struct FailBody {
     pub fence: i64,
     pub error: String,
+    /// What it returned, as a program's exit code; 1 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<i64>,
     /// Whether to try again, as far as the handler's policy goes; true if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,

@@ -9,8 +9,8 @@ use pointsman_core::Timestamp;
 
 use crate::failure::{Failure, Result};
 use crate::{
-    bench, completions, config, emit, handlers, nodes, objects, rules, run, schedules, serve, tasks, token,
-    watch, work,
+    bench, chains, completions, config, emit, events, handlers, nodes, objects, orders, rules, run,
+    schedules, serve, tasks, token, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -59,8 +59,11 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Emit(emit::Emit),
     Watch(watch::Watch),
+    Events(events::Events),
     Tasks(Box<tasks::Tasks>),
     Run(run::Run),
+    Orders(Box<orders::Orders>),
+    Chains(chains::Chains),
     Handlers(handlers::Handlers),
     Pause(rules::Pause),
     Resume(rules::Resume),

@@ -16,7 +16,7 @@ use crate::output::Output;
 ///
 /// Needs no server. Throughput and latency stand beside the limit that they could reach at best: the same rows
 /// written by plain SQLite, with the same durability, in transactions of the same size. What should not matter (a
-/// backlog, the flood of one tenant, idle queues, a limit) is measured with it and without it. Absolute figures
+/// backlog, the flood of one tenant, idle queues, a limit, readers) is measured with it and without it. Absolute figures
 /// move with the machine and its neighbours; the ratios are what counts. Small runs are noisy: there a ratio of two
 /// rates can come out above 1, though nothing is faster than its limit.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Bench {
     /// How many events the throughput measurements take
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     events: u32,
-    /// How long latency is measured; and the waits beside a flood, three times
+    /// How long latency is measured; and the waits beside a flood, three times; and each pace with readers, a quarter
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// How many tasks wait in the measurements of the backlog and of the flood
@@ -45,6 +45,13 @@ pub(crate) struct Bench {
     /// How many schedules are checked
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     schedules: u32,
+    /// How many readers follow an object each by long poll; as many do it as server-sent events, and a tenth as many
+    /// of each read everything
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    readers: u32,
+    /// How many orders travel a chain of five steps
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    orders: u32,
     /// Measure only this; may be given more than once
     #[arg(long, value_name = "PART", value_parser = part())]
     only: Vec<Part>,
@@ -64,6 +71,8 @@ impl Bench {
             backlog: self.backlog as usize,
             queues: self.queues as usize,
             schedules: self.schedules as usize,
+            readers: self.readers as usize,
+            orders: self.orders as usize,
             only: self.only,
             program: std::env::current_exe().ok(),
         };

@@ -147,6 +147,7 @@ fn good(summary: &Summary) -> serde_json::Value {
         "routes": routes.collect::<Vec<_>>(),
         "sources": summary.sources,
         "schedules": summary.schedules,
+        "chains": summary.chains,
         "tenants": tenants.collect::<Vec<_>>(),
         "tokens": summary.tokens,
         "warnings": summary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),

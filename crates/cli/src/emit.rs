@@ -6,7 +6,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use pointsman_api::client::{Client, EmitBody};
+use pointsman_api::EventSeq;
+use pointsman_api::client::{Client, EmitBody, EventQuery};
 use pointsman_core::event::Priority;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
@@ -98,7 +99,8 @@ impl Emit {
             return Ok(output.json(&answer)?);
         }
         output.line(answer.event_id.to_string())?;
-        if answer.events.iter().all(|event| event.tasks.is_empty()) {
+        let unheard = answer.events.iter().all(|event| event.tasks.is_empty());
+        if unheard && !made_an_order(&client, answer.event_id).await {
             eprintln!("no handler gets {}{}", body.kind, nearest_type(&client, body.kind.as_str()).await);
         }
         Ok(())
@@ -120,6 +122,22 @@ impl Emit {
     }
 }
 
+/// How many orders are looked at: those of one event come right after it.
+const LOOK: i64 = 10;
+
+/// Whether the event made an order: one that has its id. Not all who may emit may look.
+async fn made_an_order(client: &Client, id: u64) -> bool {
+    let appeared = EventQuery {
+        kind: Some("FileBasedAdded".into()),
+        after: Some(id),
+        limit: Some(LOOK),
+        ..EventQuery::default()
+    };
+    let Ok(EventSeq::NonEmpty { event_snapshots, .. }) = client.events(&appeared).await else { return false };
+    let its_own = format!(",{id}");
+    event_snapshots.iter().any(|event| event.key.as_ref().is_some_and(|key| key.ends_with(&its_own)))
+}
+
 /// The type that was perhaps meant. Not all who may emit may read what handlers there are; they are told nothing.
 async fn nearest_type(client: &Client, kind: &str) -> String {
     let Ok(list) = client.handlers().await else { return String::new() };
@@ -128,7 +146,7 @@ async fn nearest_type(client: &Client, kind: &str) -> String {
 }
 
 /// The payload that `--value` names.
-fn value(text: &str) -> Result<Json> {
+pub(crate) fn value(text: &str) -> Result<Json> {
     let (from, json) = match text.strip_prefix('@') {
         Some(file) => {
             let read = std::fs::read_to_string(file);
@@ -154,11 +172,11 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-fn duration(text: &str) -> std::result::Result<String, String> {
+pub(crate) fn duration(text: &str) -> std::result::Result<String, String> {
     parse_http_duration(text).map(|_| text.into()).map_err(|e| e.to_string())
 }
 
-fn priority(text: &str) -> std::result::Result<Priority, String> {
+pub(crate) fn priority(text: &str) -> std::result::Result<Priority, String> {
     let number: i64 = text.parse().map_err(|_| "a priority is a whole number from 1 to 9000".to_owned())?;
     Priority::try_from(number).map_err(|e| e.to_string())
 }

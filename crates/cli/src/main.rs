@@ -6,21 +6,26 @@
 //!  output      tables, colours, JSON
 //!  process     what the commands share that run a node
 //!  serve work  run a node: for good, or for a while
-//!  emit watch tasks run handlers rules schedules objects nodes
+//!  emit watch events tasks run orders chains handlers rules schedules objects nodes
 //!              talk to a node over HTTP
+//!  happening   an event as `watch` and `events` tell it
 //!  config token bench completions
 //!              need no node, nor does `schedules next`
 //! ```
 
 mod args;
 mod bench;
+mod chains;
 mod completions;
 mod config;
 mod emit;
+mod events;
 mod failure;
 mod handlers;
+mod happening;
 mod nodes;
 mod objects;
+mod orders;
 mod output;
 mod process;
 mod rules;
@@ -53,8 +58,11 @@ fn run(cli: Cli) -> Result {
         Command::Serve(command) => command.run(global),
         Command::Emit(command) => wait(command.run(global)),
         Command::Watch(command) => wait(command.run(global)),
+        Command::Events(command) => wait(command.run(global)),
         Command::Tasks(command) => wait(command.run(global)),
         Command::Run(command) => wait(command.run(global)),
+        Command::Orders(command) => wait(command.run(global)),
+        Command::Chains(command) => wait(command.run(global)),
         Command::Handlers(command) => wait(command.run(global)),
         Command::Pause(command) => wait(command.run(global)),
         Command::Resume(command) => wait(command.run(global)),

@@ -3,6 +3,7 @@
 use clap::Args;
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{HoldBody, RuleBody};
+use pointsman_core::chain::ChainPath;
 use pointsman_core::{HandlerName, Pair, RuleKind, Tenant};
 use serde::Serialize;
 
@@ -10,9 +11,9 @@ use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::handlers::{self, RULE_HEAD, rule_rows};
 use crate::output::Output;
-use crate::schedules;
+use crate::{chains, schedules};
 
-/// Hold back a handler, a source, a collection or a schedule
+/// Hold back a handler, a source, a collection, a chain or a schedule
 ///
 /// When this returns, no new attempt starts; what runs already runs to its end. What is emitted meanwhile
 /// waits, and runs in order after `resume`. The times of a paused schedule pass without firing; after `resume`
@@ -23,7 +24,10 @@ Examples:
   pointsman pause index --reason 'the search cluster is down'
   pointsman pause index --tenant shop
   pointsman pause shop/orders
-  pointsman pause --schedule nightly")]
+  pointsman pause /publish/article
+  pointsman pause --schedule nightly
+
+What begins with a slash is a chain: the steps of its orders are meant.")]
 pub(crate) struct Pause {
     #[command(flatten)]
     hold: Hold,
@@ -36,7 +40,10 @@ pub(crate) struct Pause {
 #[command(after_long_help = "\
 Examples:
   pointsman resume index
-  pointsman resume --schedule nightly")]
+  pointsman resume /publish/article
+  pointsman resume --schedule nightly
+
+For orders that are suspended: pointsman orders resume PATH,ID")]
 pub(crate) struct Resume {
     #[command(flatten)]
     release: Release,
@@ -86,7 +93,7 @@ struct Release {
 /// What a rule speaks of.
 #[derive(Debug, Args)]
 struct What {
-    /// A handler, a source, or SOURCE/COLLECTION; with --schedule, a schedule
+    /// A handler, a source, SOURCE/COLLECTION, or a chain's path; with --schedule, a schedule
     #[arg(value_parser = name)]
     name: String,
     /// It is a schedule's name: its firings are meant, not tasks
@@ -97,11 +104,15 @@ struct What {
     tenant: Option<Tenant>,
 }
 
-/// A name, or two with a slash between; schedules are called the same.
+/// A name, or two with a slash between, or a path that begins with one; schedules are called the same as the first two.
 fn name(text: &str) -> std::result::Result<String, String> {
-    let checked = match text.contains('/') {
-        true => text.parse::<Pair>().map(|_| ()),
-        false => HandlerName::new(text).map(|_| ()),
+    let checked = match text.find('/') {
+        Some(0) if text.contains(',') => {
+            return Err(format!("an order is not paused but suspended: pointsman orders suspend {text}"));
+        }
+        Some(0) => ChainPath::new(text).map(|_| ()),
+        Some(_) => text.parse::<Pair>().map(|_| ()),
+        None => HandlerName::new(text).map(|_| ()),
     };
     checked.map(|()| text.into()).map_err(|e| e.to_string())
 }
@@ -138,6 +149,10 @@ impl Hold {
             let held = client.hold_schedule(kind, &what.name, &body).await.map_err(schedules::about)?;
             return told(output, &held, &what.is(kind), &held.schedule.rules);
         }
+        if let Some(chain) = what.chain() {
+            let held = client.hold_chain(kind, &chain, &body).await.map_err(chains::about)?;
+            return told(output, &held, &what.is(kind), &held.chain.rules);
+        }
         let held = client.hold(kind, &what.name, &body).await;
         let held = match held {
             Ok(held) => held,
@@ -157,6 +172,10 @@ impl Release {
             return told(output, &released, &said, &released.schedule.rules);
         }
         let body = HoldBody { tenant: what.tenant(), reason: None };
+        if let Some(chain) = what.chain() {
+            let released = client.release_chain(kind, &chain, &body).await.map_err(chains::about)?;
+            return told(output, &released, &said, &released.chain.rules);
+        }
         let released = match client.release(kind, &what.name, &body).await {
             Ok(released) => released,
             Err(error) => return Err(what.unknown(&client, error).await),
@@ -170,10 +189,17 @@ impl What {
         self.tenant.as_ref().map(ToString::to_string)
     }
 
+    /// The chain, if it is one.
+    fn chain(&self) -> Option<ChainPath> {
+        ChainPath::new(&self.name).ok().filter(|_| !self.schedule)
+    }
+
     /// Whether the rule stands now that is to be lifted.
     async fn stands(&self, client: &Client, kind: RuleKind) -> bool {
         let rules = if self.schedule {
             client.schedule(&self.name).await.map(|detail| detail.schedule.rules)
+        } else if let Some(chain) = self.chain() {
+            client.chain(&chain).await.map(|detail| detail.chain.rules)
         } else {
             // A collection's rules are told with its source.
             let handler = self.name.split('/').next().unwrap_or(&self.name);

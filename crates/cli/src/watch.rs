@@ -2,20 +2,29 @@
 //!
 //! The stream is resumed where it broke: events have ids, so that none is shown twice and none is missed. Task
 //! changes have none; those of a moment without a connection are not seen again.
+//!
+//! ```text
+//!  line    what happens, a line each
+//!  tree    the same, each below what caused it
+//! ```
 
 mod line;
+mod tree;
 
 use std::time::Duration;
 
 use clap::Args;
-use pointsman_api::EventSeq;
 use pointsman_api::client::{Client, EventQuery, Frame, Frames};
+use pointsman_api::{CauseBody, EventSeq};
 use pointsman_core::journal::PathFilter;
 use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
 
 use crate::args::Global;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::happening::{Happening, Of};
 use crate::output::Output;
+use line::Line;
+use tree::Tree;
 
 /// Watch events and what becomes of them
 ///
@@ -26,7 +35,12 @@ use crate::output::Output;
 Examples:
   pointsman watch
   pointsman watch --return record --key record:1
-  pointsman watch --since-start --no-tasks -o json | jq -c .value")]
+  pointsman watch --return OrderEvent,JobChainEvent --path /publish/
+  pointsman watch --tree
+  pointsman watch --since-start --no-tasks -o json | jq -c .value
+
+Orders, chains, failed tasks, configured objects and the scheduler have events of their own: \
+`--return OrderEvent`, JobChainEvent, TaskEvent, FileBasedEvent or SchedulerEvent narrows to them.")]
 pub(crate) struct Watch {
     /// Begin after this event, rather than now
     #[arg(long, value_name = "EVENT_ID", conflicts_with = "since_start")]
@@ -36,9 +50,9 @@ pub(crate) struct Watch {
     #[arg(long)]
     since_start: bool,
 
-    /// Only events of this type, or below it; no tasks then
-    #[arg(long = "return", value_name = "TYPE")]
-    kind: Option<HandlingKey>,
+    /// Only events of this type, or below it; several with commas between; no tasks then
+    #[arg(long = "return", value_name = "TYPE", value_delimiter = ',')]
+    kinds: Vec<HandlingKey>,
 
     /// Only those of one object
     #[arg(long)]
@@ -51,6 +65,11 @@ pub(crate) struct Watch {
     /// Only those of one tenant
     #[arg(long)]
     tenant: Option<Tenant>,
+
+    /// Show each event below the one that caused it, and an order's events below the order. Asks the server
+    /// about every event: for a close look, not for a flood
+    #[arg(long)]
+    tree: bool,
 
     /// Show what becomes of tasks; this is the default
     #[arg(long, overrides_with = "no_tasks")]
@@ -75,9 +94,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Watch {
     pub(crate) async fn run(self, global: &Global) -> Result {
-        let client = global.client()?;
+        let (client, output) = (global.client()?, Output::new(global));
+        if self.tree && output.is_json() {
+            return Err(Failure::usage("a tree is for people, and JSON is not").hint(
+                "`pointsman events show ID -o json` tells of one event what caused it and what it caused.",
+            ));
+        }
         let mut query = EventQuery {
-            kind: self.kind.as_ref().map(ToString::to_string),
+            kind: self.kinds(),
             path: self.path.clone(),
             key: self.key.as_ref().map(ToString::to_string),
             tenant: self.tenant.as_ref().map(ToString::to_string),
@@ -87,11 +111,12 @@ impl Watch {
         // What is watched from now on needs no date before the day ends.
         let from_now = self.after.is_none() && !self.since_start;
         let day = from_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
-        let mut view = View { output: Output::new(global), tasks: !self.no_tasks, day, resume: None };
+        let tree = self.tree.then(Tree::default);
+        let mut view = View { output, tasks: !self.no_tasks, tree, day, resume: None };
         // A server that is not there at first is a mistake to be told; one that goes away later comes back.
         let mut frames = client.stream(&query, None).await?;
         loop {
-            match view.show_all(&mut frames).await? {
+            match view.show_all(&client, &mut frames).await? {
                 End::Torn { head } => {
                     query.after = Some(view.beyond_the_tear(&client, &query, head).await?);
                     view.resume = None;
@@ -104,6 +129,12 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// The types as the server takes them.
+    fn kinds(&self) -> Option<String> {
+        let kinds: Vec<&str> = self.kinds.iter().map(HandlingKey::as_str).collect();
+        (!kinds.is_empty()).then(|| kinds.join(","))
     }
 
     /// The id to begin after. Without a wish it is the newest there is.
@@ -166,6 +197,7 @@ enum End {
 struct View {
     output: Output,
     tasks: bool,
+    tree: Option<Tree>,
     /// The day of the last line.
     day: Option<String>,
     /// The id of the last frame that had one.
@@ -174,11 +206,11 @@ struct View {
 
 impl View {
     /// Shows frames until the stream is over.
-    async fn show_all(&mut self, frames: &mut Frames) -> Result<End> {
+    async fn show_all(&mut self, client: &Client, frames: &mut Frames) -> Result<End> {
         loop {
             match frames.next().await {
                 Ok(Some(frame)) => {
-                    self.show(&frame)?;
+                    self.show(client, &frame).await?;
                     if told(&frame) == TORN {
                         let torn = serde_json::from_str(&frame.data)?;
                         return Ok(End::Torn { head: line::newest_id(&torn) });
@@ -191,7 +223,7 @@ impl View {
         }
     }
 
-    fn show(&mut self, frame: &Frame) -> Result {
+    async fn show(&mut self, client: &Client, frame: &Frame) -> Result {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
             self.resume = Some(id);
         }
@@ -203,13 +235,24 @@ impl View {
             // Line breaks in JSON text are blanks between tokens; one document is to be one line.
             return Ok(self.output.line(frame.data.replace(['\n', '\r'], " "))?);
         }
-        let line = match told(frame) {
-            TORN => line::torn(self.output.paint, &frame.data),
-            TASK => line::task(self.output.paint, &frame.data),
-            _ => line::event(self.output.paint, &frame.data),
-        };
+        let paint = self.output.paint;
         // What is not understood is newer than this program; whoever wants it can have it with `-o json`.
-        let Some(line) = line else { return Ok(()) };
+        let lines: Vec<Line> = match (told(frame), &mut self.tree) {
+            (TORN, _) => line::torn(paint, &frame.data).into_iter().collect(),
+            (TASK, None) => line::task(paint, &frame.data).into_iter().collect(),
+            (_, None) => line::event(paint, &frame.data).into_iter().collect(),
+            (TASK, Some(tree)) => {
+                serde_json::from_str(&frame.data).map(|change| tree.task(paint, &change)).unwrap_or_default()
+            }
+            (_, Some(tree)) => match Happening::read(&frame.data) {
+                Some(event) => tree.event(paint, &event, cause(client, &event).await.as_ref()),
+                None => vec![],
+            },
+        };
+        lines.into_iter().try_for_each(|line| self.print(line))
+    }
+
+    fn print(&mut self, line: Line) -> Result {
         if let Some(day) = line.day.filter(|day| self.day.as_ref() != Some(day)) {
             self.output.line(self.output.paint.dim(&format!("── {day}")))?;
             self.day = Some(day);
@@ -223,6 +266,14 @@ impl View {
         let reached = self.resume.or(query.after).unwrap_or(0);
         if reached > head { Ok(head) } else { before_the_oldest(client, query).await }
     }
+}
+
+/// What caused an event. The stream does not say; and where the server cannot, the event begins a tree of its own.
+async fn cause(client: &Client, event: &Happening) -> Option<CauseBody> {
+    if event.of != Of::Emitted {
+        return None;
+    }
+    client.event(event.id.get()).await.ok()?.cause
 }
 
 /// Which of the frames that are no events this is, if it is one. An event has an id, and may have any type: also

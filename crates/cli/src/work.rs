@@ -1,11 +1,13 @@
 //! `pointsman work`: a bounded run. Takes so many tasks, or works for so long, and ends.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pointsman_core::store::{QueueView, Store, StoreError};
+use pointsman_core::store::{ChainView, QueueView, Store, StoreError};
+use pointsman_core::task::QueueOf;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlerName, Rule};
 use pointsman_engine::metrics::Attempts;
@@ -127,14 +129,13 @@ impl Work {
         let queues = store.queues(None).await.ok()?;
         let queues: Vec<_> = queues.iter().filter(|queue| queue.held && wanted(&queue.handler)).collect();
         let waiting: u64 = queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled).sum();
-        let holds = |rule: &&Rule| {
-            let collection = |queue: &QueueView| queue.collection.as_ref().map(ToString::to_string);
-            queues.iter().any(|queue| rule.holds(&queue.handler, collection(queue).as_deref(), &queue.tenant))
-        };
+        let holds =
+            |rule: &&Rule| queues.iter().any(|queue| rule.holds(&queue.handler, &queue.of, &queue.tenant));
         let rules = store.rules().await.ok()?;
-        let rules: Vec<String> = rules.iter().filter(holds).map(rule_in_words).collect();
+        let mut holders: Vec<String> = rules.iter().filter(holds).map(rule_in_words).collect();
+        holders.extend(stopped(&store.chains().await.ok()?.0, &queues));
         let tasks = counted(waiting, "task is", "tasks are");
-        (waiting > 0 && !rules.is_empty()).then(|| format!("{tasks} held back: {}", rules.join(", ")))
+        (waiting > 0 && !holders.is_empty()).then(|| format!("{tasks} held back: {}", holders.join(", ")))
     }
 
     fn bound(&self) -> Bound {
@@ -157,6 +158,17 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// The chains and nodes that are stopped, and hold one of these queues.
+fn stopped(chains: &[ChainView], queues: &[&QueueView]) -> BTreeSet<String> {
+    let word = |queue: &&QueueView| {
+        let QueueOf::Node { chain, node } = &queue.of else { return None };
+        let state = &chains.iter().find(|view| view.chain.path == *chain)?.state;
+        let what = if state.stopped { chain.to_string() } else { format!("{node} of {chain}") };
+        state.holds(node).then(|| format!("{what} is stopped"))
+    };
+    queues.iter().filter_map(word).collect()
 }
 
 fn rule_in_words(rule: &Rule) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::is_reserved;
 use crate::{EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant, Timestamp};
 
 /// Who and what stood around an event when it happened: ip, user agent, traceparent, … Strings only.
@@ -123,8 +124,16 @@ impl Event {
         self.cause.map_or(0, |cause| cause.depth)
     }
 
-    /// The event as the stream shows it.
+    /// Whether the engine itself tells it: nobody else may emit its types.
+    pub fn is_engine(&self) -> bool {
+        is_reserved(&self.kind)
+    }
+
+    /// The event as the stream shows it. The engine's own show their fields; a task's key is an object.
     pub fn to_json(&self) -> String {
+        if self.is_engine() {
+            return self.engine_json();
+        }
         let mut out = String::with_capacity(160 + self.value.as_str().len());
         let text = |s: &str| serde_json::Value::from(s).to_string();
         out.push_str(&format!("{{\"eventId\":{},\"TYPE\":\"{}\"", self.id, self.kind));
@@ -143,6 +152,17 @@ impl Event {
         out.push_str(&format!(",\"context\":{context},\"tenant\":\"{}\"}}", self.tenant));
         out
     }
+
+    fn engine_json(&self) -> String {
+        let key = match &self.key {
+            Some(key) if self.kind.as_str().starts_with("Task") => format!(",\"key\":{}", key.as_str()),
+            Some(key) => format!(",\"key\":{}", serde_json::Value::from(key.as_str())),
+            None => String::new(),
+        };
+        let fields = self.value.as_str().trim_start_matches('{');
+        let comma = if fields == "}" { "" } else { "," };
+        format!("{{\"eventId\":{}{key},\"TYPE\":\"{}\"{comma}{fields}", self.id, self.kind)
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +174,26 @@ mod tests {
         assert!(Priority::try_from(0).is_err());
         assert!(Priority::try_from(9001).is_err());
         assert_eq!(i64::from(Priority::try_from(9000).unwrap()), 9000);
+    }
+
+    #[test]
+    fn the_engines_own_events_show_their_fields() {
+        use crate::engine_event::EngineEvent;
+        let id = EventId::new(7).unwrap();
+        let (order, node, from) = ("/a/b,1".parse().unwrap(), "BB".parse().unwrap(), "A".parse().unwrap());
+        assert_eq!(
+            EngineEvent::OrderNodeChanged { order, node, from }.at(id).to_json(),
+            r#"{"eventId":7,"key":"/a/b,1","TYPE":"OrderNodeChanged","fromNodeId":"A","nodeId":"BB"}"#
+        );
+        assert_eq!(
+            EngineEvent::SchedulerClosed.at(id).to_json(),
+            r#"{"eventId":7,"TYPE":"SchedulerClosed"}"#
+        );
+        let (handler, task) = ("h".parse().unwrap(), crate::TaskId::from_text("h_x_1"));
+        assert_eq!(
+            EngineEvent::TaskEnded { handler, task, return_code: 3 }.at(id).to_json(),
+            r#"{"eventId":7,"key":{"jobPath":"/h","taskId":"h_x_1"},"TYPE":"TaskEnded","returnCode":3}"#
+        );
     }
 
     #[test]

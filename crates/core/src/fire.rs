@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::NewRun;
+use crate::store::{NewOrder, NewRun};
 use crate::{EventId, NewEvent, TaskId, Timestamp};
 
 /// What to do about planned times that passed while nobody was there, or while the schedule was held.
@@ -40,6 +40,7 @@ pub enum Overlap {
 pub enum Makes {
     Event(Box<NewEvent>),
     Run(NewRun),
+    Order(Box<NewOrder>),
 }
 
 /// How a planned time is to be settled.
@@ -90,7 +91,7 @@ pub enum Skipped {
     Overlap,
     /// It passed while nobody was there, and the catch-up policy let it go.
     Missed,
-    /// The source or the collection is no longer defined.
+    /// The source, the collection or the chain is no longer defined.
     Gone,
 }
 
@@ -133,7 +134,7 @@ pub struct Fire {
     /// When it was settled.
     pub at: Timestamp,
     pub outcome: Outcome,
-    /// The event that was emitted.
+    /// The event that was emitted, or that tells of the order that was added.
     pub event: Option<EventId>,
     /// The task that was made; or, for an overlap, the one that was in the way.
     pub task: Option<TaskId>,

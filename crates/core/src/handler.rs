@@ -30,6 +30,16 @@ pub enum LaneFailure {
     Halt,
 }
 
+/// Which of a handler's attempts the journal tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Observe {
+    All,
+    #[default]
+    Failures,
+    None,
+}
+
 /// A registered handler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandlerDef {
@@ -39,6 +49,8 @@ pub struct HandlerDef {
     pub retry: RetryPolicy,
     /// How many nodes may die running one task before it ends in `error`.
     pub crashes: u32,
+    #[serde(default)]
+    pub observe: Observe,
     #[serde(default)]
     pub limits: Limits,
     /// Its tasks are fetched by workers elsewhere; no node runs them.
@@ -64,6 +76,7 @@ impl HandlerDef {
             on_error: LaneFailure::default(),
             retry: RetryPolicy::default(),
             crashes: 3,
+            observe: Observe::default(),
             limits: Limits::default(),
             pull: false,
             source: None,

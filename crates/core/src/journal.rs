@@ -40,6 +40,8 @@ pub struct Filter {
     pub path: PathFilter,
     pub key: Option<ObjectKey>,
     pub tenant: Option<Tenant>,
+    /// Only what the engine itself tells.
+    pub engine: bool,
 }
 
 impl Filter {
@@ -47,8 +49,19 @@ impl Filter {
         (self.kinds.is_empty() || self.kinds.iter().any(|wanted| is_kind(&event.kind, wanted)))
             && self.key.as_ref().is_none_or(|key| event.key.as_ref() == Some(key))
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant == *tenant)
-            && self.path.matches(event.key.as_ref().map_or("", |key| key.as_str()))
+            && (!self.engine || event.is_engine())
+            && self.path.matches(path_of(event))
     }
+}
+
+/// What a path is compared with: the event's key. What is told of something by its kind (`Order:/a/b,1`) lies at the
+/// path behind it, so that who watches a folder sees what appears and vanishes there.
+fn path_of(event: &Event) -> &str {
+    let key = event.key.as_ref().map_or("", |key| key.as_str());
+    if event.is_engine() && event.kind.as_str().starts_with("FileBased") {
+        return key.split_once(':').map_or(key, |(_, path)| path);
+    }
+    key
 }
 
 /// Whether a type is the wanted one or stands below it. The engine's own types have their documented
@@ -170,6 +183,25 @@ mod tests {
         for bad in ["", "a", "//", "/a//b", "/a\n"] {
             assert!(bad.parse::<PathFilter>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn what_appears_and_vanishes_lies_at_its_path() {
+        use crate::engine_event::{EngineEvent, FileChange};
+        let id = EventId::new(1).unwrap();
+        let told = |key: &str| EngineEvent::FileBased { change: FileChange::Added, key: key.into() }.at(id);
+        let filter = |path: &str| Filter { path: path.parse().unwrap(), ..Filter::default() };
+        for path in ["/", "/a/", "/a/*", "/a/b", "/a/b,1"] {
+            assert!(filter(path).matches(&told("Order:/a/b,1")), "{path}");
+        }
+        assert!(filter("/a/b").matches(&told("JobChain:/a/b")));
+        assert!(!filter("/b/").matches(&told("Order:/a/b,1")));
+        let all = EngineEvent::SchedulerClosed.at(id);
+        assert!(filter("/").matches(&all) && Filter { engine: true, ..Filter::default() }.matches(&all));
+        // Only the engine tells of things in this way: anybody else's key is taken as it is.
+        let emitted = Event { kind: HandlingKey::new("mine").unwrap(), ..told("Order:/a/b,1") };
+        assert!(!filter("/a/").matches(&emitted) && filter("/").matches(&emitted));
+        assert!(!Filter { engine: true, ..Filter::default() }.matches(&emitted));
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //!  task                   one handler to be run once; its lifecycle is one exhaustive function
 //!  rule, limit            pause and block; how many at a time and how often
 //!  fire                   what becomes of a schedule's planned times
+//!  chain, order           nodes that orders travel, and how an order goes on
+//!  engine_event           what the journal says of the engine's own doings
 //!  cron                   expressions, schedules and their instants
 //!  journal                cursors, filters, retention
 //!  wire                   an event to emit, as JSON has it
@@ -18,7 +20,9 @@
 //! What is deliberately absent: an async runtime, SQL, HTTP, and any clock. Whoever calls says what time it
 //! is, so that every rule here can be tested to the microsecond.
 
+pub mod chain;
 pub mod cron;
+pub mod engine_event;
 pub mod event;
 pub mod event_id;
 pub mod fire;
@@ -27,6 +31,7 @@ pub mod journal;
 pub mod json;
 pub mod limit;
 pub mod names;
+pub mod order;
 pub mod route;
 pub mod rule;
 pub mod store;

@@ -10,6 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[error("{0}")]
 pub struct BadName(String);
 
+impl BadName {
+    pub(crate) fn because(why: String) -> Self {
+        Self(why)
+    }
+}
+
 /// The longest handling key, in bytes.
 pub const MAX_TYPE: usize = 255;
 /// The longest object key, in bytes.
@@ -91,6 +97,13 @@ impl Tenant {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Tenant {
+    /// Whose those of the engine's own events are that are no tenant's. No producer can name it.
+    pub fn nobody() -> Self {
+        Self("".into())
     }
 }
 
@@ -258,7 +271,9 @@ pub const RESERVED_TYPES: &[&str] = &[
 
 /// Whether only the engine may emit this type.
 pub fn is_reserved(kind: &HandlingKey) -> bool {
-    kind.lineage().next().is_some_and(|root| RESERVED_TYPES.contains(&root))
+    // Hardly any other type begins with a capital, so that most need not be compared with them all.
+    let capital = kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
+    capital && kind.lineage().next().is_some_and(|root| RESERVED_TYPES.contains(&root))
 }
 
 #[cfg(test)]

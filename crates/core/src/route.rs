@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use crate::chain::ChainPath;
 use crate::{HandlerName, HandlingKey};
 
 /// One entry of a handling key's list.
@@ -61,6 +62,33 @@ impl Routes {
             }
         }
         found.sort_by_key(|binding| !binding.sync);
+        found
+    }
+}
+
+/// Handling keys and the chains that an event of theirs makes an order for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainRoutes(BTreeMap<HandlingKey, Vec<ChainPath>>);
+
+impl ChainRoutes {
+    pub fn bind(&mut self, key: HandlingKey, chain: ChainPath) {
+        self.0.entry(key).or_default().push(chain);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[ChainPath])> {
+        self.0.iter().map(|(key, list)| (key, list.as_slice()))
+    }
+
+    /// The chains of an event of this type: those of its ancestors first, each once.
+    pub fn resolve(&self, kind: &HandlingKey) -> Vec<ChainPath> {
+        let mut found: Vec<ChainPath> = Vec::new();
+        for ancestor in kind.lineage().filter_map(|ancestor| HandlingKey::new(ancestor).ok()) {
+            for chain in self.0.get(&ancestor).into_iter().flatten() {
+                if !found.contains(chain) {
+                    found.push(chain.clone());
+                }
+            }
+        }
         found
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::chain::ChainPath;
 use crate::names::{Pair, ScheduleName};
+use crate::task::QueueOf;
 use crate::{HandlerName, Tenant, Timestamp};
 
 /// Who may set a rule, and who may lift it. Both may stand at once.
@@ -36,6 +38,8 @@ pub enum Place {
     Collection(Pair),
     /// The firings of a schedule.
     Schedule(ScheduleName),
+    /// The steps of a chain's orders.
+    Chain(ChainPath),
 }
 
 impl Place {
@@ -45,6 +49,7 @@ impl Place {
             Self::Handler(_) => "handler",
             Self::Collection(_) => "collection",
             Self::Schedule(_) => "schedule",
+            Self::Chain(_) => "chain",
         }
     }
 
@@ -54,6 +59,7 @@ impl Place {
             Self::Handler(name) => name.to_string(),
             Self::Collection(pair) => pair.to_string(),
             Self::Schedule(name) => name.to_string(),
+            Self::Chain(path) => path.to_string(),
         }
     }
 
@@ -63,6 +69,7 @@ impl Place {
             "handler" => HandlerName::new(name).ok().map(Self::Handler),
             "collection" => name.parse().ok().map(Self::Collection),
             "schedule" => ScheduleName::new(name).ok().map(Self::Schedule),
+            "chain" => ChainPath::new(name).ok().map(Self::Chain),
             _ => None,
         }
     }
@@ -81,14 +88,15 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether this rule holds that queue. A queue of a source has a collection.
-    pub fn holds(&self, handler: &HandlerName, collection: Option<&str>, tenant: &Tenant) -> bool {
-        let here = match &self.place {
-            Place::Handler(name) => name == handler,
-            Place::Collection(pair) => {
-                pair.source == *handler && collection == Some(pair.collection.as_str())
+    /// Whether this rule holds that queue.
+    pub fn holds(&self, handler: &HandlerName, of: &QueueOf, tenant: &Tenant) -> bool {
+        let here = match (&self.place, of) {
+            (Place::Handler(name), _) => name == handler,
+            (Place::Collection(pair), QueueOf::Collection(collection)) => {
+                pair.source == *handler && pair.collection == *collection
             }
-            Place::Schedule(_) => false,
+            (Place::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
+            (Place::Collection(_) | Place::Schedule(_) | Place::Chain(_), _) => false,
         };
         here && self.tenant.as_ref().is_none_or(|t| t == tenant)
     }
@@ -113,15 +121,28 @@ mod tests {
         Rule { kind: RuleKind::Pause, place, tenant, by, reason, since: Timestamp::MIN }
     }
 
+    fn of(text: &str) -> QueueOf {
+        QueueOf::read(text).unwrap()
+    }
+
+    #[test]
+    fn the_steps_of_a_chain_are_held_by_its_path() {
+        let (handler, tenant) = (HandlerName::new("h").unwrap(), Tenant::default());
+        let held = rule(Place::Chain(ChainPath::new("/a/b").unwrap()), None);
+        assert!(held.holds(&handler, &of("/a/b x"), &tenant));
+        assert!(!held.holds(&handler, &of("/a/bc x"), &tenant) && !held.holds(&handler, &of("x"), &tenant));
+        assert_eq!(of("/a/b x").text(), "/a/b x");
+    }
+
     #[test]
     fn a_rule_without_a_tenant_holds_them_all() {
         let handler = HandlerName::new("index").unwrap();
         let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("b").unwrap());
         let all = rule(Place::Handler(handler.clone()), None);
-        assert!(all.holds(&handler, None, &a) && all.holds(&handler, None, &b));
+        assert!(all.holds(&handler, &QueueOf::Events, &a) && all.holds(&handler, &QueueOf::Events, &b));
         let one = rule(Place::Handler(handler.clone()), Some(a.clone()));
-        assert!(one.holds(&handler, None, &a) && !one.holds(&handler, None, &b));
-        assert!(!one.holds(&HandlerName::new("other").unwrap(), None, &a));
+        assert!(one.holds(&handler, &QueueOf::Events, &a) && !one.holds(&handler, &QueueOf::Events, &b));
+        assert!(!one.holds(&HandlerName::new("other").unwrap(), &QueueOf::Events, &a));
     }
 
     #[test]
@@ -129,19 +150,24 @@ mod tests {
         let shop = HandlerName::new("shop").unwrap();
         let tenant = Tenant::default();
         let whole = rule(Place::Handler(shop.clone()), None);
-        assert!(whole.holds(&shop, Some("orders"), &tenant));
+        assert!(whole.holds(&shop, &of("orders"), &tenant));
         let one = rule(Place::Collection("shop/orders".parse().unwrap()), None);
-        assert!(one.holds(&shop, Some("orders"), &tenant));
-        assert!(!one.holds(&shop, Some("orders_x"), &tenant) && !one.holds(&shop, None, &tenant));
+        assert!(one.holds(&shop, &of("orders"), &tenant));
+        assert!(!one.holds(&shop, &of("orders_x"), &tenant) && !one.holds(&shop, &QueueOf::Events, &tenant));
         let schedule = rule(Place::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
-        assert!(!schedule.holds(&shop, Some("orders"), &tenant));
+        assert!(!schedule.holds(&shop, &of("orders"), &tenant));
         assert!(schedule.holds_schedule(&ScheduleName::new("shop/orders").unwrap()));
     }
 
     #[test]
     fn places_read_back() {
-        for (space, name) in [("handler", "a"), ("collection", "a/b"), ("schedule", "a/b"), ("schedule", "c")]
-        {
+        for (space, name) in [
+            ("handler", "a"),
+            ("collection", "a/b"),
+            ("schedule", "a/b"),
+            ("schedule", "c"),
+            ("chain", "/a/b"),
+        ] {
             let place = Place::read(space, name).unwrap();
             assert_eq!((place.space(), place.name().as_str()), (space, name));
         }

@@ -11,7 +11,7 @@ pub(crate) struct Brief {
     pub(crate) handler: HandlerName,
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<ObjectKey>,
-    /// None for a source's task.
+    /// The event that what it emits is caused by: its own, or that which made its order.
     pub(crate) event: Option<EventId>,
     /// How many emits lie between its event and one that nothing caused.
     pub(crate) depth: u16,
@@ -27,7 +27,7 @@ impl Brief {
             handler: task.handler.clone(),
             tenant: task.subject.tenant().clone(),
             key: task.subject.key().cloned(),
-            event: task.subject.event().map(|event| event.id),
+            event: task.subject.cause(),
             depth: task.subject.depth(),
             attempt: task.attempt,
             fence: task.fence,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pointsman_core::engine_event::SchedulerState;
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -20,7 +21,7 @@ use crate::pull::{Clerk, Desk};
 use crate::sequencer::{Intake, Sequencer};
 use crate::time::now;
 use crate::worker::Worker;
-use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler};
+use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler, telling};
 
 /// How long a room may take to end: only one that waits for a store that hangs takes longer.
 const LONGEST_STOP: Duration = Duration::from_secs(10);
@@ -57,7 +58,9 @@ struct Rooms {
     early: Group,
     /// Those that running attempts need: worker, rescuer, logbook.
     late: Group,
-    /// Those that serve producers and observers to the last.
+    /// What serves producers: the sequencer.
+    journaling: Group,
+    /// What serves observers to the last.
     last: Group,
 }
 
@@ -72,8 +75,9 @@ impl Engine {
     /// nothing: it runs those of its handlers that the store has just so.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
         let id = store.join(&settings.node_name, now()).await?;
-        let setup = agreed(&*store, &settings, setup).await?;
         let metrics = Arc::new(Metrics::default());
+        telling::stands(&*store, &settings, &metrics, SchedulerState::Starting).await;
+        let setup = agreed(&*store, &settings, setup).await?;
         let (logbook, writer) = Logbook::new(store.clone(), metrics.clone());
         let (ended, ends) = mpsc::unbounded_channel();
         let (desk, letters) = Desk::new();
@@ -86,9 +90,9 @@ impl Engine {
         }
 
         let (intake, sequencer) = Sequencer::new(node.clone());
-        let (mut early, mut late, mut last) = (Group::default(), Group::default(), Group::default());
+        let [mut early, mut late, mut journaling, mut last] = std::array::from_fn(|_| Group::default());
         let wanted = node.settings.rooms;
-        last.start(|stop| sequencer.run(stop));
+        journaling.start(|stop| sequencer.run(stop));
         last.start(|stop| fill(node.clone(), stop));
         late.start(|stop| writer.run(stop));
         late.start(|stop| rescuer::run(node.clone(), stop));
@@ -106,7 +110,8 @@ impl Engine {
         if wanted.pruner {
             early.start(|stop| pruner::run(node.clone(), stop));
         }
-        let rooms = Mutex::new(Some(Rooms { early, late, last }));
+        let rooms = Mutex::new(Some(Rooms { early, late, journaling, last }));
+        telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Running).await;
         Ok(Self { inner: Arc::new(Inner { node, intake, rooms, reconfiguring: Default::default() }) })
     }
 
@@ -187,6 +192,7 @@ impl Engine {
         let Some(rooms) = rooms else { return };
         let node = &self.inner.node;
         node.slots.close();
+        telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping).await;
         rooms.early.stop().await;
         node.redrives.stop().await;
         if timeout(drain, idle(node)).await.is_err() {
@@ -198,6 +204,8 @@ impl Engine {
             }
         }
         rooms.late.stop().await;
+        rooms.journaling.stop().await;
+        telling::closed(&*node.store, &node.settings, &node.metrics).await;
         rooms.last.stop().await;
         if let Err(error) = node.store.leave(node.id(), now()).await {
             tracing::warn!(%error, "the node could not sign off");

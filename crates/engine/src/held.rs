@@ -1,4 +1,5 @@
-//! Rules that were set through this node, for attempts that are on their way.
+//! What was held through this node, for attempts that are on their way: by a rule, or because a chain or one of its
+//! nodes was stopped.
 //!
 //! What the store has locked before a rule may reach its handler only after the rule was answered: the claim is
 //! still under way, or the attempt has not had its turn. So whoever claims notes how many rules there were when
@@ -8,46 +9,84 @@
 use std::sync::{PoisonError, RwLock};
 
 use pointsman_core::Rule;
+use pointsman_core::chain::{ChainPath, NodeId};
 use pointsman_core::store::Claimed;
-use pointsman_core::task::Subject;
+use pointsman_core::task::{QueueOf, Subject};
 
-#[derive(Debug, Default)]
-pub(crate) struct Held(RwLock<Rules>);
-
-#[derive(Debug, Default)]
-struct Rules {
-    set: u64,
-    /// The latest rule of each place, and which one it was.
-    latest: Vec<(u64, Rule)>,
+/// What holds queues.
+#[derive(Clone, Debug)]
+pub(crate) enum Hold {
+    Rule(Rule),
+    /// A chain was stopped.
+    Chain(ChainPath),
+    /// A node of a chain was stopped.
+    Node(ChainPath, NodeId),
 }
 
-/// How many rules had been set when a claim was asked for.
+impl Hold {
+    fn holds(&self, task: &Claimed, of: &QueueOf) -> bool {
+        match (self, of) {
+            (Self::Rule(rule), of) => rule.holds(&task.handler, of, task.subject.tenant()),
+            (Self::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
+            (Self::Node(path, stopped), QueueOf::Node { chain, node }) => path == chain && stopped == node,
+            (Self::Chain(_) | Self::Node(..), QueueOf::Events | QueueOf::Collection(_)) => false,
+        }
+    }
+
+    fn same_place(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Rule(one), Self::Rule(other)) => one.same_place(other),
+            (Self::Chain(one), Self::Chain(other)) => one == other,
+            (Self::Node(chain, node), Self::Node(other, of_other)) => chain == other && node == of_other,
+            (Self::Rule(_) | Self::Chain(_) | Self::Node(..), _) => false,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Held(RwLock<Holds>);
+
+#[derive(Debug, Default)]
+struct Holds {
+    set: u64,
+    /// The latest one of each place, and which one it was.
+    latest: Vec<(u64, Hold)>,
+}
+
+/// How many had been set when a claim was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked(u64);
 
 impl Held {
-    /// The store has taken a rule. When this returns, nothing that it holds begins any more.
-    pub(crate) fn hold(&self, rule: Rule) {
-        let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        rules.set += 1;
-        let number = rules.set;
-        rules.latest.retain(|(_, other)| !other.same_place(&rule));
-        rules.latest.push((number, rule));
+    /// The store has taken it. When this returns, nothing that it holds begins any more.
+    pub(crate) fn hold(&self, hold: Hold) {
+        let mut holds = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        holds.set += 1;
+        let number = holds.set;
+        holds.latest.retain(|(_, other)| !other.same_place(&hold));
+        holds.latest.push((number, hold));
     }
 
     pub(crate) fn asked(&self) -> Asked {
         Asked(self.0.read().unwrap_or_else(PoisonError::into_inner).set)
     }
 
-    /// Whether a rule that was set since then holds the queue of this task.
+    /// Whether something that was set since then holds the queue of this task.
     pub(crate) fn since(&self, asked: Asked, task: &Claimed) -> bool {
-        let collection = match &task.subject {
-            Subject::Run(run) => Some(run.pair.collection.as_str()),
-            Subject::Event(_) => None,
-        };
-        let tenant = task.subject.tenant();
-        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut later = rules.latest.iter().filter(|(number, _)| *number > asked.0);
-        later.any(|(_, rule)| rule.holds(&task.handler, collection, tenant))
+        let holds = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if holds.set == asked.0 {
+            return false;
+        }
+        let of = queue_of(&task.subject);
+        let mut later = holds.latest.iter().filter(|(number, _)| *number > asked.0);
+        later.any(|(_, hold)| hold.holds(task, &of))
+    }
+}
+
+fn queue_of(subject: &Subject) -> QueueOf {
+    match subject {
+        Subject::Event(_) => QueueOf::Events,
+        Subject::Run(run) => QueueOf::Collection(run.pair.collection.clone()),
+        Subject::Step(step) => QueueOf::Node { chain: step.order.chain.clone(), node: step.node.clone() },
     }
 }

@@ -14,7 +14,7 @@
 //! just before, its lines go through the `logbook`, and `settle` says what is written of it; until then a `brief`
 //! of the task is kept. A node that is a guest minds its `bound`. What people do to tasks is in `steer`, and to
 //! many of them in `redrive`, with `retell` for those who watch. The observer's `tail` is the end of the journal
-//! in memory.
+//! in memory, and its `followers` are those who wait for it to grow. What people do to chains and orders is in `orders`.
 //!
 //! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
 //! wake each other by signals; timers are only for what has a time.
@@ -25,12 +25,14 @@ mod brief;
 pub mod change;
 mod clock;
 pub mod engine;
+mod followers;
 pub mod handlers;
 mod held;
 mod logbook;
 pub mod metrics;
 mod node;
 pub mod observer;
+mod orders;
 mod pruner;
 mod pull;
 mod redrive;
@@ -47,6 +49,7 @@ mod signals;
 mod slots;
 mod steer;
 mod tail;
+mod telling;
 mod time;
 mod worker;
 

@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn attempts_of_all_handlers_are_counted_together() {
         let metrics = Metrics::default();
-        let failed = Ended::Failed { error: String::new(), after: None, last: false };
+        let failed = Ended::Failed { error: String::new(), code: 1, after: None, last: false };
         for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &Ended::Released)] {
             metrics.attempt_ended(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
         }

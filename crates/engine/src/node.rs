@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use pointsman_core::chain::OrderKey;
 use pointsman_core::store::{
     Abilities, Claim, Claimant, Claims, Finished, NodeId, Registration, Store, StoreError,
 };
-use pointsman_core::{HandlerName, NewEvent, Timestamp};
+use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::attempt;
@@ -157,6 +158,20 @@ impl Node {
         }
     }
 
+    /// Tells those who watch of the step that an order stands before. One that runs already, or has ended since, has
+    /// been told of by whoever ran it.
+    pub(crate) async fn tell_step(&self, order: &OrderKey) -> Result<(), StoreError> {
+        if !self.changes.watched() {
+            return Ok(());
+        }
+        let step = self.store.order(order).await?.and_then(|(view, _)| view.task);
+        let Some((id, Status::New | Status::Scheduled, _)) = step else { return Ok(()) };
+        if let Some((task, _)) = self.store.task(&id).await? {
+            self.changes.moved(task, now());
+        }
+        Ok(())
+    }
+
     /// Tells the store what this node can run.
     pub(crate) async fn announce(&self) -> Result<(), StoreError> {
         let handlers = match self.settings.rooms.worker {
@@ -242,5 +257,12 @@ impl Configured {
 /// What the store is told of a setup.
 pub(crate) fn registration(setup: &Setup) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
-    Registration { handlers, routes: setup.routes.clone(), tenants: setup.tenants.clone() }
+    Registration {
+        handlers,
+        routes: setup.routes.clone(),
+        tenants: setup.tenants.clone(),
+        chains: setup.chains.clone(),
+        chain_routes: setup.chain_routes.clone(),
+        files: setup.files.clone(),
+    }
 }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! While somebody follows the journal, one filler reads what is new, once, after each commit that it hears of,
-//! and all followers take it from memory. When nobody has read for a while, the tail is let go of, and the
+//! and all followers take it from memory. Who waits for something of its own is left alone until that has come
+//! ([`Observer::matched`]). When nobody has read for a while, the tail is let go of, and the
 //! journal is not read until somebody looks again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::followers::{Follower, Followers};
 use crate::metrics::Metrics;
 use crate::signals::Signals;
 use crate::tail::Tail;
@@ -42,6 +44,7 @@ pub struct Observer {
     signals: Arc<Signals>,
     /// The newest id that the tail has reached.
     filled: watch::Sender<EventId>,
+    followers: Arc<Followers>,
     /// Followers that wait for growth.
     waiting: AtomicUsize,
     read_at: Mutex<Instant>,
@@ -63,6 +66,7 @@ impl Observer {
             tail: RwLock::new(None),
             signals,
             filled: watch::Sender::new(EventId::ZERO),
+            followers: Arc::default(),
             waiting: AtomicUsize::new(0),
             read_at: Mutex::new(Instant::now()),
             wanted: Notify::new(),
@@ -105,12 +109,28 @@ impl Observer {
         self.store.extent().await.inspect_err(|_| self.failed())
     }
 
-    /// Waits until the journal's head is beyond `id`.
-    pub async fn grown(&self, id: EventId) {
+    /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
+    /// wait is given up by dropping it. Costs nothing while nothing matches.
+    pub async fn matched(&self, filter: &Filter, after: &mut EventId) {
         let _waiter = Waiter::new(self);
         self.touch();
-        // The observer owns the sender, so the wait cannot end otherwise.
-        let _ = self.filled.subscribe().wait_for(|head| *head > id).await;
+        let from = *after;
+        let follower = self.followers.join(filter, from, || self.unmatched(filter, from));
+        Moving { follower, after }.follower.woken().await;
+    }
+
+    /// Up to where nothing matches that the tail knows of. None: something does, or it does not reach back so far.
+    fn unmatched(&self, filter: &Filter, after: EventId) -> Option<EventId> {
+        let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
+        match &*tail {
+            // Whoever waits is told when the tail begins beyond it.
+            None => Some(after),
+            Some(tail) if tail.head() <= after => Some(after),
+            Some(tail) => tail
+                .page(filter, after, None, 1)
+                .filter(|page| page.events.is_empty())
+                .map(|page| page.scanned),
+        }
     }
 
     /// Waits until the node has stopped: from then on nobody is told of the journal's growth.
@@ -132,7 +152,7 @@ impl Observer {
                     if self.is_wanted() {
                         continue;
                     }
-                    self.set_tail(None);
+                    self.let_go();
                     // Whoever came while the tail was still there has woken nobody.
                     if !self.is_wanted() {
                         break;
@@ -142,7 +162,7 @@ impl Observer {
         };
         stop.run_until_cancelled(filling).await;
         // Nobody fills it any more: what is read from now on comes from the store.
-        self.set_tail(None);
+        self.let_go();
         self.stopped.cancel();
     }
 
@@ -152,6 +172,7 @@ impl Observer {
             let extent = self.extent().await?;
             self.signals.grown(extent.head);
             self.set_tail(Some(Tail::starting(extent)));
+            self.followers.begin(extent.head);
             self.filled.send_replace(extent.head);
         }
         while self.is_wanted() {
@@ -173,10 +194,12 @@ impl Observer {
             let page = self.read(read).await?;
             let head = page.extent.head;
             let filled = page.scanned.max(after);
+            let events = page.events.clone();
             if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
                 tail.extend(page);
             }
             self.signals.grown(head);
+            self.followers.show(&events, filled);
             self.filled.send_if_modified(|was| std::mem::replace(was, filled) != filled);
             if filled >= head || filled == after {
                 return Ok(());
@@ -208,6 +231,12 @@ impl Observer {
         self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// From now on nothing is known of what is new.
+    fn let_go(&self) {
+        self.followers.begin(EventId::ZERO);
+        self.set_tail(None);
+    }
+
     fn set_tail(&self, tail: Option<Tail>) {
         *self.tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
     }
@@ -223,6 +252,18 @@ impl Observer {
     fn is_wanted(&self) -> bool {
         let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
         self.waiting.load(Ordering::Acquire) > 0 || read_at.elapsed() < KEEP
+    }
+}
+
+/// A follower whose cursor is kept, however its wait ends.
+struct Moving<'a> {
+    follower: Follower,
+    after: &'a mut EventId,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        *self.after = self.follower.passed().max(*self.after);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A schedule run at a person's word.
 
 use pointsman_core::fire::Makes;
-use pointsman_core::store::{Emission, RunTask};
+use pointsman_core::store::{Added, Emission, NewOrder, OrderRefused, RunTask};
 use pointsman_core::{EventId, ScheduleName};
 
 use crate::{EmitError, Engine};
@@ -11,6 +11,8 @@ use crate::{EmitError, Engine};
 pub enum RanNow {
     Event(EventId),
     Task(RunTask),
+    /// An order, unless it could not be added: its chain is gone, or has one of that id already.
+    Order(Result<Added, OrderRefused>),
 }
 
 impl Engine {
@@ -30,6 +32,10 @@ impl Engine {
                 Ok(receipt.events.first().map(|event| RanNow::Event(event.id)))
             }
             Makes::Run(run) => Ok(self.run(run.clone()).await?.ok().map(RanNow::Task)),
+            Makes::Order(order) => {
+                let added = self.add_orders(vec![NewOrder::clone(order)]).await?;
+                Ok(added.into_iter().next().map(RanNow::Order))
+            }
         }
     }
 }

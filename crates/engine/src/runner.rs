@@ -70,7 +70,12 @@ impl Outcome {
 
     /// Failed, to be tried again.
     pub fn failed(error: impl Into<String>) -> Self {
-        let ended = Ended::Failed { error: error.into(), after: None, last: false };
+        Self::failed_with(1, error)
+    }
+
+    /// Failed with what a command or a target returned, to be tried again.
+    pub fn failed_with(code: i64, error: impl Into<String>) -> Self {
+        let ended = Ended::Failed { error: error.into(), code, after: None, last: false };
         Self { ended, target: None, emits: vec![], logs: vec![] }
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use pointsman_core::chain::Chain;
 use pointsman_core::fire::{CatchUp, Makes, Overlap};
 use pointsman_core::journal::Retention;
+use pointsman_core::route::ChainRoutes;
 use pointsman_core::{HandlerName, Routes, ScheduleName, Tenant, Weight, cron};
 
 use crate::HandlerSpec;
@@ -74,9 +76,14 @@ pub struct Setup {
     /// The shares of tenants in the round robin; 1 for those not named.
     pub tenants: BTreeMap<Tenant, Weight>,
     pub schedules: Vec<Schedule>,
+    pub chains: Vec<Chain>,
+    /// Which chains events make orders for.
+    pub chain_routes: ChainRoutes,
+    /// What is configured in files, by its key in the stream, and a digest of each.
+    pub files: BTreeMap<String, String>,
 }
 
-/// Makes an event or a task at planned times.
+/// Makes an event, a task or an order at planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     pub name: ScheduleName,

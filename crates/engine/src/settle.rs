@@ -43,9 +43,11 @@ pub(crate) fn settle(task: &Brief, outcome: Outcome, mut allowance: Allowance) -
     let (ended, emits) = match outcome.ended {
         Ended::Succeeded { .. } | Ended::Snoozed { .. } => match with_cause(task, outcome.emits) {
             Ok(emits) => (outcome.ended, emits),
-            Err(error) => (Ended::Failed { error, after: None, last: true }, vec![]),
+            Err(error) => (Ended::Failed { error, code: 1, after: None, last: true }, vec![]),
         },
-        Ended::Failed { error, after, last } => (Ended::Failed { error: cut(error), after, last }, vec![]),
+        Ended::Failed { error, code, after, last } => {
+            (Ended::Failed { error: cut(error), code, after, last }, vec![])
+        }
         Ended::Released => (Ended::Released, vec![]),
     };
     let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit(line)).collect();

@@ -5,6 +5,7 @@ use pointsman_core::task::{Rejected, State, Task};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant};
 
 use crate::Engine;
+use crate::held::Hold;
 use crate::time::now;
 
 impl Engine {
@@ -12,7 +13,7 @@ impl Engine {
     /// back.
     pub async fn hold(&self, rule: Rule) -> Result<(), StoreError> {
         self.store().hold(rule.clone()).await?;
-        self.node().held.hold(rule);
+        self.node().held.hold(Hold::Rule(rule));
         Ok(())
     }
 

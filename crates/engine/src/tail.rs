@@ -25,6 +25,11 @@ impl Tail {
         Self { begin: extent.head, extent, events: VecDeque::new(), bytes: 0 }
     }
 
+    /// The newest id that it knows of.
+    pub(crate) fn head(&self) -> EventId {
+        self.extent.head
+    }
+
     /// Adds a page that was read after its head, and lets go of what is too much or was forgotten.
     pub(crate) fn extend(&mut self, page: Page) {
         self.extent = Extent { forgotten: page.extent.forgotten, head: page.scanned.max(self.extent.head) };

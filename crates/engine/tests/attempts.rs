@@ -11,11 +11,11 @@ use common::*;
 use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::store::{Ended, Tasks};
 use pointsman_core::task::{AttemptEnd, EndReason, Level, LogLine};
-use pointsman_core::{Event, EventId, NewEvent, Status};
+use pointsman_core::{Event, NewEvent, Status};
 use pointsman_engine::{Delivery, Engine, Outcome};
 
 async fn all_events(engine: &Engine) -> Vec<Arc<Event>> {
-    engine.observer().page(&Default::default(), EventId::ZERO, None, 10_000).await.unwrap().events
+    emitted(engine).await
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_handler_may_say_that_a_failure_is_final() {
     let store = store();
     let engine = House::default()
         .handler("h", |_| async {
-            let ended = Ended::Failed { error: "no use".into(), after: None, last: true };
+            let ended = Ended::Failed { error: "no use".into(), code: 1, after: None, last: true };
             Outcome { ended, ..Outcome::done() }
         })
         .route("a", "h")
@@ -201,7 +201,7 @@ async fn emits_commit_with_the_end_and_name_their_cause() {
         .handler("h", |d: Delivery| async move {
             let emits = vec![event("b", "y"), event("b", "z")];
             let ended = match d.task.attempt {
-                1 => Ended::Failed { error: "once".into(), after: None, last: false },
+                1 => Ended::Failed { error: "once".into(), code: 1, after: None, last: false },
                 _ => Ended::Succeeded { result: None },
             };
             Outcome { ended, emits, ..Outcome::done() }

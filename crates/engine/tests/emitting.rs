@@ -15,7 +15,8 @@ async fn journal(engine: &Engine) -> Vec<EventId> {
     let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
     loop {
         let page = engine.observer().page(&Filter::default(), after, None, 1000).await.unwrap();
-        ids.extend(page.events.iter().map(|event| event.id));
+        let emitted = page.events.iter().filter(|event| !event.is_engine());
+        ids.extend(emitted.map(|event| event.id));
         if page.scanned >= page.extent.head {
             return ids;
         }

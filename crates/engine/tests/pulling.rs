@@ -6,10 +6,9 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::journal::Filter;
 use pointsman_core::store::{Claimed, Ended};
 use pointsman_core::task::{AttemptEnd, Level, LogLine, Rejected};
-use pointsman_core::{EventId, NewEvent, Place, Rule, RuleKind, Status, Tenant};
+use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status, Tenant};
 use pointsman_engine::{Engine, Outcome, PullRequest};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -68,7 +67,7 @@ async fn a_worker_waits_works_and_ends() {
     assert_eq!(watcher.ended(1).await[0].id, *id);
     assert!(engine.pull_end(id, fence, outcome).await.unwrap().is_err(), "it has ended");
     assert_eq!(logged(&store, id).await, ["one", "two", "three"]);
-    let events = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10).await.unwrap().events;
+    let events = emitted(&engine).await;
     let cause = events[1].cause.unwrap();
     assert_eq!((events.len(), cause.event, cause.depth), (2, Some(receipt.events[0].id), 1));
     engine.stop(PATIENCE).await;
@@ -249,7 +248,7 @@ async fn a_worker_may_come_back_to_another_node() {
     other.renew(id, fence, None).await.unwrap().unwrap();
     let outcome = Outcome { emits: vec![event("b", "y")], ..Outcome::done() };
     other.pull_end(id, fence, outcome).await.unwrap().unwrap();
-    let events = other.observer().page(&Filter::default(), EventId::ZERO, None, 10).await.unwrap().events;
+    let events = emitted(&other).await;
     assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
     assert!(one.renew(id, fence, None).await.unwrap().is_err());
     one.stop(PATIENCE).await;

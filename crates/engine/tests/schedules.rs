@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::fire::{Fire, Makes, Outcome as Became, Skipped};
-use pointsman_core::journal::Filter;
 use pointsman_core::store::{Plan, Schedules, Standing};
 use pointsman_core::{Event, EventId, NewEvent, ScheduleName, Timestamp, cron};
 use pointsman_engine::{Engine, Schedule};
@@ -106,7 +105,7 @@ fn count(fires: &[Fire], wanted: Became) -> usize {
 
 /// All events there are, in order.
 async fn events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
-    engine.observer().page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap().events
+    emitted(engine).await
 }
 
 /// Waits until the clock has gone past this time.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::journal::Filter;
-use pointsman_core::{EventId, Place, Rule, RuleKind, Status};
+use pointsman_core::{Place, Rule, RuleKind, Status};
 use pointsman_engine::Outcome;
 use pointsman_engine::handlers::in_process::InProcess;
 
@@ -36,7 +35,7 @@ async fn a_run_is_told_what_to_do_and_its_emits_name_it() {
         run.task
     );
     assert_eq!(said, [expected.as_str(), "shop orders"]);
-    let events = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10).await.unwrap().events;
+    let events = emitted(&engine).await;
     let cause = events[0].cause.unwrap();
     assert_eq!((cause.event, cause.task, cause.depth), (None, done.seq, 1));
     engine.stop(PATIENCE).await;

@@ -3,7 +3,7 @@
 //! | returned | what it means |
 //! |---|---|
 //! | `()`, `Ok(())` | done |
-//! | `Ok(value)` | done, and the task keeps the value as its result |
+//! | `Ok(value)` | done, and the task keeps the value as its result; an order goes on with it as its value |
 //! | `Err(error)` | failed; tried again while the handler's retries last |
 //! | `Err(HandlerError::permanent(…))` | failed for good |
 //! | [`Snooze`], also as an error | not now: tried again later, at no cost |
@@ -74,7 +74,7 @@ impl HandlerError {
     pub(crate) fn into_ended(self, now: Timestamp) -> Ended {
         match self.0 {
             Kind::Failed { error, after, last } => {
-                Ended::Failed { error, after: after.map(|wait| now.plus(wait)), last }
+                Ended::Failed { error, code: 1, after: after.map(|wait| now.plus(wait)), last }
             }
             Kind::Snoozed(Snooze(wait)) => Ended::Snoozed { until: now.plus(wait) },
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn failed(error: &str, after: Option<Timestamp>, last: bool) -> Ended {
-        Ended::Failed { error: error.into(), after, last }
+        Ended::Failed { error: error.into(), code: 1, after, last }
     }
 
     #[test]

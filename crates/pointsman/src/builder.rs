@@ -1,12 +1,14 @@
 //! Building a bus: handlers, what routes to them, and what they share.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::chain::{Chain, ChainPath, NodeId, Role, Step};
 use pointsman_core::names::BadName;
-use pointsman_core::route::Binding;
+use pointsman_core::route::{Binding, ChainRoutes};
 use pointsman_core::store::{Store, StoreError};
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailure, Order, Routes};
@@ -34,6 +36,14 @@ pub enum StartError {
     TwoHandlers(HandlerName),
     #[error("{kind} is routed to the handler {handler}, which does not exist")]
     NoSuchHandler { kind: HandlingKey, handler: HandlerName },
+    #[error("the node {node} of the chain {chain} names the handler {handler}, which does not exist")]
+    NoSuchStep { chain: ChainPath, node: NodeId, handler: HandlerName },
+    #[error("the chain {chain}: {fault}")]
+    BadChain { chain: ChainPath, fault: String },
+    #[error("there are two chains {0}")]
+    TwoChains(ChainPath),
+    #[error("{kind} is routed to the chain {chain}, which does not exist")]
+    NoSuchChain { kind: HandlingKey, chain: ChainPath },
     #[error("the handler {handler}: {missing}")]
     MissingState { handler: HandlerName, missing: MissingState },
     #[error("the engine did not start")]
@@ -63,6 +73,8 @@ struct Plan {
     states: States,
     handlers: Vec<Registered>,
     routes: Routes,
+    chains: Vec<Chain>,
+    chain_routes: ChainRoutes,
     fault: Option<StartError>,
 }
 
@@ -82,6 +94,8 @@ impl Builder {
             states: States::default(),
             handlers: Vec::new(),
             routes: Routes::new(),
+            chains: Vec::new(),
+            chain_routes: ChainRoutes::default(),
             fault: None,
         };
         Self { plan, last: PhantomData }
@@ -137,10 +151,26 @@ impl<Last> Builder<Last> {
         self
     }
 
+    /// A chain that orders travel; its steps are handlers of this bus.
+    pub fn chain(mut self, chain: Chain) -> Self {
+        self.plan.chains.push(chain);
+        self
+    }
+
+    /// Events of this type, and of those below it, each make an order that travels a chain.
+    pub fn on_chain<E: Event>(mut self, chain: &str) -> Self {
+        match (HandlingKey::new(E::TYPE), ChainPath::new(chain)) {
+            (Ok(key), Ok(chain)) => self.plan.chain_routes.bind(key, chain),
+            (Err(fault), _) | (_, Err(fault)) => self.plan.blame(fault.into()),
+        }
+        self
+    }
+
     /// Opens the store and starts to work.
     pub async fn start(self) -> Result<Bus, StartError> {
         let plan = self.plan;
         plan.check_names()?;
+        plan.check_chains()?;
         if let Some(fault) = plan.fault {
             return Err(fault);
         }
@@ -157,6 +187,8 @@ impl<Last> Builder<Last> {
         let setup = Setup {
             handlers: plan.handlers.into_iter().map(spec).collect(),
             routes: plan.routes,
+            chains: plan.chains,
+            chain_routes: plan.chain_routes,
             ..Setup::default()
         };
         let store = open(&plan.store)?;
@@ -236,6 +268,41 @@ impl Plan {
                 Err(StartError::NoSuchHandler { kind: kind.clone(), handler: binding.handler.clone() })
             }
         }
+    }
+}
+
+impl Plan {
+    /// Every chain is there once and sound, and all that is named is there.
+    fn check_chains(&self) -> Result<(), StartError> {
+        let mut paths = BTreeSet::new();
+        for Chain { path: chain, .. } in &self.chains {
+            if !paths.insert(chain) {
+                return Err(StartError::TwoChains(chain.clone()));
+            }
+        }
+        self.chains.iter().try_for_each(|chain| self.check_chain(chain))?;
+        let mut bound =
+            self.chain_routes.iter().flat_map(|(kind, list)| list.iter().map(move |to| (kind, to)));
+        match bound.find(|(_, chain)| !paths.contains(chain)) {
+            None => Ok(()),
+            Some((kind, chain)) => Err(StartError::NoSuchChain { kind: kind.clone(), chain: chain.clone() }),
+        }
+    }
+
+    fn check_chain(&self, chain: &Chain) -> Result<(), StartError> {
+        let path = || chain.path.clone();
+        if let Some((_, fault)) = chain.faults().into_iter().next() {
+            return Err(StartError::BadChain { chain: path(), fault });
+        }
+        for node in &chain.nodes {
+            if let Role::Step(Step { handler, .. }) = &node.role
+                && !self.handlers.iter().any(|there| there.def.name == *handler)
+            {
+                let (node, handler) = (node.id.clone(), handler.clone());
+                return Err(StartError::NoSuchStep { chain: path(), node, handler });
+            }
+        }
+        Ok(())
     }
 }
 

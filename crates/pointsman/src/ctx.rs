@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pointsman_core::store::Ended;
+use pointsman_core::store::{Claimed, Ended};
 use pointsman_core::task::{Level, LogLine};
 use pointsman_core::{Context, EventId, HandlerName, Json, NewEvent, TaskId};
 use pointsman_engine::{Delivery, Outcome};
@@ -43,7 +43,8 @@ struct Effects {
 pub struct TaskInfo {
     pub id: TaskId,
     pub handler: HandlerName,
-    pub event: EventId,
+    /// None for a step of an order.
+    pub event: Option<EventId>,
     /// The preceding event of the object.
     pub prev: Option<EventId>,
     /// The preceding event of the object that this handler was sent.
@@ -74,9 +75,14 @@ impl Ctx {
         Self(Arc::new(Inner { delivery, event, bus, scope, effects }))
     }
 
-    /// The event as the journal holds it.
+    /// The event as the journal holds it. A step of an order is about none; what stands for it here has the order's
+    /// name as its key, the order's value, and no id.
     pub fn event(&self) -> Raw {
         Raw(self.0.event.clone())
+    }
+
+    pub(crate) fn claimed(&self) -> &Claimed {
+        &self.0.delivery.task
     }
 
     pub fn task(&self) -> TaskInfo {
@@ -84,7 +90,7 @@ impl Ctx {
         TaskInfo {
             id: task.id.clone(),
             handler: task.handler.clone(),
-            event: event.id,
+            event: task.subject.event().map(|event| event.id),
             prev: event.prev,
             prev_sent: task.prev_sent,
             attempt: task.attempt,

@@ -1,7 +1,7 @@
 //! Handlers: plain async functions whose arguments say what they need.
 //!
 //! An argument is anything that can be taken from the attempt: the event in its own type, the [`Raw`] event,
-//! the [`Ctx`], a [`State`](crate::State), the [`RequestContext`](crate::RequestContext), the
+//! the [`Step`](crate::Step) of an order, the [`Ctx`], a [`State`](crate::State), the [`RequestContext`](crate::RequestContext), the
 //! [`TaskInfo`](crate::TaskInfo), or a type of the program's own that implements [`Extract`].
 
 use std::any::type_name;
@@ -18,6 +18,7 @@ use pointsman_engine::{Delivery, Outcome};
 use crate::answer::Answer;
 use crate::scope::Scope;
 use crate::state::{MissingState, Shared, States};
+use crate::step::event_of;
 use crate::task_log::Lines;
 use crate::{Ctx, Event, HandlerError, Raw};
 
@@ -122,13 +123,13 @@ pub(crate) async fn attempt<Args, H: Handler<Args>>(
     delivery: Delivery,
     shared: Arc<Shared>,
 ) -> Outcome {
-    // The engine gives functions nothing but events.
-    let Some(event) = delivery.task.subject.event().cloned() else {
+    // The engine gives functions nothing but events and steps.
+    let Some(event) = event_of(&delivery.task) else {
         return Outcome::failed("there is no event to handle");
     };
     let (lines, queue) = Lines::new();
     let sink = delivery.log.clone();
-    let scope = Scope::new(&delivery.task, &event, lines.clone());
+    let scope = Scope::new(&delivery.task, lines.clone());
     let ctx = Ctx::new(delivery, event, shared.bus().await, scope.clone());
     let work = pin!(AssertUnwindSafe(scope.run(handler.run(&ctx))).catch_unwind());
     let pump = pin!(queue.pump(sink));

@@ -40,7 +40,7 @@
 //!
 //! A handler is an async function. Its arguments say what it needs ([`Extract`]): the event in its own type,
 //! or [`Raw`] for a handler of several types; [`Ctx`], to emit and log with the end of the attempt;
-//! [`State`], for what handlers share; [`RequestContext`] and [`TaskInfo`]; the [`Bus`] itself. What it
+//! [`Step`], where an order comes to it; [`State`], for what handlers share; [`RequestContext`] and [`TaskInfo`]; the [`Bus`] itself. What it
 //! returns says how the attempt went ([`answer`]): an error is tried again, [`HandlerError::permanent`] is
 //! not, [`Snooze`] comes back later.
 //!
@@ -85,6 +85,7 @@ mod handler;
 mod request;
 mod scope;
 mod state;
+mod step;
 mod task_log;
 mod unit_of_work;
 mod watch;
@@ -98,15 +99,17 @@ pub use event::{Event, Raw};
 pub use handler::{Extract, Handler};
 pub use request::RequestContext;
 pub use state::{MissingState, State, States};
+pub use step::Step;
 pub use task_log::TaskLog;
 pub use unit_of_work::{BoxError, CommitError, Operation, Tx, UnitOfWork};
 pub use watch::{Watch, WatchError};
 
+pub use pointsman_core::chain;
 pub use pointsman_core::journal::Filter;
-pub use pointsman_core::store::StoreError;
+pub use pointsman_core::store::{NewOrder, OrderRefused, OrderView, StoreError};
 pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
 pub use pointsman_core::task::{Level, LogLine, Task};
-pub use pointsman_core::{EventId, LaneFailure, Order, Status, TaskId};
+pub use pointsman_core::{EventId, Json, LaneFailure, Order, Status, TaskId};
 pub use pointsman_derive::Event;
 pub use pointsman_store_sqlite::{SqlError, SqlRow, Value};
 
@@ -114,6 +117,6 @@ pub use pointsman_store_sqlite::{SqlError, SqlRow, Value};
 pub mod prelude {
     pub use crate::{
         BoxError, Bus, Ctx, Emit, Event, HandlerError, Operation, Raw, RequestContext, Snooze, State, Status,
-        TaskInfo, Tx, UnitOfWork,
+        Step, TaskInfo, Tx, UnitOfWork,
     };
 }

@@ -6,8 +6,8 @@
 
 use std::future::Future;
 
+use pointsman_core::Cause;
 use pointsman_core::store::Claimed;
-use pointsman_core::{Cause, Event};
 
 use crate::task_log::Lines;
 
@@ -23,9 +23,10 @@ tokio::task_local! {
 }
 
 impl Scope {
-    pub(crate) fn new(task: &Claimed, event: &Event, lines: Lines) -> Self {
-        let depth = event.depth().saturating_add(1);
-        Self { lines, cause: Cause { event: Some(event.id), task: task.seq, depth } }
+    pub(crate) fn new(task: &Claimed, lines: Lines) -> Self {
+        let depth = task.subject.depth().saturating_add(1);
+        let event = task.subject.event().map(|event| event.id);
+        Self { lines, cause: Cause { event, task: task.seq, depth } }
     }
 
     /// Runs a future inside the attempt.

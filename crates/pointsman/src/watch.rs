@@ -53,7 +53,7 @@ impl Watch {
             self.ready.extend(page.events);
             if self.ready.is_empty() && self.after >= page.extent.head {
                 tokio::select! {
-                    () = observer.grown(self.after) => {}
+                    () = observer.matched(&self.filter, &mut self.after) => {}
                     () = observer.stopped() => return Err(StoreError::Closed.into()),
                 }
             }

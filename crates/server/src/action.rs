@@ -80,7 +80,8 @@ impl FromRequest<App> for Hold {
     }
 }
 
-async fn read<T: Default + DeserializeOwned>(request: Request, app: &App) -> Result<T, Problem> {
+/// The members of a body; none if there is no body.
+pub(crate) async fn read<T: Default + DeserializeOwned>(request: Request, app: &App) -> Result<T, Problem> {
     let headers = request.headers().clone();
     let body = Received::from_request(request, app).await?;
     if body.bytes.is_empty() {

@@ -6,12 +6,13 @@
 //!  listen               the accept loop: connections, their limits and their end
 //!  router               what stands before every call
 //!  auth                 tokens, roles, tenants
-//!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, worker, nodes, health, pages
+//!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker, nodes,
+//!  health, pages
 //!                       a file or a folder a resource
 //!  rules, deeds         holding things, and who did what
 //!  known                whether there is, or was, what a request names
 //!  problem              the one policy on errors
-//!  body, media, query, segment, percent, action
+//!  body, media, query, segment, below, percent, action
 //!                       what a request is made of, read strictly
 //!  walk, paging, sse    reading the journal page by page, and sending it as it grows
 //!  openapi              the description, made from the calls themselves
@@ -27,15 +28,19 @@ pub mod server;
 
 mod action;
 mod app;
+mod below;
 mod body;
+mod chains;
 mod deeds;
 mod events;
 mod handlers;
 mod health;
+mod jobscheduler;
 mod known;
 mod listen;
 mod media;
 mod nodes;
+mod orders;
 mod pages;
 mod paging;
 mod percent;

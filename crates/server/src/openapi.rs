@@ -6,7 +6,10 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
-use crate::{events, handlers, health, nodes, redrives, schedules, stream, sync_tasks, tasks, worker};
+use crate::{
+    chains, events, handlers, health, jobscheduler, nodes, orders, redrives, schedules, stream, sync_tasks,
+    tasks, worker,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -17,6 +20,8 @@ use crate::{events, handlers, health, nodes, redrives, schedules, stream, sync_t
         (name = "sources", description = "Tasks of sources, as their document has them"),
         (name = "handlers", description = "Handlers, their queues and rules"),
         (name = "schedules", description = "Schedules, their ledgers and rules"),
+        (name = "orders", description = "Orders, and what happens to them"),
+        (name = "chains", description = "Chains, their nodes and rules"),
         (name = "worker", description = "Fetching tasks and telling how they went"),
         (name = "house", description = "Nodes, and who changed what"),
         (name = "health", description = "Health and metrics"),
@@ -49,12 +54,22 @@ pub(crate) fn api() -> (axum::Router<App>, Document) {
         .merge(sync_tasks::routes())
         .merge(handlers::routes())
         .merge(schedules::routes())
+        .merge(orders::routes())
+        .merge(chains::routes())
+        .merge(jobscheduler::routes())
         .merge(worker::routes())
         .merge(nodes::routes())
         .merge(health::routes())
         .split_for_parts();
+    name_rests(&mut document);
     add_problems(&mut document);
     (router, document)
+}
+
+/// A parameter that takes the rest of the path is written as any other.
+fn name_rests(document: &mut Document) {
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
 }
 
 /// Every call can answer with a problem.

@@ -167,6 +167,18 @@ impl Problem {
         self.pointer = Some(pointer.into());
         self
     }
+
+    /// The same fault, seen from a body that holds what it points into at `prefix`.
+    pub(crate) fn under(mut self, prefix: &str) -> Self {
+        self.pointer = self.pointer.map(|pointer| format!("{prefix}{pointer}"));
+        self
+    }
+
+    /// Adds to what is told.
+    pub(crate) fn and(mut self, more: impl fmt::Display) -> Self {
+        self.detail = format!("{}; {more}", self.detail);
+        self
+    }
 }
 
 impl IntoResponse for Problem {
@@ -228,9 +240,11 @@ impl From<Rejected> for Problem {
     fn from(rejected: Rejected) -> Self {
         match rejected {
             Rejected::NoSuchTask => Self::not_found(rejected),
-            Rejected::WrongState(_) | Rejected::StaleFence | Rejected::Forgotten | Rejected::PairIsBusy => {
-                Self::conflict(rejected)
-            }
+            Rejected::WrongState(_)
+            | Rejected::StaleFence
+            | Rejected::Forgotten
+            | Rejected::ResumeItsOrder
+            | Rejected::PairIsBusy => Self::conflict(rejected),
         }
     }
 }

@@ -228,6 +228,13 @@ fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
     }
     setup.tenants.extend(configured.tenants);
     setup.schedules.extend(configured.schedules);
+    setup.chains.extend(configured.chains);
+    for (key, list) in configured.chain_routes.iter() {
+        for chain in list {
+            setup.chain_routes.bind(key.clone(), chain.clone());
+        }
+    }
+    setup.files.extend(configured.files);
     Ok(setup)
 }
 

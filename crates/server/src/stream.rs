@@ -26,7 +26,10 @@ use crate::events::Watch;
 use crate::paging::piece;
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE};
-use crate::walk::{Step, Walk};
+use crate::walk::{GATHER, Step, Walk};
+
+/// So many changes of tasks at most are told in one go.
+const MOST_HEARD: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(stream))
@@ -71,11 +74,12 @@ pub(crate) async fn stream(
         page: VecDeque::new(),
         filter: watch.filter,
         changes,
-        change: None,
+        heard: Vec::new(),
         // Who named no place to begin at is told it at once: without it, one that loses its connection before
         // the first event would begin anew at a later place, and miss what lies between.
         start: named.is_none().then_some(after),
         sent: after,
+        next: Instant::now(),
         alive: Instant::now() + KEEP_ALIVE,
         over: false,
     };
@@ -101,13 +105,14 @@ struct Follower {
     page: VecDeque<Arc<Event>>,
     filter: Filter,
     changes: Option<broadcast::Receiver<TaskChange>>,
-    /// Heard of, but not told yet: what was journaled before it goes first.
-    change: Option<TaskChange>,
+    /// Heard of, but not told yet: what was journaled before them goes first.
+    heard: Vec<TaskChange>,
     /// Where the stream begins, if the reader does not know it yet.
     start: Option<EventId>,
     /// The last id that the reader has.
     sent: EventId,
-    /// When the reader must hear something.
+    /// When the reader may hear something again, and when it must.
+    next: Instant,
     alive: Instant,
     over: bool,
 }
@@ -146,7 +151,7 @@ impl Follower {
                 Err(_) => return None,
             };
             if let Some(frames) = frames {
-                self.alive = Instant::now() + KEEP_ALIVE;
+                self.told();
                 return Some(frames);
             }
         }
@@ -162,19 +167,27 @@ impl Follower {
             *sent = event.id;
         });
         self.walk.learn(before - self.page.len(), text.len());
-        self.alive = Instant::now() + KEEP_ALIVE;
+        self.told();
         text
     }
 
-    /// Everything journaled has been told: tells of a task, or waits.
+    fn told(&mut self) {
+        let now = Instant::now();
+        (self.next, self.alive) = (now + GATHER, now + KEEP_ALIVE);
+    }
+
+    /// Everything journaled has been told: tells of tasks, or waits.
     async fn at_the_head(&mut self) -> Option<String> {
-        if let Some(change) = self.change.take() {
-            return self.wanted(&change).then(|| task_frame(&change));
+        let heard = std::mem::take(&mut self.heard);
+        let frames: String = heard.iter().filter(|change| self.wanted(change)).map(task_frame).collect();
+        if !frames.is_empty() {
+            return Some(frames);
         }
         match self.woken().await {
             Woken::Grown => self.walk.go_on(),
             Woken::Changed(change) => {
-                self.change = Some(change);
+                self.heard.push(change);
+                self.hear();
                 self.walk.go_on();
             }
             Woken::Quiet => {
@@ -189,14 +202,30 @@ impl Follower {
     }
 
     async fn woken(&mut self) -> Woken {
-        let Self { app, caller, walk, changes, alive, .. } = self;
+        let Self { app, caller, walk, changes, next, alive, .. } = self;
+        let news = async {
+            sleep_until(*next).await;
+            tokio::select! {
+                biased;
+                () = walk.grown() => Woken::Grown,
+                change = next_change(changes) => Woken::Changed(change),
+            }
+        };
         tokio::select! {
             biased;
             () = app.stopping.cancelled() => Woken::Over,
             () = app.revoked(caller) => Woken::Over,
-            () = walk.grown() => Woken::Grown,
-            change = next_change(changes) => Woken::Changed(change),
+            woken = news => woken,
             () = sleep_until(*alive) => Woken::Quiet,
+        }
+    }
+
+    /// What else is known of tasks by now.
+    fn hear(&mut self) {
+        while self.heard.len() < MOST_HEARD
+            && let Some(Ok(change)) = self.changes.as_mut().map(broadcast::Receiver::try_recv)
+        {
+            self.heard.push(change);
         }
     }
 

@@ -5,6 +5,7 @@
 //! where it stopped.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Read, StoreError};
@@ -12,6 +13,10 @@ use pointsman_core::{Event, EventId};
 
 use crate::app::App;
 use crate::paging::PageSize;
+
+/// A reader that has just been told something is told the next no sooner than this, and then all that has come
+/// meanwhile: where much happens, many readers would otherwise cost a message each for every event.
+pub(crate) const GATHER: Duration = Duration::from_millis(5);
 
 /// What the next step of a walk met.
 #[derive(Debug)]
@@ -64,15 +69,15 @@ impl Walk {
         Self { backwards: true, strict, ..Self::forwards(app, filter, after.unwrap_or_default()) }
     }
 
-    /// The newest id when the walk began.
+    /// The newest id when the walk began, or that it has passed since.
     pub(crate) fn head(&self) -> EventId {
-        self.head
+        self.head.max(self.after)
     }
 
     /// The last id that was looked at when nothing matched: where a reader that got nothing goes on. A walk
     /// backwards that did not come to its end has left out what lies below, so that all of it is still to come.
     pub(crate) fn reached(&self) -> EventId {
-        if self.backwards && self.ended { self.head } else { self.after }
+        if self.backwards && self.ended { self.head() } else { self.after }
     }
 
     /// The next matches, at most `wanted`.
@@ -126,9 +131,11 @@ impl Walk {
         self.size.learn(count, bytes);
     }
 
-    /// Waits until the journal has grown beyond what this walk has seen.
-    pub(crate) async fn grown(&self) {
-        self.app.engine.observer().grown(self.reached()).await;
+    /// Waits until something that matches has come beyond what this walk has seen. What does not match is passed over,
+    /// also when the wait is given up.
+    pub(crate) async fn grown(&mut self) {
+        self.after = self.reached();
+        self.app.engine.observer().matched(&self.filter, &mut self.after).await;
     }
 
     /// Begins a new walk through what has come since.

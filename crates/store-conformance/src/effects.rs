@@ -89,7 +89,7 @@ pub async fn a_target_may_ask_for_a_wait(harness: &dyn Harness) {
     world.emit(event("record")).await;
     let task = world.claim_one().await;
     let asked = world.later(3600);
-    let ended = Ended::Failed { error: "busy".into(), after: Some(asked), last: false };
+    let ended = Ended::Failed { error: "busy".into(), code: 1, after: Some(asked), last: false };
     let finished = world.end_as(&task, ended).await;
     assert_eq!((finished.status, finished.due), (Status::New, Some(asked)));
     world.tick(3599);

@@ -9,6 +9,7 @@
 //!  audit … why            the behaviours, a file a topic
 //!  lifecycle   the state × command table of the core, cell by cell
 //!  walk/       a long random history, compared with a model after every step
+//!  order_walk  another, of orders, compared with what an observer of the stream knows
 //! ```
 //!
 //! What is asserted follows from the documents of the store traits and from the core's own functions
@@ -26,9 +27,13 @@ use pointsman_core::store::Store;
 pub mod world;
 
 pub mod audit;
+pub mod causes;
+pub mod chain_changes;
+pub mod chains;
 pub mod claims;
 pub mod concurrency;
 pub mod effects;
+pub mod engine_events;
 pub mod fairness;
 pub mod idempotency;
 pub mod journal;
@@ -39,6 +44,12 @@ pub mod lifecycle;
 pub mod logs;
 pub mod missing;
 pub mod nodes;
+pub mod observed;
+pub mod order_lists;
+pub mod order_makers;
+pub mod order_steering;
+pub mod order_walk;
+pub mod orders;
 pub mod overlaps;
 pub mod per_key;
 pub mod pull;
@@ -52,9 +63,11 @@ pub mod retention;
 pub mod routing;
 pub mod rules;
 pub mod schedules;
+pub mod setbacks;
 pub mod signals;
 pub mod source_queues;
 pub mod sources;
+pub mod steps;
 pub mod sync_handlers;
 pub mod targets;
 pub mod tasks;
@@ -62,6 +75,7 @@ pub mod turns;
 pub mod walk;
 pub mod why;
 
+mod order_suite;
 mod suite;
 
 /// How the suite gets at a store.

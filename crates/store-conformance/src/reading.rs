@@ -108,7 +108,9 @@ pub async fn filters_let_through_what_the_core_says(harness: &dyn Harness) {
         path: path("/a/"),
         key: Some(key("/a/b")),
         tenant: Some(tenant("shop")),
+        engine: false,
     });
+    filters.push(Filter { engine: true, ..Filter::default() });
     for filter in filters {
         let want: Vec<_> = all.iter().filter(|event| filter.matches(event)).map(|event| event.id).collect();
         assert_eq!(ids(&world.read_after(EventId::ZERO, &filter).await), want, "{filter:?}");

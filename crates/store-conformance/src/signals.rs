@@ -21,13 +21,13 @@ impl Listener for Ear {
     }
 }
 
-fn listen(world: &World<'_>) -> mpsc::UnboundedReceiver<Signal> {
+pub(crate) fn listen(world: &World<'_>) -> mpsc::UnboundedReceiver<Signal> {
     let (said, heard) = mpsc::unbounded_channel();
     world.store.listen(Arc::new(Ear(said)));
     heard
 }
 
-async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: impl Fn(Signal) -> bool) {
+pub(crate) async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: impl Fn(Signal) -> bool) {
     let wait = async { while !heard.recv().await.is_some_and(&wanted) {} };
     tokio::time::timeout(PATIENCE, wait).await.expect("the signal comes");
 }

@@ -39,7 +39,7 @@ pub async fn each_end_of_a_first_attempt_lets_the_next_ones_run(harness: &dyn Ha
         failed(),
         failed_for_good(),
         Ended::Snoozed { until: BEGINNING.plus(secs(300)) },
-        Ended::Failed { error: "busy".into(), after: Some(BEGINNING.plus(secs(300))), last: false },
+        Ended::Failed { error: "busy".into(), code: 1, after: Some(BEGINNING.plus(secs(300))), last: false },
     ] {
         let (world, sequenced) = one(harness).await;
         for name in ["check", "enrich"] {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pointsman_core::store::{Emission, Idempotency, Receipt, Refused, Sequenced};
+use pointsman_core::chain::{ChainPath, OrderId};
+use pointsman_core::order::Origin;
+use pointsman_core::store::{Emission, Idempotency, NewOrder, Receipt, Refused, Sequenced};
 use pointsman_core::task::{Life, Subject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 use rusqlite::OptionalExtension;
@@ -110,10 +112,36 @@ impl Txn<'_> {
             };
             tasks.push(self.make_task(task, &event, number, room, now)?);
         }
+        for chain in self.state.chains.resolve(&event.kind).iter() {
+            self.order_for(&event, chain, priority, due, now)?;
+        }
         Ok(Sequenced { id, prev, tasks })
     }
 
-    fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
+    /// Adds the order that an event makes for a chain. It bears the event's id, so that there is none yet.
+    fn order_for(
+        &mut self,
+        event: &Event,
+        chain: &ChainPath,
+        priority: Priority,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> Result<()> {
+        let order = NewOrder {
+            id: Some(OrderId::new(event.id.to_string()).map_err(Fault::damaged)?),
+            value: event.value.clone(),
+            at: Some(due).filter(|due| *due > now),
+            priority,
+            tenant: event.tenant.clone(),
+            origin: Some(Origin { event: event.id, depth: event.depth() }),
+            ..NewOrder::of(chain.clone())
+        };
+        // A route to a chain that is gone leads nowhere.
+        let _ = self.add_order(order, now)?;
+        Ok(())
+    }
+
+    pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
         let context = match event.context.is_empty() {
             true => None,
             false => Some(serde_json::to_string(&event.context).map_err(Fault::damaged)?),
@@ -160,6 +188,7 @@ impl Txn<'_> {
             seq: task.seq,
             queue,
             event: Some(event.id),
+            order: None,
             phase: Phase::Gated,
             lane,
             place: lane.map(|_| task.seq.0),

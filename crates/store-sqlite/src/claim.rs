@@ -136,7 +136,11 @@ impl Txn<'_> {
     }
 
     fn lock(&mut self, mut live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
-        let subject = self.subject_of(&live)?;
+        let order = self.order_of(&live)?;
+        let subject = match &order {
+            Some(order) => Subject::Step(order.step()?),
+            None => self.subject_of(&live)?,
+        };
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
         let id = self.state.task_id(handler.id, subject.collection(), live.seq)?;
         let before = live.phase;
@@ -147,12 +151,15 @@ impl Txn<'_> {
         let row = (live.seq.0, live.life.attempt, lease.node, lease.fence, now.micros(), until);
         self.conn.prepare_cached(sql)?.execute(row)?;
         self.state.moved(live.queue, Some(before), Some(Phase::Locked))?;
-        self.started(&live, &handler, now)?;
-        Ok(self.running(live, &handler, subject, id, lease))
+        self.started(&live, &handler, &id, now)?;
+        let order = self.step_started(order, &id, now)?;
+        let running = Running { live, subject, order };
+        Ok(self.running(running, &handler, id, lease))
     }
 
-    /// An attempt begins: its key and its handler have had their turn.
-    fn started(&mut self, live: &Live, handler: &Handler, now: Timestamp) -> Result<()> {
+    /// An attempt begins: it is told of, and its key and its handler have had their turn.
+    fn started(&mut self, live: &Live, handler: &Handler, task: &TaskId, now: Timestamp) -> Result<()> {
+        self.observe_start(live, handler, task, now)?;
         self.state.served(live.queue, live.score, live.rank)?;
         if self.state.is_restrained(handler.id)? {
             self.state.change_pace(handler.id, |pace| pace.started(&handler.def.limits, now))?;
@@ -219,23 +226,19 @@ impl Txn<'_> {
         live.insert(self.conn)?;
         self.state.moved(live.queue, None, Some(Phase::Locked))?;
         self.state.take_turn(live.queue)?;
-        self.started(&live, handler, now)?;
-        room.tasks.push(self.running(live, handler, subject, id.clone(), lease));
+        self.started(&live, handler, id, now)?;
+        // No step is born locked.
+        let running = Running { live, subject, order: None };
+        room.tasks.push(self.running(running, handler, id.clone(), lease));
         Ok(())
     }
 
     /// Remembers a running task, so that its end need not be looked up.
-    fn running(
-        &mut self,
-        live: Live,
-        handler: &Handler,
-        subject: Subject,
-        id: TaskId,
-        lease: Lease,
-    ) -> Claimed {
-        let Life { attempt, retries, late, .. } = live.life;
-        let Live { seq, prev_sent, planned, .. } = live;
-        self.state.running.insert(seq, Running { live, subject: subject.clone() });
+    fn running(&mut self, running: Running, handler: &Handler, id: TaskId, lease: Lease) -> Claimed {
+        let Life { attempt, retries, late, .. } = running.live.life;
+        let Live { seq, prev_sent, planned, .. } = running.live;
+        let subject = running.subject.clone();
+        self.state.running.insert(seq, running);
         Claimed {
             seq,
             id,

@@ -33,8 +33,10 @@ impl Txn<'_> {
             Ended::Released => Command::Release { fence },
         };
         let remains = match &ended {
-            Ended::Succeeded { result } => Remains { error: None, result: result.as_ref().map(Json::as_str) },
-            Ended::Failed { error, .. } => Remains { error: Some(error), result: None },
+            Ended::Succeeded { result } => {
+                Remains { result: result.as_ref().map(Json::as_str), ..Remains::default() }
+            }
+            Ended::Failed { error, code, .. } => Remains { code: *code, ..Remains::of_error(error) },
             Ended::Snoozed { .. } | Ended::Released => Remains::default(),
         };
         let life = match self.command(task, command, remains, now)? {

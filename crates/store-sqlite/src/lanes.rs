@@ -144,7 +144,7 @@ impl Txn<'_> {
         let mut rows = statement.query([lane])?;
         while let Some(row) = rows.next()? {
             let queue = self.state.queue(row.get(1)?)?;
-            if queue.handler == source && queue.collection.as_deref() == Some(collection) {
+            if queue.handler == source && queue.collection().is_some_and(|name| name.as_str() == collection) {
                 return Ok(Some(TaskSeq(row.get(0)?)));
             }
         }

@@ -12,7 +12,9 @@
 //!   run, `reform.rs` what a changed registration means for those that wait.
 //! - What runs next: `queues.rs` counts, `turns.rs` knows whose turn it is, `bands.rs` which key's, `gauges.rs` what the
 //!   limits say, and `deal.rs` deals.
-//! - `read_journal.rs`, `read_tasks.rs`, `list_tasks.rs`, `people.rs` and `why.rs` read.
+//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `list_tasks.rs`, `people.rs` and `why.rs` read.
+//! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
+//!   tasks.
 //! - `unit.rs` lets a program put its own writes and its events into one transaction.
 //!
 //! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
@@ -20,6 +22,7 @@
 
 mod append;
 mod bands;
+mod chains;
 mod checkpoint;
 mod claim;
 mod deal;
@@ -30,12 +33,15 @@ mod lanes;
 mod life;
 mod list_tasks;
 mod objects;
+mod observe;
 mod open;
+mod orders;
 mod people;
 mod phase;
 mod prune;
 mod queues;
 mod read_journal;
+mod read_orders;
 mod read_tasks;
 mod readers;
 mod recent;

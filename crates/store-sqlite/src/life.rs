@@ -1,25 +1,41 @@
 //! Carries out what the lifecycle decides: loads a task, asks [`transition`], writes what it says.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pointsman_core::task::lifecycle::{Effect, transition};
-use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, Run, State, Subject, TaskSeq};
-use pointsman_core::{CollectionName, EventId, Pair, Priority, Timestamp};
+use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, Run, State, Subject, TaskSeq};
+use pointsman_core::{EventId, HandlerDef, Pair, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::lanes::{Track, Waiting};
+use crate::orders::step_end;
 use crate::phase::Phase;
 use crate::queues::QueueId;
 use crate::read_journal::load_event;
 use crate::row::{Live, Past, end_code, event_is_kept, reason_code};
-use crate::state::{Handler, put_meta};
+use crate::state::{Handler, Running, put_meta};
 use crate::writer::Txn;
 
 /// What an attempt left to be kept with the task.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Remains<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) result: Option<&'a str>,
+    /// What a failed attempt returned.
+    pub(crate) code: i64,
+}
+
+impl Default for Remains<'_> {
+    fn default() -> Self {
+        Self { error: None, result: None, code: 1 }
+    }
+}
+
+impl<'a> Remains<'a> {
+    pub(crate) fn of_error(error: &'a str) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
 }
 
 impl Txn<'_> {
@@ -53,18 +69,22 @@ impl Txn<'_> {
     ) -> Result<std::result::Result<Life, Rejected>> {
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
         let live = if command == Command::Adopt { self.retrack(live, &handler)? } else { live };
-        let (life, effects) = match transition(live.seq, live.life, command, &handler.def, now) {
+        let def = self.def_for(&live, &handler)?;
+        let (life, effects) = match transition(live.seq, live.life, command, &def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
         if effects.contains(&Effect::JoinLane) && self.pair_is_busy(&live)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
-        let running = self.state.running.remove(&live.seq);
+        let (subject, order) = match self.state.running.remove(&live.seq) {
+            Some(Running { subject, order, .. }) => (Some(subject), order),
+            None => (None, None),
+        };
         let phase = if effects.contains(&Effect::Archive) {
             live.delete(self.conn)?;
-            let subject = match running {
-                Some(running) => running.subject,
+            let subject = match subject {
+                Some(subject) => subject,
                 None => self.subject_of(&live)?,
             };
             Past::archive(self.conn, &live, &subject, &life, now, remains)?;
@@ -91,7 +111,21 @@ impl Txn<'_> {
             }
         }
         self.left(&live, phase, &handler, now)?;
+        self.step_ended(&live, order, step_end(&live, command, &life, remains), now)?;
+        self.observe_end(&live, &handler, command, &life, remains, now)?;
         Ok(Ok(life))
+    }
+
+    /// The definition by which a task lives: a chain's node may say how its steps are set back.
+    fn def_for<'h>(&self, live: &Live, handler: &'h Handler) -> Result<Cow<'h, HandlerDef>> {
+        let setback = match live.order {
+            Some(_) => self.state.chains.setback(&self.state.queue(live.queue)?.of),
+            None => None,
+        };
+        Ok(match setback {
+            Some(retry) => Cow::Owned(HandlerDef { retry: retry.clone(), ..handler.def.clone() }),
+            None => Cow::Borrowed(&handler.def),
+        })
     }
 
     /// A task that was away comes back by the rules that its handler has now.
@@ -127,6 +161,9 @@ impl Txn<'_> {
 
     /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
     pub(crate) fn subject_of(&self, live: &Live) -> Result<Subject> {
+        if let Some(order) = self.order_of(live)? {
+            return order.step().map(Subject::Step);
+        }
         let Some(id) = live.event else { return self.run_of(live.queue).map(Subject::Run) };
         if let Some(event) = self.state.recent.get(id) {
             return Ok(Subject::Event(event));
@@ -138,20 +175,17 @@ impl Txn<'_> {
 
     fn run_of(&self, queue: QueueId) -> Result<Run> {
         let queue = self.state.queue(queue)?;
-        let collection =
-            queue.collection.as_deref().ok_or_else(|| Fault::damaged("a task without an event"))?;
-        let pair = Pair {
-            source: self.state.handler(queue.handler)?.def.name.clone(),
-            collection: CollectionName::new(collection).map_err(Fault::damaged)?,
-        };
+        let collection = queue.collection().ok_or_else(|| Fault::damaged("a task without an event"))?;
+        let source = self.state.handler(queue.handler)?.def.name.clone();
+        let pair = Pair { source, collection: collection.clone() };
         Ok(Run { pair, tenant: queue.tenant.clone() })
     }
 
     /// Whether a source's task cannot come back because another of its pair is queued or running.
     fn pair_is_busy(&self, live: &Live) -> Result<bool> {
         let queue = self.state.queue(live.queue)?;
-        match &queue.collection {
-            Some(collection) => Ok(self.pair_holder(queue.handler, collection)?.is_some()),
+        match queue.collection() {
+            Some(collection) => Ok(self.pair_holder(queue.handler, collection.as_str())?.is_some()),
             None => Ok(false),
         }
     }
@@ -175,12 +209,16 @@ impl Txn<'_> {
     ) -> Result<std::result::Result<Life, Rejected>> {
         let queue = self.state.queue(past.queue)?;
         let handler = self.state.handler(queue.handler)?.clone();
-        let track = match &queue.collection {
-            Some(collection) => Track::of_pair(self.state.salt, handler.id, collection),
-            None => {
+        let track = match &queue.of {
+            QueueOf::Collection(collection) => {
+                Track::of_pair(self.state.salt, handler.id, collection.as_str())
+            }
+            QueueOf::Events => {
                 let object = self.object_of(&queue.tenant, past.key.as_deref())?;
                 Track::of(self.state.salt, &handler, object)
             }
+            QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
+            QueueOf::Node { .. } => Track::default(),
         };
         past.life.laned = track.lane.is_some();
         let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {
@@ -197,6 +235,7 @@ impl Txn<'_> {
             seq: past.seq,
             queue: past.queue,
             event: past.event,
+            order: None,
             phase: Phase::Gated,
             lane: track.lane,
             place: None,

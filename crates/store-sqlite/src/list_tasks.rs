@@ -89,7 +89,7 @@ fn conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &
     };
     let past = match () {
         () if only(&[New, Scheduled, Locked, Missing]) => "false",
-        () if of_source => "event IS NULL",
+        () if of_source => "event IS NULL AND key IS NULL",
         () if only(&[Error, Missing, New, Scheduled, Locked]) => "status = 1",
         () => "true",
     };
@@ -98,9 +98,9 @@ fn conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &
 
 fn is_source(conn: &Connection, handler: &HandlerName) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
-                              WHERE h.name = ?1 AND q.collection <> '')
+                              WHERE h.name = ?1 AND q.collection <> '' AND q.collection NOT LIKE '/%')
                   AND NOT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
-                              WHERE h.name = ?1 AND q.collection = '')";
+                              WHERE h.name = ?1 AND (q.collection = '' OR q.collection LIKE '/%'))";
     Ok(conn.prepare_cached(sql)?.query_row([handler.as_str()], |r| r.get(0))?)
 }
 

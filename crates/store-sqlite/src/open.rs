@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
+    include_str!("../migrations/0004.sql"),
 ];
 
 /// Where the data is.
@@ -91,7 +92,7 @@ pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
         Place::Memory => Connection::open_in_memory(),
     };
     let mut conn = conn.map_err(|e| explain(&path, e))?;
-    conn.set_prepared_statement_cache_capacity(128);
+    conn.set_prepared_statement_cache_capacity(256);
     // Mostly the log is folded back beside the writer (see checkpoint.rs). At 128 MB the writer does what is left
     // itself, so that the log can start anew.
     let settings = "PRAGMA journal_mode = WAL;

@@ -7,9 +7,9 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use pointsman_core::limit::Opening;
+use pointsman_core::task::QueueOf;
 use pointsman_core::{CollectionName, Tenant, Timestamp, Weight};
 use rusqlite::Connection;
 
@@ -28,8 +28,8 @@ pub(crate) struct QueueState {
     pub(crate) handler: HandlerId,
     pub(crate) tenant: Tenant,
     tenant_id: TenantId,
-    /// Set for a queue of a source: which of its collections.
-    pub(crate) collection: Option<Arc<str>>,
+    /// What its tasks are of.
+    pub(crate) of: QueueOf,
     pub(crate) counts: Counts,
     pub(crate) held: bool,
     /// Its handler is defined, and its collection, if it has one.
@@ -41,6 +41,18 @@ pub(crate) struct QueueState {
     head: Option<Rank>,
     seat: Seat,
     dirty: bool,
+}
+
+impl QueueState {
+    /// The collection of a source's queue.
+    pub(crate) fn collection(&self) -> Option<&CollectionName> {
+        self.of.collection()
+    }
+
+    /// All of a tenant's source queues are one line, in which priority decides.
+    fn in_sources(&self) -> bool {
+        self.collection().is_some()
+    }
 }
 
 /// Where a queue is kept.
@@ -88,7 +100,8 @@ pub(crate) enum Pool {
 pub(crate) struct Queues {
     all: HashMap<QueueId, QueueState>,
     by_name: HashMap<(HandlerId, Tenant), QueueId>,
-    pairs: HashMap<(HandlerId, Tenant, Arc<str>), QueueId>,
+    /// Those of collections and of nodes.
+    others: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
     pools: HashMap<Pool, Turns>,
     /// Whose turn it is among the pools of workers that ask for several.
     pool_turns: HashMap<Pool, i64>,
@@ -108,7 +121,8 @@ impl State {
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
             let tenant = Tenant::new(row.get::<_, String>(2)?).map_err(Fault::damaged)?;
-            let collection: String = row.get(3)?;
+            let of =
+                QueueOf::read(row.get_ref(3)?.as_str().map_err(Fault::damaged)?).map_err(Fault::damaged)?;
             let counts = Counts {
                 ready: row.get(4)?,
                 waiting: row.get(5)?,
@@ -117,10 +131,9 @@ impl State {
                 halted: row.get(8)?,
                 missing: row.get(9)?,
             };
-            let collection = (!collection.is_empty()).then(|| collection.into());
-            let mut queue = self.new_queue(row.get(0)?, row.get(1)?, tenant, collection);
+            let mut queue = self.new_queue(row.get(0)?, row.get(1)?, tenant, of);
             queue.counts = counts;
-            if queue.collection.is_some() && counts.ready > 0 {
+            if queue.in_sources() && counts.ready > 0 {
                 queue.head = ready_head(conn, queue.id)?;
             }
             self.scheduled += counts.scheduled;
@@ -132,13 +145,7 @@ impl State {
         Ok(())
     }
 
-    fn new_queue(
-        &mut self,
-        id: QueueId,
-        handler: HandlerId,
-        tenant: Tenant,
-        collection: Option<Arc<str>>,
-    ) -> QueueState {
+    fn new_queue(&mut self, id: QueueId, handler: HandlerId, tenant: Tenant, of: QueueOf) -> QueueState {
         let next = self.queues.tenants.len() as TenantId;
         let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
         QueueState {
@@ -146,7 +153,7 @@ impl State {
             handler,
             tenant,
             tenant_id,
-            collection,
+            of,
             counts: Counts::default(),
             held: false,
             defined: false,
@@ -159,12 +166,14 @@ impl State {
     }
 
     fn add_queue(&mut self, mut queue: QueueState) -> Result<()> {
-        queue.held = self.is_held(queue.handler, queue.collection.as_deref(), &queue.tenant);
-        queue.defined = self.is_defined(queue.handler, queue.collection.as_deref())?;
+        queue.held = self.is_held(queue.handler, &queue.of, &queue.tenant);
+        queue.defined = self.is_defined(queue.handler, &queue.of)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
-        match &queue.collection {
-            Some(collection) => self.queues.pairs.insert((handler, tenant, collection.clone()), id),
-            None => self.queues.by_name.insert((handler, tenant), id),
+        match &queue.of {
+            QueueOf::Events => self.queues.by_name.insert((handler, tenant), id),
+            of @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
+                self.queues.others.insert((handler, tenant, of.clone()), id)
+            }
         };
         self.queues.all.insert(id, queue);
         self.reseat(id)
@@ -191,22 +200,22 @@ impl State {
     ) -> Result<QueueId> {
         match self.queues.by_name.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
-            None => self.make_queue(conn, handler, tenant, None),
+            None => self.make_queue(conn, handler, tenant, QueueOf::Events),
         }
     }
 
-    /// The queue of a source's collection.
-    pub(crate) fn pair_queue(
+    /// The queue of a source's collection or of a chain's node, made if there is none yet.
+    pub(crate) fn queue_of(
         &mut self,
         conn: &Connection,
-        source: HandlerId,
+        handler: HandlerId,
         tenant: &Tenant,
-        collection: &str,
+        of: QueueOf,
     ) -> Result<QueueId> {
-        let collection: Arc<str> = collection.into();
-        match self.queues.pairs.get(&(source, tenant.clone(), collection.clone())) {
+        let name = (handler, tenant.clone(), of);
+        match self.queues.others.get(&name) {
             Some(id) => Ok(*id),
-            None => self.make_queue(conn, source, tenant, Some(collection)),
+            None => self.make_queue(conn, handler, tenant, name.2),
         }
     }
 
@@ -215,26 +224,25 @@ impl State {
         conn: &Connection,
         handler: HandlerId,
         tenant: &Tenant,
-        collection: Option<Arc<str>>,
+        of: QueueOf,
     ) -> Result<QueueId> {
         let sql = "INSERT INTO pointsman_queue
                      (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
                    VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
-        let named = collection.as_deref().unwrap_or_default();
-        conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), named))?;
+        conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), of.text()))?;
         let id = conn.last_insert_rowid();
-        let queue = self.new_queue(id, handler, tenant.clone(), collection);
+        let queue = self.new_queue(id, handler, tenant.clone(), of);
         self.add_queue(queue)?;
         Ok(id)
     }
 
-    /// Looks at the rules again for all queues of a handler; answers which are held.
-    pub(crate) fn refresh_held(&mut self, handler: HandlerId) -> Result<Vec<QueueId>> {
-        let ids: Vec<QueueId> = self.all_queues().filter(|q| q.handler == handler).map(|q| q.id).collect();
+    /// Looks again at what holds the queues of a place; answers which are held.
+    pub(crate) fn refresh_held(&mut self, place: impl Fn(&QueueState) -> bool) -> Result<Vec<QueueId>> {
+        let ids: Vec<QueueId> = self.all_queues().filter(|q| place(q)).map(|q| q.id).collect();
         let mut held_ones = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
-            let held = self.is_held(queue.handler, queue.collection.as_deref(), &queue.tenant);
+            let held = self.is_held(queue.handler, &queue.of, &queue.tenant);
             self.queue_mut(id)?.held = held;
             self.reseat(id)?;
             held_ones.extend(held.then_some(id));
@@ -242,14 +250,14 @@ impl State {
         Ok(held_ones)
     }
 
-    fn is_defined(&self, handler: HandlerId, collection: Option<&str>) -> Result<bool> {
+    fn is_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
         let handler = self.handler(handler)?;
-        let named = |name: &CollectionName| Some(name.as_str()) == collection;
-        Ok(handler.defined
-            && match &handler.def.source {
-                None => collection.is_none(),
-                Some(source) => source.collections.keys().any(named),
-            })
+        let fits = match (&handler.def.source, of) {
+            (Some(source), QueueOf::Collection(name)) => source.collections.contains_key(name),
+            (Some(_), QueueOf::Events | QueueOf::Node { .. }) | (None, QueueOf::Collection(_)) => false,
+            (None, QueueOf::Events | QueueOf::Node { .. }) => true,
+        };
+        Ok(handler.defined && fits)
     }
 
     /// Nobody is in turn until [`State::resume_turns`]: what decides about the queues is about to change.
@@ -265,7 +273,7 @@ impl State {
 
     /// The scores of a source's tasks have changed.
     pub(crate) fn reload_head(&mut self, conn: &Connection, id: QueueId) -> Result<()> {
-        if self.queue(id)?.collection.is_some() {
+        if self.queue(id)?.in_sources() {
             self.queue_mut(id)?.head = ready_head(conn, id)?;
         }
         Ok(())
@@ -276,7 +284,7 @@ impl State {
         let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
         for id in ids {
             let queue = self.queue(id)?;
-            let defined = self.is_defined(queue.handler, queue.collection.as_deref())?;
+            let defined = self.is_defined(queue.handler, &queue.of)?;
             self.queue_mut(id)?.defined = defined;
             self.reseat(id)?;
         }
@@ -342,7 +350,7 @@ impl State {
     /// A source's queue has a task that could run. Called before it is counted.
     pub(crate) fn set_head(&mut self, id: QueueId, score: i64, seq: i64) -> Result<()> {
         let queue = self.queue_mut(id)?;
-        if queue.collection.is_some() {
+        if queue.in_sources() {
             queue.head = Some((Reverse(score), seq));
         }
         Ok(())
@@ -360,7 +368,7 @@ impl State {
     pub(crate) fn sources_before(&self, id: QueueId) -> Result<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
-            other.collection.is_some()
+            other.in_sources()
                 && other.counts.ready > 0
                 && other.tenant == queue.tenant
                 && other.head < queue.head
@@ -376,7 +384,7 @@ impl State {
             tenant: weight(self.weights.get(&queue.tenant)),
             line: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
-        let line = if queue.collection.is_some() { Line::Sources } else { Line::Queue(id) };
+        let line = if queue.in_sources() { Line::Sources } else { Line::Queue(id) };
         let (pool, tenant, turn) = (self.pool_of(queue.handler)?, queue.tenant_id, queue.turn);
         let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
         self.queue_mut(id)?.turn = turn;
@@ -458,7 +466,7 @@ impl State {
         let queue = self.queue(id)?;
         let (from, handler, tenant, turn, head) =
             (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
-        let source = queue.collection.is_some();
+        let source = queue.in_sources();
         let pool = self.pool_of(handler)?;
         let turns = self.queues.pools.entry(pool).or_default();
         match (from, head.filter(|_| source)) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointsman_core::journal::{Extent, Page};
-use pointsman_core::store::{EventView, ObjectView, Read};
+use pointsman_core::store::{EventView, MOST_CAUSED, ObjectView, Read};
 use pointsman_core::{Cause, Context, Event, EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant};
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -61,7 +61,10 @@ fn event_of(row: &Row<'_>) -> Result<Event> {
         kind: HandlingKey::new(text(2)?).map_err(Fault::damaged)?,
         key: key(3)?,
         sub: key(4)?,
-        tenant: Tenant::new(text(5)?).map_err(Fault::damaged)?,
+        tenant: match text(5)? {
+            "" => Tenant::nobody(),
+            name => Tenant::new(name).map_err(Fault::damaged)?,
+        },
         value: Json::trusted(text(6)?),
         context,
         cause,
@@ -119,7 +122,31 @@ pub(crate) fn event_view(conn: &Connection, id: EventId) -> Result<Option<EventV
     for seq in tasks_of(conn, id)? {
         tasks.extend(read_tasks::task(conn, seq)?);
     }
-    Ok(Some(EventView { event: Arc::new(event), tasks, extent }))
+    let caused = caused_by(conn, id)?;
+    Ok(Some(EventView { event: Arc::new(event), tasks, caused, extent }))
+}
+
+/// What an event caused, and what that caused: the nearer first.
+fn caused_by(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
+    let sql = concat!("SELECT ", event!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut found: Vec<Arc<Event>> = Vec::new();
+    let (mut cause, mut followed, mut bytes) = (id, 0, 0);
+    let full = |found: &[Arc<Event>], bytes: usize| found.len() >= MOST_CAUSED || bytes >= PAGE_BYTES;
+    while !full(&found, bytes) {
+        let mut rows = statement.query([cause.as_i64()])?;
+        while !full(&found, bytes)
+            && let Some(row) = rows.next()?
+        {
+            let event = event_of(row)?;
+            bytes += weight(&event);
+            found.push(Arc::new(event));
+        }
+        let Some(next) = found.get(followed) else { break };
+        cause = next.id;
+        followed += 1;
+    }
+    Ok(found)
 }
 
 /// Events that are remembered, from one id to another, both included, the oldest first.

@@ -1,10 +1,11 @@
 //! Reading tasks and their logs.
 
 use pointsman_core::store::{LogPage, MOST_ATTEMPTS, QueueView, StoredLine};
-use pointsman_core::task::{Attempt, AttemptEnd, LogLine, Realm, Status, Task, TaskSeq};
-use pointsman_core::{CollectionName, HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
+use pointsman_core::task::{Attempt, AttemptEnd, LogLine, QueueOf, Realm, Status, Task, TaskSeq};
+use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::chains::Chains;
 use crate::error::{Fault, Result};
 use crate::finish::level_of;
 use crate::queues::QueueId;
@@ -48,13 +49,14 @@ pub(crate) fn task_named(conn: &Connection, id: &TaskId) -> Result<Option<Task>>
 }
 
 pub(crate) fn of_live(conn: &Connection, live: Live) -> Result<Task> {
-    let (handler, tenant, collection) = queue_names(conn, live.queue)?;
-    let (collection, key) = match live.event {
-        None => (collection, None),
-        Some(event) => {
+    let (handler, tenant, of) = queue_names(conn, live.queue)?;
+    let (collection, key): (String, Option<String>) = match (live.event, of) {
+        (None, QueueOf::Node { node, .. }) => (node.to_string(), order_key(conn, live.order)?),
+        (None, of) => (of.text(), None),
+        (Some(event), _) => {
             let sql = "SELECT type, key FROM pointsman_journal WHERE id = ?1";
             let mut statement = conn.prepare_cached(sql)?;
-            statement.query_row([event.as_i64()], |r| Ok((r.get(0)?, r.get::<_, Option<String>>(1)?)))?
+            statement.query_row([event.as_i64()], |r| Ok((r.get(0)?, r.get(1)?)))?
         }
     };
     let ended = matches!(live.life.state.status(), Status::Error | Status::Missing);
@@ -107,14 +109,20 @@ pub(crate) fn of_past(conn: &Connection, past: Past) -> Result<Task> {
     })
 }
 
-/// The handler, the tenant and, for a source's, the collection of a queue.
-fn queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, String)> {
+fn order_key(conn: &Connection, n: Option<i64>) -> Result<Option<String>> {
+    let mut statement = conn.prepare_cached("SELECT key FROM pointsman_order WHERE n = ?1")?;
+    Ok(statement.query_row([n], |r| r.get(0)).optional()?)
+}
+
+/// The handler and the tenant of a queue, and what it is of.
+fn queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, Tenant, QueueOf)> {
     let sql = "SELECT h.name, q.tenant, q.collection
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler WHERE q.id = ?1";
     let (handler, tenant, collection): (String, String, String) =
         conn.prepare_cached(sql)?.query_row([queue], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
     let handler = HandlerName::new(handler).map_err(Fault::damaged)?;
-    Ok((handler, Tenant::new(tenant).map_err(Fault::damaged)?, collection))
+    let of = QueueOf::read(&collection).map_err(Fault::damaged)?;
+    Ok((handler, Tenant::new(tenant).map_err(Fault::damaged)?, of))
 }
 
 /// The attempts that have ended. A success is not written down; the task itself tells of it.
@@ -165,7 +173,7 @@ pub(crate) fn logs(conn: &Connection, id: &TaskId, from: u64, limit: usize) -> R
 }
 
 pub(crate) fn queues(conn: &Connection, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
-    let rules = read_rules(conn)?;
+    let (rules, chains) = (read_rules(conn)?, Chains::load(conn)?);
     let sql = "SELECT h.name, q.tenant, q.collection, q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing, q.id
                FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
                WHERE (?1 IS NULL OR h.name = ?1)
@@ -177,14 +185,11 @@ pub(crate) fn queues(conn: &Connection, handler: Option<&HandlerName>) -> Result
     while let Some(row) = rows.next()? {
         let handler = HandlerName::new(row.get::<_, String>(0)?).map_err(Fault::damaged)?;
         let tenant = Tenant::new(row.get::<_, String>(1)?).map_err(Fault::damaged)?;
-        let collection: String = row.get(2)?;
-        let collection = (!collection.is_empty()).then(|| CollectionName::new(collection)).transpose();
-        let collection = collection.map_err(Fault::damaged)?;
+        let of = QueueOf::read(row.get_ref(2)?.as_str().map_err(Fault::damaged)?).map_err(Fault::damaged)?;
         let count = |index: usize| -> Result<u64> { Ok(row.get::<_, i64>(index)?.max(0) as u64) };
-        let named = collection.as_ref().map(CollectionName::as_str);
         let ready = count(3)?;
         queues.push(QueueView {
-            held: rules.iter().any(|rule| rule.holds(&handler, named, &tenant)),
+            held: rules.iter().any(|rule| rule.holds(&handler, &of, &tenant)) || chains.holds(&of),
             handler,
             tenant,
             ready,
@@ -194,7 +199,7 @@ pub(crate) fn queues(conn: &Connection, handler: Option<&HandlerName>) -> Result
             halted: count(7)?,
             missing: count(8)?,
             head_since: if ready > 0 { head_since(conn, row.get(9)?)? } else { None },
-            collection,
+            of,
         });
     }
     Ok(queues)

@@ -5,6 +5,7 @@ use pointsman_core::task::{Command, State, Status, TaskSeq};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timestamp};
 use rusqlite::Connection;
 
+use crate::chains::{is_step_of, read_files};
 use crate::error::{Fault, Result};
 use crate::life::Remains;
 use crate::queues::{QueueId, QueueState};
@@ -38,17 +39,22 @@ impl Txn<'_> {
         self.rescore(&before)?;
         self.state.resume_turns(now)?;
         self.reform(&before, now)?;
+        self.register_chains(&registration.chains, &registration.chain_routes, now)?;
+        self.register_files(&registration.files, now)?;
         self.state.woke = true;
         Ok(())
     }
 
-    pub(crate) fn registration(&self) -> Registration {
+    pub(crate) fn registration(&self) -> Result<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.defined);
-        Registration {
+        Ok(Registration {
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
             tenants: self.state.weights.clone(),
-        }
+            chains: self.state.chains.defined().cloned().collect(),
+            chain_routes: self.state.chains.routes().clone(),
+            files: read_files(self.conn)?,
+        })
     }
 
     pub(crate) fn join(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
@@ -123,10 +129,11 @@ impl Txn<'_> {
         let handler = match place {
             Place::Handler(name) => name,
             Place::Collection(pair) => &pair.source,
+            Place::Chain(path) => return self.state.refresh_held(|queue| is_step_of(queue, path)),
             Place::Schedule(_) => return Ok(vec![]),
         };
         match self.state.handler_named(handler).map(|h| h.id) {
-            Some(handler) => self.state.refresh_held(handler),
+            Some(handler) => self.state.refresh_held(|queue| queue.handler == handler),
             None => Ok(vec![]),
         }
     }
@@ -187,7 +194,7 @@ impl Txn<'_> {
         let State::Locked(lease) = live.life.state else { return Ok(None) };
         let handler = self.state.queue(live.queue)?.handler;
         let id = self.state.task_id(handler, self.subject_of(&live)?.collection(), live.seq)?;
-        let remains = Remains { error: Some(error), result: None };
+        let remains = Remains::of_error(error);
         let expired = self.command_live(live, Command::Expire { fence: lease.fence }, remains, now)?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
@@ -218,7 +225,7 @@ impl Txn<'_> {
             let sql =
                 "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase <= 4 ORDER BY seq LIMIT 10000";
             for seq in self.seqs(sql, queue)? {
-                let why = Remains { error: Some("its handler is no longer defined"), result: None };
+                let why = Remains::of_error("its handler is no longer defined");
                 if self.command(seq, Command::Lose, why, now)?.is_ok() {
                     parked += 1;
                 }

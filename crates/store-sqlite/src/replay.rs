@@ -46,7 +46,8 @@ impl Txn<'_> {
         };
         let mut tasks = 0;
         for event in events {
-            if self.state.resolve(&event.kind).iter().any(|(handler, _)| *handler == id) {
+            if !event.is_engine() && self.state.resolve(&event.kind).iter().any(|(handler, _)| *handler == id)
+            {
                 self.make_replay(id, &Arc::new(event), now)?;
                 tasks += 1;
             }

@@ -14,8 +14,10 @@ use crate::queues::QueueId;
 pub(crate) struct Live {
     pub(crate) seq: TaskSeq,
     pub(crate) queue: QueueId,
-    /// None for a source's task.
+    /// None for a source's task and for a step.
     pub(crate) event: Option<EventId>,
+    /// The number of the order whose step it is.
+    pub(crate) order: Option<i64>,
     pub(crate) phase: Phase,
     /// The lane it belongs in; none if its handler knows no order.
     pub(crate) lane: Option<i64>,
@@ -45,7 +47,7 @@ pub(crate) struct Live {
 macro_rules! live {
     () => {
         "seq, queue, event, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank, due, attempt, retries, \
-         crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error"
+         crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error, ord"
     };
 }
 pub(crate) use live;
@@ -91,6 +93,7 @@ impl Live {
             created: Timestamp::from_micros(row.get(24)?),
             started,
             error: row.get(26)?,
+            order: row.get(27)?,
             life: Life {
                 state,
                 attempt: row.get(14)?,
@@ -115,7 +118,7 @@ impl Live {
             "INSERT INTO pointsman_task (",
             live!(),
             ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-             ?22, ?23, ?24, ?25, NULL, ?26)"
+             ?22, ?23, ?24, ?25, NULL, ?26, ?27)"
         );
         let (due, lease) = match self.life.state {
             State::New { due } => (due, None),
@@ -151,6 +154,7 @@ impl Live {
             self.planned.map(Timestamp::micros),
             self.created.micros(),
             self.error,
+            self.order,
         ])?;
         Ok(())
     }
@@ -166,9 +170,9 @@ impl Live {
 pub(crate) struct Past {
     pub(crate) seq: TaskSeq,
     pub(crate) queue: QueueId,
-    /// None for a source's task.
+    /// None for a source's task and for a step.
     pub(crate) event: Option<EventId>,
-    /// The event's type, or the source's collection.
+    /// The event's type, the source's collection, or the node of the step.
     pub(crate) collection: String,
     pub(crate) key: Option<String>,
     pub(crate) sync: bool,

@@ -1,7 +1,7 @@
 //! Tasks of sources: one at a time for each pair.
 
 use pointsman_core::store::{NewRun, NoSuchPair, RunTask};
-use pointsman_core::task::{Command, Life};
+use pointsman_core::task::{Command, Life, QueueOf};
 use pointsman_core::{Pair, Priority, TaskSeq, Tenant, Timestamp};
 
 use crate::error::Result;
@@ -30,7 +30,8 @@ impl Txn<'_> {
     ) -> Result<std::result::Result<RunTask, NoSuchPair>> {
         let Some(known) = self.known_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
         let collection = run.pair.collection.as_str();
-        let queue = self.state.pair_queue(self.conn, known.source, &known.tenant, collection)?;
+        let of = QueueOf::Collection(run.pair.collection.clone());
+        let queue = self.state.queue_of(self.conn, known.source, &known.tenant, of)?;
         let (seq, created) = match self.pair_holder(known.source, collection)? {
             Some(seq) => (seq, false),
             None => {
@@ -74,6 +75,7 @@ impl Txn<'_> {
             seq,
             queue,
             event: None,
+            order: None,
             phase: Phase::Blocked,
             lane: track.lane,
             place: Some(seq.0),

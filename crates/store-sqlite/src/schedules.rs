@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pointsman_core::fire::{Fire, Makes, Outcome, Overlap, Punctual, Settle, Skipped};
-use pointsman_core::store::{FirePage, Firing, Plan, Standing};
+use pointsman_core::store::{FirePage, Firing, OrderRefused, Plan, Standing};
 use pointsman_core::task::Command;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, TaskSeq, Timestamp};
 use rusqlite::{Connection, Row};
@@ -95,10 +95,15 @@ impl Txn<'_> {
         let Settle::Fire { makes, when, overlap } = settle else { return Ok(Came::skipped(Skipped::Missed)) };
         match makes {
             Makes::Event(event) => self.fire_event(schedule, *event, when, overlap, now),
+            Makes::Order(order) => Ok(match self.add_order(*order, now)? {
+                Ok(added) => Came { outcome: when.into(), event: Some(added.event), task: None },
+                Err(OrderRefused::Exists(..)) => Came::skipped(Skipped::Overlap),
+                Err(_) => Came::skipped(Skipped::Gone),
+            }),
             Makes::Run(run) => {
                 if overlap == Overlap::Cancel {
                     let why = fired_again(schedule);
-                    self.cancel_run(&run.pair, Remains { error: Some(&why), result: None }, now)?;
+                    self.cancel_run(&run.pair, Remains::of_error(&why), now)?;
                 }
                 Ok(match self.run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
@@ -130,7 +135,7 @@ impl Txn<'_> {
         let why = fired_again(schedule);
         for task in unfinished {
             // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.command(task, Command::Cancel, Remains { error: Some(&why), result: None }, now)?;
+            let _ = self.command(task, Command::Cancel, Remains::of_error(&why), now)?;
         }
         let made = self.journal(vec![event], &mut Room::default(), now)?;
         Ok(Came { outcome: when.into(), event: made.first().map(|made| made.id), task: None })

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use pointsman_core::limit::Pace;
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{Realm, Subject};
+use pointsman_core::task::{QueueOf, Realm, Subject};
 use pointsman_core::{
     EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Place, Routes, Rule, RuleKind, ScheduleName,
     TaskId, TaskSeq, Tenant, Timestamp, Weight,
 };
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::chains::Chains;
 use crate::error::{Fault, Result};
 use crate::gauges::Gauges;
+use crate::orders::Numbered;
 use crate::queues::Queues;
 use crate::recent::Recent;
 use crate::row::Live;
@@ -34,6 +36,8 @@ pub(crate) struct Handler {
 pub(crate) struct Running {
     pub(crate) live: Live,
     pub(crate) subject: Subject,
+    /// The order whose step it is.
+    pub(crate) order: Option<Numbered>,
 }
 
 #[derive(Debug)]
@@ -60,6 +64,7 @@ pub(crate) struct State {
     pub(crate) queues: Queues,
     pub(crate) gauges: Gauges,
     pub(crate) rules: Vec<Rule>,
+    pub(crate) chains: Chains,
     /// Nodes that have joined and have neither left nor been given up.
     pub(crate) nodes: HashSet<NodeId>,
     /// When workers last asked for tasks of each handler that is pulled.
@@ -83,7 +88,7 @@ pub(crate) struct State {
 }
 
 /// So many types are kept resolved; more would be somebody playing with names.
-const RESOLVED_TYPES: usize = 10_000;
+pub(crate) const RESOLVED_TYPES: usize = 10_000;
 
 impl State {
     pub(crate) fn load(conn: &Connection, now: Timestamp) -> Result<Self> {
@@ -125,6 +130,7 @@ impl State {
             queues: Queues::default(),
             gauges: Gauges::default(),
             rules: Vec::new(),
+            chains: Chains::load(conn)?,
             nodes: HashSet::new(),
             asked: HashMap::new(),
             recent: Recent::default(),
@@ -217,9 +223,9 @@ impl State {
         found
     }
 
-    pub(crate) fn is_held(&self, handler: HandlerId, collection: Option<&str>, tenant: &Tenant) -> bool {
+    pub(crate) fn is_held(&self, handler: HandlerId, of: &QueueOf, tenant: &Tenant) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
-        self.rules.iter().any(|rule| rule.holds(&handler.def.name, collection, tenant))
+        self.rules.iter().any(|rule| rule.holds(&handler.def.name, of, tenant)) || self.chains.holds(of)
     }
 
     pub(crate) fn schedule_is_held(&self, schedule: &ScheduleName) -> bool {
@@ -283,7 +289,7 @@ impl Numbers {
 }
 
 /// What a name of the meta table holds, as JSON.
-fn from_meta<T: serde::de::DeserializeOwned>(conn: &Connection, name: &str) -> Result<Option<T>> {
+pub(crate) fn from_meta<T: serde::de::DeserializeOwned>(conn: &Connection, name: &str) -> Result<Option<T>> {
     let sql = "SELECT value FROM pointsman_meta WHERE name = ?1";
     let text: Option<String> = conn.query_row(sql, [name], |r| r.get(0)).optional()?;
     let value = text.map(|text| serde_json::from_str(&text)).transpose();

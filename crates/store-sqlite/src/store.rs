@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
+use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::fire::Fire;
-use pointsman_core::journal::{Extent, Page, Retention};
+use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
+use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    Abilities, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage, Firing, Journal,
-    Listener, LogPage, NewLogLine, NewRun, NoSuchPair, NodeId, NodeView, ObjectView, Plan, Pruned, Queue,
-    QueueView, Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules,
-    Standing, Store, Sweep, TaskFilter, TaskPage, Tasks,
+    Abilities, Added, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage,
+    Firing, Journal, Listener, LogPage, NewLogLine, NewOrder, NewRun, NoSuchPair, NodeId, NodeView,
+    ObjectView, OrderCommand, OrderPage, OrderRefused, OrderView, Orders, Plan, Pruned, Queue, QueueView,
+    Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules, Standing,
+    Store, Sweep, TaskFilter, TaskPage, Tasks,
 };
 use pointsman_core::task::why::Gate;
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
@@ -21,7 +25,7 @@ use crate::life::Remains;
 use crate::readers::Readers;
 use crate::registry::ADOPTED_AT_ONCE;
 use crate::writer::Place as InGroup;
-use crate::{SqliteStore, list_tasks, people, read_journal, read_tasks, registry, schedules};
+use crate::{SqliteStore, list_tasks, people, read_journal, read_orders, read_tasks, registry, schedules};
 
 impl Store for SqliteStore {
     fn listen(&self, listener: Arc<dyn Listener>) {
@@ -56,6 +60,10 @@ impl Journal for SqliteStore {
                 Ok((receipts, txn.claim(room, now)?))
             })
             .await
+    }
+
+    async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| events.iter().try_for_each(|event| txn.tell(event, now))).await
     }
 
     async fn extent(&self) -> Result<Extent> {
@@ -140,7 +148,7 @@ impl Registry for SqliteStore {
     }
 
     async fn registration(&self) -> Result<Registration> {
-        self.writer.run(|txn| Ok(txn.registration())).await
+        self.writer.run(|txn| txn.registration()).await
     }
 
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
@@ -285,5 +293,71 @@ impl Schedules for SqliteStore {
     ) -> Result<FirePage> {
         let schedule = schedule.clone();
         self.readers.run(move |conn| schedules::fires(conn, &schedule, before, limit)).await
+    }
+}
+
+#[async_trait]
+impl Orders for SqliteStore {
+    async fn add_orders(
+        &self,
+        orders: Vec<NewOrder>,
+        now: Timestamp,
+    ) -> Result<Vec<std::result::Result<Added, OrderRefused>>> {
+        self.writer.run(move |txn| orders.into_iter().map(|order| txn.add_order(order, now)).collect()).await
+    }
+
+    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        let key = key.clone();
+        self.readers.run(move |conn| read_orders::order(conn, &key)).await
+    }
+
+    async fn orders(&self, path: &PathFilter, after: Option<OrderKey>, limit: usize) -> Result<OrderPage> {
+        let path = path.clone();
+        self.readers.run(move |conn| read_orders::orders(conn, &path, after.as_ref(), limit)).await
+    }
+
+    async fn all_orders(&self, path: &PathFilter) -> Result<OrderPage> {
+        let path = path.clone();
+        self.readers.run(move |conn| read_orders::all_orders(conn, &path)).await
+    }
+
+    async fn order_statistics(&self, path: &PathFilter, now: Timestamp) -> Result<(OrderStatistics, Extent)> {
+        let path = path.clone();
+        self.readers.run(move |conn| read_orders::statistics(conn, &path, now)).await
+    }
+
+    async fn steer_order(
+        &self,
+        key: &OrderKey,
+        command: OrderCommand,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let key = key.clone();
+        self.writer.run(move |txn| txn.steer_order(&key, command, now)).await
+    }
+
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+        self.readers.run(read_orders::chains).await
+    }
+
+    async fn stop_chain(
+        &self,
+        chain: &ChainPath,
+        stopped: bool,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let chain = chain.clone();
+        self.writer.run(move |txn| txn.stop_chain(&chain, stopped, now)).await
+    }
+
+    async fn set_node(
+        &self,
+        chain: &ChainPath,
+        node: &chain::NodeId,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let (chain, node) = (chain.clone(), node.clone());
+        self.writer.run(move |txn| txn.set_node(&chain, &node, action, now)).await
     }
 }

@@ -1,7 +1,7 @@
 //! Gathers what there is to know of a task that waits. What it means, the core says.
 
 use pointsman_core::task::why::{Facts, Gate, MOST_AHEAD, explain};
-use pointsman_core::task::{Status, TaskId, TaskSeq};
+use pointsman_core::task::{QueueOf, Status, TaskId, TaskSeq};
 use pointsman_core::{HandlerName, Timestamp};
 use rusqlite::OptionalExtension;
 
@@ -27,8 +27,7 @@ impl Txn<'_> {
         let queue = self.state.queue(live.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let gauge = self.state.gauge(handler.id)?;
-        let holds =
-            |rule: &&pointsman_core::Rule| rule.holds(name, queue.collection.as_deref(), &queue.tenant);
+        let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.of, &queue.tenant);
         let crowd = match live.crowd.filter(|_| live.phase == Phase::Blocked) {
             Some(crowd) => self.crowd_of(crowd, live.queue)?.0,
             None => vec![],
@@ -40,6 +39,7 @@ impl Txn<'_> {
             pull: handler.def.pull,
             sync: self.sync_before(live)?,
             lane: self.before_in_lane(live)?,
+            order: self.chain_before(&queue.of),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
             pace: gauge.pace,
@@ -54,6 +54,17 @@ impl Txn<'_> {
             asked: self.state.asked.get(&handler.id).copied(),
             ahead: self.ahead_of(live)?,
         })
+    }
+
+    /// What keeps the steps of a node back, in words.
+    fn chain_before(&self, of: &QueueOf) -> Option<String> {
+        let QueueOf::Node { chain, node } = of else { return None };
+        let state = &self.state.chains.get(chain)?.state;
+        match (state.stopped, state.holds(node)) {
+            (true, _) => Some(format!("the chain {chain} is stopped")),
+            (false, true) => Some(format!("the node {node} of {chain} is stopped")),
+            (false, false) => None,
+        }
     }
 
     fn named(&self, seq: i64) -> Result<Option<TaskId>> {
@@ -108,7 +119,7 @@ impl Txn<'_> {
         if live.phase != Phase::Ready {
             return Ok(0);
         }
-        if live.event.is_none() {
+        if self.state.queue(live.queue)?.collection().is_some() {
             return Ok(self.state.sources_before(live.queue)?.min(MOST_AHEAD));
         }
         let sql =

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  mod      the connection: addresses, tokens, sending, telling refusals from answers
-//!  calls, schedules, worker
+//!  calls, orders, statistics, schedules, worker
 //!           one method a call of the API
 //!  query    what callers send
 //!  stream   the journal as it grows, and a running task's log
@@ -15,9 +15,11 @@
 
 mod calls;
 mod error;
+mod orders;
 mod query;
 mod schedules;
 mod sse;
+mod statistics;
 mod stream;
 mod worker;
 
@@ -30,8 +32,9 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub use error::ClientError;
-pub use query::{EmitBody, EventQuery, LogQuery, TaskQuery};
+pub use query::{EmitBody, EventQuery, LogQuery, OrderQuery, TaskQuery};
 pub use sse::Frame;
+pub use statistics::OrderCounts;
 pub use stream::Frames;
 
 /// The address of a server that was started without any configuration.

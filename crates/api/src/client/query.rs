@@ -110,6 +110,29 @@ impl TaskQuery {
     }
 }
 
+/// Which orders; the default means all, by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderQuery {
+    /// `/` everything, `/a/` the tree below, `/a/*` its children, `/a/chain` that chain's orders.
+    pub path: Option<String>,
+    pub tenant: Option<String>,
+    /// 1 to 1000.
+    pub limit: Option<u32>,
+    /// The `next` of the list before.
+    pub cursor: Option<String>,
+}
+
+impl OrderQuery {
+    pub(super) fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::default();
+        pairs.add("path", &self.path);
+        pairs.add("tenant", &self.tenant);
+        pairs.add("limit", &self.limit);
+        pairs.add("cursor", &self.cursor);
+        pairs
+    }
+}
+
 /// Which lines of a task's log; the default means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {

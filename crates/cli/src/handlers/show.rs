@@ -33,18 +33,8 @@ pub(super) fn show(output: Output, detail: &HandlerDetail) -> Result {
         output.table(&RULE_HEAD, rule_rows(&handler.rules), "")?;
     }
     output.line("")?;
-    let head = [
-        "tenant",
-        "collection",
-        "ready",
-        "oldest",
-        "waiting",
-        "scheduled",
-        "running",
-        "halted",
-        "missing",
-        "held",
-    ];
+    let head =
+        ["tenant", "of", "ready", "oldest", "waiting", "scheduled", "running", "halted", "missing", "held"];
     output.table(&head, queues(&handler.queues), "Nothing waits for it.")?;
     match handler.more_queues {
         0 => Ok(()),
@@ -80,12 +70,21 @@ pub(crate) fn rule_rows(rules: &[RuleBody]) -> Vec<Vec<String>> {
     rules.iter().map(row).collect()
 }
 
+/// What its tasks have in common: a collection, or a node of a chain; nothing where they are for events.
+fn of(queue: &QueueBody) -> String {
+    match (&queue.collection, &queue.chain, &queue.node) {
+        (Some(collection), _, _) => collection.clone(),
+        (None, Some(chain), Some(node)) => format!("{chain} {node}"),
+        (None, _, _) => "-".into(),
+    }
+}
+
 fn queues(queues: &[QueueBody]) -> Vec<Vec<String>> {
     let row = |queue: &QueueBody| {
         let c = &queue.counts;
         let mut row = vec![
             queue.tenant.clone(),
-            queue.collection.clone().unwrap_or_else(|| "-".into()),
+            of(queue),
             c.ready.to_string(),
             queue.oldest_runnable_seconds.map_or("-".into(), age),
         ];

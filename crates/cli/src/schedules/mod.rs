@@ -173,6 +173,11 @@ fn makes(makes: &MakesBody) -> String {
             format!("the event {kind}{of}, for {tenant}")
         }
         MakesBody::Run { source, collection } => format!("a task of {source}/{collection}"),
+        MakesBody::Order { chain, id, node, tenant } => {
+            let id = id.as_ref().map(|id| format!(",{id}")).unwrap_or_default();
+            let at = node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
+            format!("the order {chain}{id}{at}, for {tenant}")
+        }
     }
 }
 

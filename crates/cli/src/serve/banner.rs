@@ -12,6 +12,7 @@ pub(super) struct Banner {
     store: String,
     handlers: usize,
     sources: usize,
+    chains: usize,
     workers: usize,
     has_tokens: bool,
 }
@@ -22,6 +23,7 @@ impl Banner {
             store: config.store.to_string(),
             handlers: config.handlers.len(),
             sources: config.sources.len(),
+            chains: config.chains.len(),
             workers: config.workers,
             has_tokens: !config.tokens.is_empty(),
         }
@@ -38,8 +40,10 @@ impl Banner {
         output.line("")?;
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let mut work = count(self.handlers, "handler");
-        if self.sources > 0 {
-            work = format!("{work}, {}", count(self.sources, "source"));
+        for (n, what) in [(self.sources, "source"), (self.chains, "chain")] {
+            if n > 0 {
+                work = format!("{work}, {}", count(n, what));
+            }
         }
         let address =
             url.as_ref().map_or("none: this process answers no HTTP".into(), |url| format!("{url}/"));

@@ -24,9 +24,11 @@ pub(super) async fn show(client: &Client, output: Output, id: &str) -> Result {
 
 fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
     let task = &detail.task;
-    let (who, what) = match task.event_id {
-        Some(_) => ("handler", "type"),
-        None => ("source", "collection"),
+    let (who, what, of) = match (task.event_id, &task.key) {
+        (Some(_), _) => ("handler", "type", "key"),
+        // Of tasks without an event, only an order's have a key.
+        (None, Some(_)) => ("handler", "node", "order"),
+        (None, None) => ("source", "collection", "key"),
     };
     let lease = detail.running.as_ref().map(|running| running.lease_until.clone());
     vec![
@@ -35,7 +37,7 @@ fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         ("error", task.error.clone().unwrap_or_default()),
         (who, task.handler.clone()),
         (what, task.collection.clone()),
-        ("key", task.key.clone().unwrap_or_default()),
+        (of, task.key.clone().unwrap_or_default()),
         ("tenant", task.tenant.clone()),
         ("event", task.event_id.map(|id| id.to_string()).unwrap_or_default()),
         ("priority", task.priority.to_string()),

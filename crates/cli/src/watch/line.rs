@@ -1,8 +1,8 @@
 //! The lines that `watch` shows: time, what, who, about which object, and the rest.
 
-use pointsman_api::{EventSeq, EventSnapshot, TaskChangeBody};
-use pointsman_core::EventId;
+use pointsman_api::{EventSeq, TaskChangeBody};
 
+use crate::happening::Happening;
 use crate::output::{Paint, clock, short};
 
 /// A line, and the day of what it tells; none where it tells of no moment.
@@ -17,7 +17,7 @@ const WHAT: usize = 9;
 const WHO: usize = 24;
 const KEY: usize = 20;
 
-/// The longest payload or error that is shown.
+/// The longest error that is shown.
 const REST: usize = 160;
 
 pub(super) fn newest_id(seq: &EventSeq) -> u64 {
@@ -29,11 +29,14 @@ pub(super) fn newest_id(seq: &EventSeq) -> u64 {
 }
 
 pub(super) fn event(paint: Paint, data: &str) -> Option<Line> {
-    let event: EventSnapshot = serde_json::from_str(data).ok()?;
-    let time = EventId::new(event.event_id)?.timestamp().to_string();
+    let event = Happening::read(data)?;
+    let time = event.id.timestamp().to_string();
+    let what = pad(event.of.word(), WHAT);
     let who = paint.name(&pad(&event.kind, WHO)).into_owned();
-    let rest = format!("{}  {}", event.event_id, short(event.value.as_str(), REST));
-    Some(columns(paint, &time, &paint.bold(&pad("event", WHAT)), &who, event.key.as_deref(), &rest))
+    let blank = if event.words.is_empty() || event.task.is_none() { "" } else { "  " };
+    let task = event.task.as_deref().map(|task| short(task, usize::MAX)).unwrap_or_default();
+    let rest = format!("{}  {}{blank}{}", event.id, event.words, paint.dim(&task));
+    Some(columns(paint, &time, &paint.bold(&what), &who, event.key.as_deref(), &rest))
 }
 
 pub(super) fn task(paint: Paint, data: &str) -> Option<Line> {
@@ -101,6 +104,23 @@ mod tests {
             "11:07:36.000  SCHEDULED  index                     record:1              attempt 1: refused; not before 11:07:40.000  index_record.published_x"
         );
         assert_eq!(event.find("record:1"), task.find("record:1"));
+    }
+
+    #[test]
+    fn the_engines_own_events_stand_in_the_same_columns() {
+        let paint = Paint::new(Color::Never);
+        let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderNodeChanged","fromNodeId":"render","nodeId":"deploy"}"#;
+        assert_eq!(
+            event(paint, order).unwrap().text,
+            "11:07:35.827  order      OrderNodeChanged          /publish/article,117  1478257655827000  render → deploy"
+        );
+        let task = r#"{"eventId":1478257655827000,"key":{"jobPath":"/index","taskId":"index_x_1"},"TYPE":"TaskEnded","returnCode":3}"#;
+        assert_eq!(
+            event(paint, task).unwrap().text,
+            "11:07:35.827  task       TaskEnded                 /index                1478257655827000  return code 3  index_x_1"
+        );
+        let state = r#"{"eventId":1478257655827000,"TYPE":"SchedulerClosed"}"#;
+        assert!(event(paint, state).unwrap().text.ends_with("  -                     1478257655827000"));
     }
 
     #[test]

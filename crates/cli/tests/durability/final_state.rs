@@ -31,23 +31,29 @@ pub(crate) async fn settled(client: &Client) {
 
 /// The whole journal and all tasks.
 pub(crate) async fn read(client: &Client) -> History {
-    History { journal: journal(client).await, tasks: tasks(client).await, ..History::default() }
+    let (journal, told) = journal(client).await;
+    History { journal, told, tasks: tasks(client).await, ..History::default() }
 }
 
-async fn journal(client: &Client) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = vec![];
+/// What was emitted, and the ids of what the server told of itself.
+async fn journal(client: &Client) -> (Vec<Entry>, Vec<u64>) {
+    let (mut entries, mut told) = (vec![], vec![]);
+    let mut after = Some(0);
     loop {
-        let after = Some(entries.last().map_or(0, |last| last.id));
         let query = EventQuery { after, limit: Some(1000), ..EventQuery::default() };
         match client.events(&query).await.unwrap() {
             EventSeq::NonEmpty { event_snapshots, .. } => {
-                entries.extend(event_snapshots.into_iter().map(|event| Entry {
+                after = event_snapshots.last().map(|event| event.event_id);
+                let (engines, emitted): (Vec<_>, Vec<_>) =
+                    event_snapshots.into_iter().partition(|event| event.is_engine());
+                told.extend(engines.into_iter().map(|event| event.event_id));
+                entries.extend(emitted.into_iter().map(|event| Entry {
                     id: event.event_id,
                     prev: event.prev.flatten(),
                     event: Sent { name: event.value.to().unwrap(), kind: event.kind, key: event.key },
                 }));
             }
-            EventSeq::Empty { .. } => return entries,
+            EventSeq::Empty { .. } => return (entries, told),
             EventSeq::Torn { .. } => panic!("the journal is torn after {after:?}"),
         }
     }

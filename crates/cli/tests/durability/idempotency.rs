@@ -37,7 +37,7 @@ fn by_status(answers: Vec<Answer>) -> BTreeMap<u16, Vec<String>> {
 /// How many events the journal has.
 async fn journaled(place: &Place) -> usize {
     let request = format!(
-        "GET /api/v1/events?after=0 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
+        "GET /api/v1/events?after=0&tenant=default HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
         place.token()
     );
     let answer = raw::exchange(place.address(), request.as_bytes(), PATIENCE).await.answer();

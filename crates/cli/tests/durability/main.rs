@@ -120,7 +120,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let client = producer::current(&told).await;
     final_state::settled(&client).await;
     let mut history = History { kills, slots: SLOTS, ..final_state::read(&client).await };
-    end.send_replace(Some(history.journal.last().map_or(0, |last| last.id)));
+    end.send_replace(Some(history.ids().last().copied().unwrap_or(0)));
     history.readings = vec![readers.stream.end().await, readers.poll.end().await];
     history.routes =
         routes().map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect())).into();

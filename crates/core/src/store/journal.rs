@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Claim, Claims, Result};
+use crate::engine_event::EngineEvent;
 use crate::journal::{Extent, Filter, Page, Retention};
 use crate::task::Task;
 use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
@@ -68,8 +69,14 @@ pub struct Read {
 pub struct EventView {
     pub event: Arc<Event>,
     pub tasks: Vec<Task>,
+    /// What it caused, and what that caused, as far as it is remembered: the nearer first, at most
+    /// [`MOST_CAUSED`]. Each names its cause.
+    pub caused: Vec<Arc<Event>>,
     pub extent: Extent,
 }
+
+/// How many caused events are told of.
+pub const MOST_CAUSED: usize = 1000;
 
 /// An object's recent past.
 #[derive(Clone, Debug)]
@@ -100,6 +107,9 @@ pub trait Journal: Send + Sync {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)>;
+
+    /// Journals events of the engine's own.
+    async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()>;
 
     /// Where the journal begins and ends.
     async fn extent(&self) -> Result<Extent>;

@@ -10,18 +10,22 @@
 //! | [`Registry`] | handlers, routes, rules, nodes | start-up, configuration, operators |
 //! | [`Tasks`] | reading tasks and their logs; steering single ones | HTTP, command line |
 //! | [`Schedules`] | planned times and what became of them | clock |
+//! | [`Orders`] | chains and the orders that travel them | HTTP, command line |
 //!
 //! [`Store`] is all of them. Callers bind to the least they touch.
 
 mod journal;
+mod orders;
 mod queue;
 mod registry;
 mod schedules;
 mod tasks;
 
 pub use journal::{
-    Emission, EventView, Idempotency, Journal, ObjectView, Pruned, Read, Receipt, Refused, Sequenced,
+    Emission, EventView, Idempotency, Journal, MOST_CAUSED, ObjectView, Pruned, Read, Receipt, Refused,
+    Sequenced,
 };
+pub use orders::{Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, Orders};
 pub use queue::{
     Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
     Rescued, RunTask, Sweep,
@@ -35,7 +39,7 @@ use std::sync::Arc;
 use crate::EventId;
 
 /// All that Pointsman asks of a store.
-pub trait Store: Journal + Queue + Registry + Tasks + Schedules {
+pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
     /// Tells this listener of every commit from now on. It is called on the store's own threads and must not
     /// block.
     fn listen(&self, listener: Arc<dyn Listener>);

@@ -75,9 +75,11 @@ pub enum Ended {
     Succeeded {
         result: Option<Json>,
     },
-    /// `after`: a wait that the target asked for; `last`: the handler said not to try again.
+    /// `after`: a wait that the target asked for; `last`: the handler said not to try again; `code`: what it
+    /// returned.
     Failed {
         error: String,
+        code: i64,
         after: Option<Timestamp>,
         last: bool,
     },

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
-use crate::{
-    CollectionName, HandlerDef, HandlerName, Place, Routes, Rule, RuleKind, Tenant, Timestamp, Weight,
-};
+use crate::chain::Chain;
+use crate::route::ChainRoutes;
+use crate::task::QueueOf;
+use crate::{HandlerDef, HandlerName, Place, Routes, Rule, RuleKind, Tenant, Timestamp, Weight};
 
 /// A running process, numbered anew at every start.
 pub type NodeId = i64;
@@ -20,6 +21,11 @@ pub struct Registration {
     pub routes: Routes,
     /// The shares of tenants in the round robin; 1 for those not named.
     pub tenants: BTreeMap<Tenant, Weight>,
+    pub chains: Vec<Chain>,
+    pub chain_routes: ChainRoutes,
+    /// What is configured in files, by its key in the stream (`Job:/index`, `JobChain:/a/b`, `Schedule:/nightly`), and
+    /// a digest of it. What changed since the last registration is told in the journal.
+    pub files: BTreeMap<String, String>,
 }
 
 /// What a node tells of itself.
@@ -59,11 +65,11 @@ pub struct Deed {
     pub detail: String,
 }
 
-/// One queue: all tasks of a handler for a tenant, or of one collection of a source.
+/// One queue of a handler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueView {
     pub handler: HandlerName,
-    pub collection: Option<CollectionName>,
+    pub of: QueueOf,
     pub tenant: Tenant,
     /// Live tasks that could run now.
     pub ready: u64,

@@ -198,6 +198,8 @@ pub enum Rejected {
     NoSuchTask,
     #[error("the task's event has been forgotten, so that it cannot be run again")]
     Forgotten,
+    #[error("it is a step of an order; resume the order to run it again")]
+    ResumeItsOrder,
     #[error("another task of its source and collection is queued or running")]
     PairIsBusy,
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::Pair;
+use crate::chain::{ChainPath, NodeId, OrderKey};
+use crate::names::{BadName, CollectionName, Pair};
+use crate::order::Origin;
 use crate::{Event, EventId, HandlerName, Json, ObjectKey, Priority, Tenant, Timestamp};
 pub use lifecycle::{AttemptEnd, Command, EndReason, Lease, Life, Rejected, State};
 
@@ -126,6 +128,62 @@ pub enum Subject {
     Event(Arc<Event>),
     /// A collection of a source is to be synchronised.
     Run(Run),
+    /// An order stands at a node.
+    Step(StepRun),
+}
+
+/// What the tasks of one queue of a handler have in common, beside their tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum QueueOf {
+    /// They are for events.
+    #[default]
+    Events,
+    /// They synchronise one collection of a source.
+    Collection(CollectionName),
+    /// They are steps at one node of a chain.
+    Node { chain: ChainPath, node: NodeId },
+}
+
+impl QueueOf {
+    /// As text, in which no two are alike: nothing, the collection's name, or the chain's path, a blank and the node.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Events => String::new(),
+            Self::Collection(name) => name.to_string(),
+            Self::Node { chain, node } => format!("{chain} {node}"),
+        }
+    }
+
+    pub fn read(text: &str) -> Result<Self, BadName> {
+        if text.is_empty() {
+            return Ok(Self::Events);
+        }
+        match text.split_once(' ') {
+            Some((chain, node)) => Ok(Self::Node { chain: ChainPath::new(chain)?, node: NodeId::new(node)? }),
+            None => CollectionName::new(text).map(Self::Collection),
+        }
+    }
+
+    pub fn collection(&self) -> Option<&CollectionName> {
+        match self {
+            Self::Collection(name) => Some(name),
+            Self::Events | Self::Node { .. } => None,
+        }
+    }
+}
+
+/// One step of an order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepRun {
+    pub order: OrderKey,
+    /// The order's name as a key.
+    pub key: ObjectKey,
+    pub node: NodeId,
+    pub tenant: Tenant,
+    /// The event that the order was made for.
+    pub origin: Option<Origin>,
+    /// The order's value as it is before the step. What the step returns takes its place.
+    pub value: Json,
 }
 
 /// One synchronisation of one collection.
@@ -139,7 +197,7 @@ impl Subject {
     pub fn event(&self) -> Option<&Arc<Event>> {
         match self {
             Self::Event(event) => Some(event),
-            Self::Run(_) => None,
+            Self::Run(_) | Self::Step(_) => None,
         }
     }
 
@@ -147,24 +205,43 @@ impl Subject {
         match self {
             Self::Event(event) => &event.tenant,
             Self::Run(run) => &run.tenant,
+            Self::Step(step) => &step.tenant,
         }
     }
 
     pub fn key(&self) -> Option<&ObjectKey> {
-        self.event().and_then(|event| event.key.as_ref())
+        match self {
+            Self::Event(event) => event.key.as_ref(),
+            Self::Run(_) => None,
+            Self::Step(step) => Some(&step.key),
+        }
     }
 
-    /// What stands in the middle of its tasks' ids: the event's type, or the collection.
+    /// What stands in the middle of its tasks' ids: the event's type, the collection, or the node.
     pub fn collection(&self) -> &str {
         match self {
             Self::Event(event) => event.kind.as_str(),
             Self::Run(run) => run.pair.collection.as_str(),
+            Self::Step(step) => step.node.as_str(),
+        }
+    }
+
+    /// The event that causes what its tasks emit.
+    pub fn cause(&self) -> Option<EventId> {
+        match self {
+            Self::Event(event) => Some(event.id),
+            Self::Run(_) => None,
+            Self::Step(step) => step.origin.map(|origin| origin.event),
         }
     }
 
     /// How many emits lie between this and something that nothing caused.
     pub fn depth(&self) -> u16 {
-        self.event().map_or(0, |event| event.depth())
+        match self {
+            Self::Event(event) => event.depth(),
+            Self::Run(_) => 0,
+            Self::Step(step) => step.origin.map_or(0, |origin| origin.depth),
+        }
     }
 }
 
@@ -202,10 +279,10 @@ pub struct Task {
     pub id: TaskId,
     pub handler: HandlerName,
     pub tenant: Tenant,
-    /// The type of its event, or the collection of its source.
+    /// The type of its event, the collection of its source, or the node of its order.
     pub collection: Arc<str>,
     pub key: Option<ObjectKey>,
-    /// None for a source's task.
+    /// None for a source's task and for an order's step.
     pub event: Option<EventId>,
     pub priority: Priority,
     pub life: Life,

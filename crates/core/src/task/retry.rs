@@ -11,6 +11,8 @@ pub enum Backoff {
     /// `delay`, then twice as long each time up to `max_delay`, spread by up to a fifth so that tasks that
     /// failed together are not retried together.
     Exponential,
+    /// `delay`, then twice, three times and so on as long, up to `max_delay`.
+    Linear,
     /// `delay` every time.
     Fixed,
     /// These, in order; the last one repeats.
@@ -43,6 +45,7 @@ impl RetryPolicy {
     pub fn delay(&self, retry: u32, seed: u64) -> Duration {
         match &self.backoff {
             Backoff::Fixed => self.delay,
+            Backoff::Linear => self.delay.saturating_mul(retry.max(1)).min(self.max_delay),
             Backoff::List(delays) => {
                 let index = (retry.max(1) as usize - 1).min(delays.len().saturating_sub(1));
                 delays.get(index).copied().unwrap_or(self.delay)
@@ -79,6 +82,13 @@ mod tests {
             }
         }
         assert_ne!(policy.delay(1, 1), policy.delay(1, 2));
+    }
+
+    #[test]
+    fn linear_adds_the_same_each_time_up_to_the_maximum() {
+        let secs = Duration::from_secs;
+        let policy = RetryPolicy { backoff: Backoff::Linear, max_delay: secs(3), ..RetryPolicy::default() };
+        assert_eq!([1, 2, 3, 4, u32::MAX].map(|n| policy.delay(n, 0)), [1, 2, 3, 3, 3].map(secs));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum GateKind {
     Sync,
     /// It is the first of its lane.
     Lane,
+    /// Its order goes on: it is not suspended, and neither its chain nor its node is stopped.
+    Order,
     /// Its time has come.
     Due,
     /// No rule holds it.
@@ -62,6 +64,8 @@ pub struct Facts {
     pub sync: Option<(TaskId, Status)>,
     /// The task before it in its lane that it waits for.
     pub lane: Option<(TaskId, Status)>,
+    /// What keeps the order back whose step it is, in words.
+    pub order: Option<String>,
     pub rules: Vec<Rule>,
     pub limits: Limits,
     pub pace: Pace,
@@ -91,7 +95,9 @@ pub fn explain(facts: &Facts, now: Timestamp) -> Vec<Gate> {
         State::Error { halts: false, .. } => return vec![],
         State::New { .. } | State::Scheduled | State::Missing { .. } | State::Error { .. } => {}
     }
-    let mut gates = vec![handler(facts), sync(facts), lane(facts), due(facts, now)];
+    let mut gates = vec![handler(facts), sync(facts), lane(facts)];
+    gates.extend(facts.order.iter().map(|why| Gate::closed(GateKind::Order, why)));
+    gates.push(due(facts, now));
     gates.extend(rules(facts));
     gates.extend(limits(facts, now));
     gates.push(worker(facts, now));
@@ -293,6 +299,7 @@ mod tests {
             pull: false,
             sync: None,
             lane: None,
+            order: None,
             rules: vec![],
             limits: Limits::default(),
             pace: Pace::default(),

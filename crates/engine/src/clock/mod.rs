@@ -1,4 +1,4 @@
-//! The room that makes what has a time: the events and tasks of schedules, at their planned times.
+//! The room that makes what has a time: the events, tasks and orders of schedules, at their planned times.
 //!
 //! ```text
 //!   store.plan ──▶ where each schedule stands ──▶ agenda ──due──▶ policy ──▶ store.settle ──▶ the next time
@@ -27,9 +27,10 @@ mod simulation;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::Timestamp;
-use pointsman_core::fire::{Fire, MISSED, Outcome, Overlap, Punctual, Settle, Skipped};
+use pointsman_core::chain::OrderKey;
+use pointsman_core::fire::{Fire, MISSED, Makes, Outcome, Overlap, Punctual, Settle, Skipped};
 use pointsman_core::store::{Firing, Plan, Standing, StoreError};
+use pointsman_core::{Event, Timestamp};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -198,8 +199,12 @@ impl Clock {
         let cancels = firings.iter().any(
             |firing| matches!(firing.settle, Settle::Fire { overlap, .. } if overlap == Overlap::Cancel),
         );
+        let makes_order =
+            |firing: &Firing| matches!(&firing.settle, Settle::Fire { makes: Makes::Order(_), .. });
+        let orders: Vec<bool> = firings.iter().map(makes_order).collect();
         let rows = self.node.store.settle(firings, now).await?;
-        self.tell(rows.iter().filter(|(_, written)| *written).map(|(fire, _)| fire)).await;
+        let written = rows.iter().zip(orders).filter(|((_, written), _)| *written);
+        self.tell(written.map(|((fire, _), order)| (fire, order))).await;
         if cancels {
             // What it ended may run here.
             self.node.nudged.notify_one();
@@ -207,16 +212,17 @@ impl Clock {
         Ok(rows)
     }
 
-    /// Wakes whoever waits for what these firings made.
-    async fn tell(&self, fires: impl Iterator<Item = &Fire>) {
+    /// Wakes whoever waits for what these firings made; with each comes whether that is an order.
+    async fn tell<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
-        let made: Vec<_> = fires.filter(|fire| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
+        let made: Vec<_> = fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
         if made.is_empty() {
             return;
         }
-        let events = made.iter().filter_map(|fire| fire.event);
-        node.metrics.events_emitted.inc_by(events.clone().count() as u64);
-        if let Some(last) = events.max() {
+        // What tells of an order is the engine's own: nobody emitted it.
+        let emitted = made.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
+        node.metrics.events_emitted.inc_by(emitted as u64);
+        if let Some(last) = made.iter().filter_map(|(fire, _)| fire.event).max() {
             node.signals.grown(last);
         }
         node.signals.work();
@@ -229,11 +235,21 @@ impl Clock {
     }
 
     /// Shows the tasks that these firings made to those who watch.
-    async fn show(&self, made: &[&Fire]) -> Result<(), StoreError> {
+    async fn show(&self, made: &[(&Fire, bool)]) -> Result<(), StoreError> {
         let node = &self.node;
-        for fire in made {
-            let tasks = match (fire.event, &fire.task) {
-                (Some(event), _) => node.store.event(event).await?.map_or(vec![], |view| view.tasks),
+        for (fire, order) in made {
+            let told = match fire.event {
+                Some(event) => node.store.event(event).await?,
+                None => None,
+            };
+            if let (true, Some(view)) = (*order, &told) {
+                if let Some(order) = order_of(&view.event) {
+                    node.tell_step(&order).await?;
+                }
+                continue;
+            }
+            let tasks = match (told, &fire.task) {
+                (Some(view), _) => view.tasks,
                 (None, Some(task)) => {
                     node.store.task(task).await?.map(|(task, _)| task).into_iter().collect()
                 }
@@ -269,6 +285,11 @@ impl Clock {
     }
 }
 
+/// The order that an event tells of.
+fn order_of(event: &Event) -> Option<OrderKey> {
+    event.key.as_ref()?.as_str().strip_prefix("Order:")?.parse().ok()
+}
+
 /// What the store is told of a schedule.
 fn plan(schedule: &Schedule) -> Plan {
     let (expression, zone) = (schedule.when.expression(), schedule.when.zone());
@@ -302,7 +323,6 @@ mod tests {
     #[test]
     fn a_plan_names_all_that_changes_the_times() {
         use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
-        use pointsman_core::fire::Makes;
         use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
         let of = |text, dialect, zone| {
             let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());

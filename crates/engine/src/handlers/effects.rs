@@ -150,20 +150,21 @@ impl Effects {
 pub(super) fn refused(fault: &Fault) -> Outcome {
     let ended = Ended::Failed {
         error: format!("the handler's effects were refused: {fault}"),
+        code: 1,
         after: None,
         last: true,
     };
     Outcome { ended, ..Outcome::done() }
 }
 
-/// The outcome of an attempt that failed, with what the handler said beside: its log, and whether to try again.
+/// The outcome of an attempt that failed with this code, with what the handler said beside: its log, and whether to try again.
 ///
 /// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
 /// and trying again may mend both: bad effects make a note in the log, no more.
-pub(super) fn failure(error: String, said: Result<Effects, Fault>, now: Timestamp) -> Outcome {
+pub(super) fn failure(code: i64, error: String, said: Result<Effects, Fault>, now: Timestamp) -> Outcome {
     let Effects { logs, last, .. } = said
         .unwrap_or_else(|fault| Effects::note(format!("the handler's effects were not read: {fault}"), now));
-    Outcome { ended: Ended::Failed { error, after: None, last }, logs, ..Outcome::done() }
+    Outcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..Outcome::done() }
 }
 
 /// An event emitted by a handler stays with the tenant whose task it was.

@@ -36,7 +36,7 @@ where
 
     async fn run(&self, delivery: Delivery) -> Outcome {
         match delivery.task.subject {
-            Subject::Event(_) => (self.function)(delivery).await,
+            Subject::Event(_) | Subject::Step(_) => (self.function)(delivery).await,
             Subject::Run(_) => no_source(),
         }
     }
@@ -45,7 +45,8 @@ where
 /// A source is run by a command, a target or a worker, which can be told of a collection.
 fn no_source() -> Outcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
-    Outcome { ended: Ended::Failed { error: error.into(), after: None, last: true }, ..Outcome::done() }
+    let ended = Ended::Failed { error: error.into(), code: 1, after: None, last: true };
+    Outcome { ended, ..Outcome::done() }
 }
 
 impl<F> fmt::Debug for InProcess<F> {

@@ -5,4 +5,5 @@ mod effects;
 pub mod http;
 pub mod in_process;
 mod run;
+mod step;
 mod text;

@@ -7,13 +7,15 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use pointsman_core::chain::{Chain, ChainPath, Node, NodeId, Role, Step};
+use pointsman_core::journal::Filter;
 use pointsman_core::route::Binding;
 use pointsman_core::store::{Emission, Ended, NewRun, Receipt, Tasks};
 use pointsman_core::task::Task;
 use pointsman_core::task::retry::Backoff;
 use pointsman_core::{
-    CollectionName, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, SourceDef, Status, TaskId,
-    Timestamp,
+    CollectionName, Event, EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, SourceDef,
+    Status, TaskId, Timestamp,
 };
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
 use pointsman_engine::handlers::in_process::InProcess;
@@ -125,6 +127,11 @@ impl House {
         self
     }
 
+    pub(crate) fn chain(mut self, chain: Chain) -> Self {
+        self.setup.chains.push(chain);
+        self
+    }
+
     pub(crate) fn schedule(mut self, schedule: Schedule) -> Self {
         self.setup.schedules.push(schedule);
         self
@@ -138,6 +145,30 @@ impl House {
 pub(crate) fn collections_of(names: &[&str]) -> SourceDef {
     let each = |name: &&str| (CollectionName::new(name).unwrap(), Default::default());
     SourceDef { tenant: Default::default(), collections: names.iter().map(each).collect() }
+}
+
+/// A chain of these nodes.
+pub(crate) fn chain(path: &str, nodes: Vec<Node>) -> Chain {
+    Chain { path: ChainPath::new(path).unwrap(), nodes }
+}
+
+pub(crate) fn node(id: &str) -> NodeId {
+    NodeId::new(id).unwrap()
+}
+
+/// A node whose step is the handler of its own name.
+pub(crate) fn step(id: &str, next: &str) -> Node {
+    step_with(id, next, |_| {})
+}
+
+pub(crate) fn step_with(id: &str, next: &str, change: impl FnOnce(&mut Step)) -> Node {
+    let mut step = Step { handler: name(id), next: node(next), on_error: None, setback: None };
+    change(&mut step);
+    Node { id: node(id), role: Role::Step(step) }
+}
+
+pub(crate) fn end(id: &str) -> Node {
+    Node { id: node(id), role: Role::End }
 }
 
 /// A run of `source/collection`.
@@ -239,4 +270,10 @@ pub(crate) fn metric(engine: &Engine, name: &str) -> u64 {
     let text = engine.metrics().encode();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
+}
+
+/// What was emitted so far, in order, without what the engine tells of itself.
+pub(crate) async fn emitted(engine: &Engine) -> Vec<Arc<Event>> {
+    let page = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
+    page.events.into_iter().filter(|event| !event.is_engine()).collect()
 }

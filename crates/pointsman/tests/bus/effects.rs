@@ -162,7 +162,11 @@ async fn an_event_that_causes_itself_is_stopped_whichever_way_it_is_emitted() {
     let mut depths = Vec::new();
     let storms = 2 * (usize::from(MAX_DEPTH) + 1);
     while depths.len() < storms {
-        depths.push(within(watch.next()).await.unwrap().depth());
+        let seen = within(watch.next()).await.unwrap();
+        // The engine tells of the failures at the end of each storm.
+        if !seen.is_engine() {
+            depths.push(seen.depth());
+        }
     }
     assert_eq!(depths.iter().filter(|depth| **depth == MAX_DEPTH).count(), 2);
 

@@ -42,7 +42,7 @@ async fn a_handler_gets_what_its_arguments_name() {
     let (event, task, context, raw, word) = saw(&mut seen).await;
     assert_eq!(event, Published::new(1));
     assert_eq!(context, request);
-    assert_eq!((task.event, task.prev, task.prev_sent), (emitted.id, Some(first.id), Some(first.id)));
+    assert_eq!((task.event, task.prev, task.prev_sent), (Some(emitted.id), Some(first.id), Some(first.id)));
     assert_eq!((task.handler.as_str(), task.attempt, task.retries, task.late), ("h", 1, 0, false));
     assert_eq!(task.id, emitted.tasks[0]);
     assert_eq!(

@@ -8,6 +8,7 @@ mod derive;
 mod effects;
 mod emit;
 mod extract;
+mod steps;
 mod unit_of_work;
 
 use std::future::Future;
@@ -93,7 +94,7 @@ async fn only_task(bus: &Bus, emitted: &Emitted) -> Task {
     tasks.remove(0)
 }
 
-/// All events in the journal, oldest first.
+/// All that was emitted, oldest first, without what the engine tells of itself.
 async fn journal(bus: &Bus) -> Vec<Raw> {
     let head = bus.engine().store().extent().await.unwrap().head;
     let mut watch = bus.watch_after(pointsman::EventId::ZERO, pointsman::Filter::default());
@@ -101,5 +102,6 @@ async fn journal(bus: &Bus) -> Vec<Raw> {
     while events.last().map_or(pointsman::EventId::ZERO, |event: &Raw| event.id) < head {
         events.push(within(watch.next()).await.unwrap());
     }
+    events.retain(|event| !event.is_engine());
     events
 }

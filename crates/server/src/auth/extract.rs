@@ -40,7 +40,8 @@ fn presented(parts: &Parts) -> Option<&str> {
 }
 
 impl Caller {
-    fn with(self, needed: Role) -> Result<Self, Problem> {
+    /// The same caller, if it may do what this role may do.
+    pub(crate) fn with(self, needed: Role) -> Result<Self, Problem> {
         if self.role.includes(needed) {
             return Ok(self);
         }

@@ -1,9 +1,10 @@
 //! What `config check` says: every fault, or in words what the configuration means.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 
+use pointsman_core::chain::{Chain, Node, Role};
 use pointsman_core::fire::Makes;
 use pointsman_core::{HandlingKey, Limits, SourceDef, Timestamp, Weight};
 use pointsman_engine::Schedule;
@@ -31,11 +32,12 @@ pub struct Summary {
     /// The files it was read from.
     pub files: Vec<PathBuf>,
     pub handlers: Vec<HandlerTold>,
-    /// Event types, and the handlers that such an event reaches in the end.
+    /// Event types, and the handlers and chains that such an event reaches in the end.
     pub routes: Vec<(String, Vec<String>)>,
     pub sources: Vec<SourceTold>,
     /// Those of the sources' collections too.
     pub schedules: Vec<ScheduleTold>,
+    pub chains: Vec<ChainTold>,
     /// Tenants and their weights.
     pub tenants: Vec<(String, u16)>,
     pub tokens: usize,
@@ -82,6 +84,15 @@ pub struct ScheduleTold {
     pub next: Vec<Timestamp>,
 }
 
+/// What is told of a chain.
+#[derive(Debug, Serialize)]
+pub struct ChainTold {
+    pub path: String,
+    /// The nodes where something is done, in their order. Orders begin at the first of all nodes.
+    pub steps: Vec<String>,
+    pub ends: Vec<String>,
+}
+
 /// Reads the sources and tells what they mean at `now`. Nothing is started.
 pub fn check(sources: &Sources, now: Timestamp) -> Report {
     let checked = sources.load().and_then(|config| config.setup().map(|_| summary(&config, now)));
@@ -100,8 +111,11 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
             true => format!("{} (sync)", binding.handler),
             false => binding.handler.to_string(),
         });
-        (kind.to_string(), told.collect())
+        let chains = config.chain_routes.resolve(kind).into_iter().map(|path| path.to_string());
+        (kind.to_string(), told.chain(chains).collect())
     };
+    let kinds: BTreeSet<&HandlingKey> = config.routes.iter().map(|(kind, _)| kind).collect();
+    let kinds = &kinds | &config.chain_routes.iter().map(|(kind, _)| kind).collect();
     let scheduled: HashSet<&str> =
         config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     let mut warnings = config.warnings.clone();
@@ -109,9 +123,10 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
     Summary {
         files: config.files.clone(),
         handlers: config.handlers.iter().map(handler).collect(),
-        routes: config.routes.iter().map(|(kind, _)| route(kind)).collect(),
+        routes: kinds.into_iter().map(route).collect(),
         sources: config.sources.iter().filter_map(|told| source(told, &scheduled)).collect(),
         schedules: config.schedules.iter().map(|planned| schedule(&planned.schedule, now)).collect(),
+        chains: config.chains.iter().map(|charted| chain(&charted.chain)).collect(),
         tenants: config.tenants.iter().map(|(name, weight)| (name.to_string(), weight.get())).collect(),
         tokens: config.tokens.len(),
         warnings,
@@ -153,12 +168,22 @@ fn schedule(schedule: &Schedule, now: Timestamp) -> ScheduleTold {
     let makes = match &schedule.makes {
         Makes::Event(event) => format!("emits {}", event.kind),
         Makes::Run(run) => format!("synchronises {}", run.pair),
+        Makes::Order(order) => match &order.id {
+            Some(id) => format!("adds the order {},{id}", order.chain),
+            None => format!("adds an order to {}", order.chain),
+        },
     };
     ScheduleTold {
         name: schedule.name.to_string(),
         does: format!("{when}{zone}, {makes}"),
         next: schedule.when.upcoming(now).take(TIMES).collect(),
     }
+}
+
+fn chain(chain: &Chain) -> ChainTold {
+    let (ends, steps): (Vec<&Node>, Vec<&Node>) = chain.nodes.iter().partition(|node| node.role == Role::End);
+    let ids = |nodes: Vec<&Node>| nodes.into_iter().map(|node| node.id.to_string()).collect();
+    ChainTold { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
 }
 
 /// What the schedules do that their author may not expect. What several collections inherit is told once.
@@ -219,11 +244,12 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "The configuration is good: {}, {}, {}, {}, {}.",
+            "The configuration is good: {}, {}, {}, {}, {}, {}.",
             counted(self.handlers.len(), "handler"),
             counted(self.routes.len(), "routed event type"),
             counted(self.sources.len(), "source"),
             counted(self.schedules.len(), "schedule"),
+            counted(self.chains.len(), "chain"),
             counted(self.tokens, "token"),
         )?;
         write!(f, "\n{}", read_from(&self.files))?;
@@ -241,6 +267,9 @@ impl fmt::Display for Summary {
         }
         for schedule in &self.schedules {
             write!(f, "\n{schedule}")?;
+        }
+        for chain in &self.chains {
+            write!(f, "\n{chain}")?;
         }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;
@@ -278,6 +307,17 @@ impl fmt::Display for ScheduleTold {
         let times: Vec<String> = self.next.iter().map(|time| seconds(*time)).collect();
         let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
         write!(f, "schedule {}: {}; next {next}", self.name, self.does)
+    }
+}
+
+impl fmt::Display for ChainTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, steps, ends } = self;
+        write!(f, "chain {path}: ")?;
+        if !steps.is_empty() {
+            write!(f, "steps {}; ", steps.join(", "))?;
+        }
+        write!(f, "ends {}", ends.join(", "))
     }
 }
 

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use pointsman_core::HandlerName;
-use pointsman_core::fire::Makes;
+use pointsman_core::chain::{NodeId, Role};
+use pointsman_core::fire::{Makes, Overlap};
 use pointsman_core::route::Binding;
+use pointsman_core::{HandlerName, HandlingKey};
 
+use super::chains::Charted;
 use super::fault::Findings;
 use super::handlers::Handler;
 use super::read::Work;
@@ -16,11 +18,16 @@ use super::schedules::Planned;
 use super::secret::Env;
 use super::yaml::{Entry, Node};
 
-/// Warns of handlers that nothing reaches, events that reach nothing or wait for strangers, and commands that
-/// cannot start.
+/// Warns of handlers and nodes that nothing reaches, events that reach nothing or wait for strangers, and commands
+/// that cannot start.
 pub(super) fn look(tree: &Node, work: &Work, env: &Env, findings: &mut Findings) {
-    let routed: BTreeSet<&HandlerName> =
-        work.routes.iter().flat_map(|(_, list)| list).map(|binding| &binding.handler).collect();
+    let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
+    let steps = nodes.filter_map(|node| match &node.role {
+        Role::Step(step) => Some(&step.handler),
+        Role::End => None,
+    });
+    let routed = work.routes.iter().flat_map(|(_, list)| list).map(|binding| &binding.handler);
+    let routed: BTreeSet<&HandlerName> = routed.chain(steps).collect();
     for handler in &work.handlers {
         let name = &handler.def.name;
         if !routed.contains(name) {
@@ -34,13 +41,52 @@ pub(super) fn look(tree: &Node, work: &Work, env: &Env, findings: &mut Findings)
     }
     route_doubts(tree.get("event_handlers").map(Node::entries).unwrap_or_default(), work, findings);
     for Planned { schedule, place } in &work.schedules {
-        if let Makes::Event(event) = &schedule.makes
-            && work.routes.resolve(&event.kind).is_empty()
-        {
-            let (name, kind) = (&schedule.name, &event.kind);
-            findings
-                .warn(place, format!("the schedule {name:?} emits {kind}, which is routed to no handler"));
+        let name = &schedule.name;
+        match &schedule.makes {
+            Makes::Event(event) if !reaches(work, &event.kind) => {
+                let kind = &event.kind;
+                let message = format!("the schedule {name:?} emits {kind}, which is routed to no handler");
+                findings.warn(place, message);
+            }
+            Makes::Order(_) if schedule.overlap != Overlap::default() => {
+                let message = format!(
+                    "the schedule {name:?}: `overlap` speaks of an event's tasks; an order with an `id` is not added \
+                     while it is on its way"
+                );
+                findings.warn(place, message);
+            }
+            Makes::Event(_) | Makes::Order(_) | Makes::Run(_) => {}
         }
+    }
+    for charted in &work.chains {
+        chain_doubts(charted, work, findings);
+    }
+}
+
+/// Whether an event of this type makes a task or an order.
+fn reaches(work: &Work, kind: &HandlingKey) -> bool {
+    !work.routes.resolve(kind).is_empty() || !work.chain_routes.resolve(kind).is_empty()
+}
+
+/// Nodes that orders come to only if they are added there, which no schedule does.
+fn chain_doubts(charted: &Charted, work: &Work, findings: &mut Findings) {
+    let Charted { chain, places } = charted;
+    let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.makes {
+        Makes::Order(order) if order.chain == chain.path => order.node.as_ref(),
+        Makes::Order(_) | Makes::Event(_) | Makes::Run(_) => None,
+    });
+    let mut open: Vec<&NodeId> = chain.nodes.first().map(|node| &node.id).into_iter().chain(starts).collect();
+    let mut reached: BTreeSet<&NodeId> = BTreeSet::new();
+    let nodes: BTreeMap<&NodeId, &Role> = chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
+    while let Some(id) = open.pop() {
+        if let (true, Some(Role::Step(step))) = (reached.insert(id), nodes.get(id)) {
+            open.push(&step.next);
+            open.extend(&step.on_error);
+        }
+    }
+    for (node, place) in chain.nodes.iter().zip(places).filter(|(node, _)| !reached.contains(&node.id)) {
+        let (path, id) = (&chain.path, &node.id);
+        findings.warn(place, format!("nothing leads to the node {id} of the chain {path}"));
     }
 }
 
@@ -49,9 +95,10 @@ fn route_doubts(entries: &[Entry], work: &Work, findings: &mut Findings) {
         work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
     let lists: BTreeMap<&str, &[Binding]> =
         work.routes.iter().map(|(kind, list)| (kind.as_str(), list)).collect();
+    let to_chains: BTreeSet<&str> = work.chain_routes.iter().map(|(kind, _)| kind.as_str()).collect();
     for entry in entries {
         let list = lists.get(entry.key.as_str()).copied().unwrap_or_default();
-        if list.is_empty() {
+        if list.is_empty() && !to_chains.contains(entry.key.as_str()) {
             findings.warn(&entry.at, format!("events of type {:?} are routed to no handler", entry.key));
         }
         for binding in list.iter().filter(|binding| binding.sync && pulled.contains(&binding.handler)) {

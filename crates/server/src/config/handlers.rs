@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pointsman_core::handler::Observe;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order};
 use pointsman_engine::handlers::http::NetworkAccess;
@@ -27,8 +28,9 @@ pub(super) const KEYS: Keys = Keys {
         "rate",
         "weight",
         "ageing",
+        "observe",
     ],
-    later: &["observe"],
+    later: &[],
 };
 
 /// A handler or a source as the configuration has it.
@@ -106,10 +108,11 @@ fn handler(
             .fault(&node.place, "`on_error: halt` stops a lane, and with `order: none` there are no lanes");
     }
     let limits = limits::read(&fields, order, findings);
+    let observe = fields.or("observe", Observe::default(), findings, observe);
     let (run, plain) = (run?, HandlerDef::new(name?));
     let crashes = crashes.unwrap_or(plain.crashes);
     let pull = matches!(run, Run::Pull);
-    let def = HandlerDef { order, on_error, retry, crashes, limits, pull, ..plain };
+    let def = HandlerDef { order, on_error, retry, crashes, observe, limits, pull, ..plain };
     Some(Handler { def, run, place: entry.at.clone() })
 }
 
@@ -118,7 +121,13 @@ pub(super) fn crashes(node: &Node, findings: &mut Findings) -> Option<u32> {
     whole(node, findings, 0..=1_000_000).and_then(|count| u32::try_from(count).ok())
 }
 
-/// The names that routes may come upon.
+/// Which attempts the journal tells of.
+pub(super) fn observe(node: &Node, findings: &mut Findings) -> Option<Observe> {
+    let words = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
+    one_of(node, findings, &words)
+}
+
+/// The names that routes and chains may come upon.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) handlers: BTreeSet<HandlerName>,
@@ -127,19 +136,27 @@ pub(super) struct Known {
 
 /// Reads the name of a handler that must exist.
 pub(super) fn reference(node: &Node, known: &Known, findings: &mut Findings) -> Option<HandlerName> {
-    let Known { handlers, sources } = known;
     let name = parsed(node, findings, str::parse::<HandlerName>)?;
-    if handlers.contains(&name) {
-        return Some(name);
+    is_known(node, &name, known, "gets no events", findings).then_some(name)
+}
+
+/// Whether there is such a handler; told of if there is none. `but`: what a source, which is none, does not do.
+pub(super) fn is_known(
+    node: &Node,
+    name: &HandlerName,
+    known: &Known,
+    but: &str,
+    findings: &mut Findings,
+) -> bool {
+    let Known { handlers, sources } = known;
+    let there = handlers.contains(name);
+    if sources.contains(name) {
+        findings.fault(&node.place, format!("{:?} is a source, and a source {but}", name.as_str()));
+    } else if !there {
+        let near = super::nearest::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
+        findings.fault(&node.place, format!("there is no handler {:?}{near}", name.as_str()));
     }
-    if sources.contains(&name) {
-        let message = format!("{:?} is a source, and a source gets no events", name.as_str());
-        findings.fault(&node.place, message);
-        return None;
-    }
-    let near = super::nearest::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
-    findings.fault(&node.place, format!("there is no handler {:?}{near}", name.as_str()));
-    None
+    there
 }
 
 #[cfg(test)]
@@ -176,12 +193,20 @@ mod tests {
     }
 
     #[test]
+    fn a_handler_says_which_attempts_are_told_of() {
+        let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
+        let handlers = read_text(text, all).unwrap();
+        let observed: Vec<Observe> = handlers.iter().map(|handler| handler.def.observe).collect();
+        assert_eq!(observed, [Observe::Failures, Observe::All, Observe::None]);
+    }
+
+    #[test]
     fn every_fault_of_every_handler_is_told() {
         assert_eq!(
             faults_of(
                 "a/b: {run: {command: []}}\n\
                  c: {order: key}\n\
-                 d: {run: {command: [sh]}, order: none, on_error: halt, observe: all, oder: key}\n",
+                 d: {run: {command: [sh]}, order: none, on_error: halt, observe: some, oder: key}\n",
                 all
             ),
             [
@@ -189,7 +214,7 @@ mod tests {
                 "a command needs at least the name of a program",
                 "the handler \"c\" needs `run`: what it does",
                 "`on_error: halt` stops a lane, and with `order: none` there are no lanes",
-                "`observe` is not supported yet",
+                "\"some\" is not one of all, failures, none",
                 "unknown setting \"oder\" of a handler; did you mean `order`?",
             ]
         );

@@ -17,8 +17,10 @@
 //!
 //! A configuration is applied whole or not at all: while there is a single fault, nothing changes.
 
+mod chains;
 mod check;
 mod decode;
+mod digest;
 mod doubts;
 mod fault;
 mod handlers;
@@ -62,11 +64,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
+use pointsman_core::route::ChainRoutes;
 use pointsman_core::{Routes, Tenant, Weight};
 use pointsman_engine::Rooms;
 use pointsman_engine::handlers::http::NetworkAccess;
 
-pub use check::{CollectionTold, HandlerTold, Report, ScheduleTold, SourceTold, Summary, check};
+pub use chains::Charted;
+pub use check::{ChainTold, CollectionTold, HandlerTold, Report, ScheduleTold, SourceTold, Summary, check};
 pub use fault::{Fault, Faults, Warning};
 pub use handlers::Handler;
 pub use lookup::{Flag, Sources};
@@ -101,6 +105,9 @@ pub struct Config {
     pub sources: Vec<Handler>,
     /// Those of the section of that name, and those of the sources' collections.
     pub schedules: Vec<Planned>,
+    pub chains: Vec<Charted>,
+    /// Which chains events make orders for.
+    pub chain_routes: ChainRoutes,
     /// The files it was read from, in their order.
     pub files: Vec<PathBuf>,
     /// What is allowed but probably not meant.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pointsman_core::journal::Retention;
+use pointsman_core::route::ChainRoutes;
 use pointsman_core::{HandlerName, Routes, Tenant, Weight};
 use pointsman_engine::handlers::http::NetworkAccess;
 
@@ -17,10 +18,10 @@ use super::schema::ROOT;
 use super::secret::{self, Vault};
 use super::snapshot::{Print, Snapshot};
 use super::yaml::{self, Kind, Node};
-use super::{Config, Handler, Planned, StoreUrl, TokenDef, Warning};
+use super::{Charted, Config, Handler, Planned, StoreUrl, TokenDef, Warning};
 use super::{
-    doubts, handlers, merge, network, retention, rooms, routes, schedules, server, sources, store, tenants,
-    tokens, variables,
+    chains, doubts, handlers, merge, network, retention, rooms, routes, schedules, server, sources, store,
+    tenants, tokens, variables,
 };
 use crate::auth::Role;
 
@@ -137,8 +138,10 @@ struct Draft {
 pub(super) struct Work {
     pub(super) handlers: Vec<Handler>,
     pub(super) routes: Routes,
+    pub(super) chain_routes: ChainRoutes,
     pub(super) sources: Vec<Handler>,
     pub(super) schedules: Vec<Planned>,
+    pub(super) chains: Vec<Charted>,
 }
 
 /// Reads every section, whatever is wrong with the others.
@@ -193,12 +196,17 @@ fn work(root: &Fields, network: &NetworkAccess, vault: &mut Vault, findings: &mu
     let section =
         root.need("sources", what, findings).map(|n| sources::read(n, network, &mut names, vault, findings));
     let known = Known { sources: &all(&names) - &of_handlers, handlers: of_handlers };
-    let routes = root.need("event_handlers", what, findings).map(|n| routes::read(n, &known, findings));
-    let schedules = root.need("schedules", what, findings).map(|n| schedules::read(n, &mut names, findings));
+    let section_of_chains = root.need("chains", what, findings).map(|n| chains::read(n, &known, findings));
+    let chains::Section { chains, known: paths } = section_of_chains.unwrap_or_default();
+    let routes =
+        root.need("event_handlers", what, findings).map(|n| routes::read(n, &known, &paths, findings));
+    let schedules =
+        root.need("schedules", what, findings).map(|n| schedules::read(n, &mut names, &paths, findings));
     let sources::Section { sources, schedules: of_sources } = section?;
     let mut schedules = schedules?;
     schedules.extend(of_sources);
-    Some(Work { handlers: handlers?, routes: routes?, sources, schedules })
+    let routes::Section { routes, chain_routes } = routes?;
+    Some(Work { handlers: handlers?, routes, chain_routes, sources, schedules, chains })
 }
 
 /// Others may reach a server only if it knows whom to let in; and somebody should be able to do everything.
@@ -238,6 +246,8 @@ impl Draft {
             routes: self.work.routes,
             sources: self.work.sources,
             schedules: self.work.schedules,
+            chains: self.work.chains,
+            chain_routes: self.work.chain_routes,
             files,
             warnings,
             tree: self.tree,

@@ -1,4 +1,4 @@
-//! `retry` of a handler: how often and after which waits a failed task is tried again.
+//! `retry` of a handler, and `setback` of a chain's node: how often and after which waits a failed task is tried again.
 
 use std::time::Duration;
 
@@ -11,9 +11,19 @@ use super::yaml::{Kind, Node};
 pub(super) const KEYS: Keys =
     Keys { of: "`retry`", known: &["max", "backoff", "delay", "max_delay"], later: &[] };
 
+pub(super) const SETBACK: Keys = Keys { of: "`setback`", ..KEYS };
+
 pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<RetryPolicy> {
-    let fields = Fields::open(node, &KEYS, findings)?;
-    let default = RetryPolicy::default();
+    policy(node, &KEYS, RetryPolicy::default(), findings)
+}
+
+/// An order that is set back waits as long every time, unless it is said how the waits grow.
+pub(super) fn setback(node: &Node, findings: &mut Findings) -> Option<RetryPolicy> {
+    policy(node, &SETBACK, RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() }, findings)
+}
+
+fn policy(node: &Node, keys: &Keys, default: RetryPolicy, findings: &mut Findings) -> Option<RetryPolicy> {
+    let fields = Fields::open(node, keys, findings)?;
     let max = fields.or("max", default.max.into(), findings, |n, f| whole(n, f, 0..=1_000_000));
     let backoff = fields.or("backoff", default.backoff, findings, backoff);
     let delay = fields.or("delay", default.delay, findings, |n, f| duration(n, f, Duration::ZERO));
@@ -30,9 +40,12 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<RetryPolicy> 
 
 fn backoff(node: &Node, findings: &mut Findings) -> Option<Backoff> {
     let Kind::List(delays) = &node.kind else {
-        let words = [("exponential", false), ("fixed", true)];
-        return one_of(node, findings, &words)
-            .map(|fixed| if fixed { Backoff::Fixed } else { Backoff::Exponential });
+        let words = [
+            ("exponential", &Backoff::Exponential),
+            ("linear", &Backoff::Linear),
+            ("fixed", &Backoff::Fixed),
+        ];
+        return one_of(node, findings, &words).cloned();
     };
     if delays.is_empty() {
         findings.fault(&node.place, "a list of waits needs at least one");
@@ -58,12 +71,20 @@ mod tests {
     }
 
     #[test]
+    fn a_setback_is_as_long_every_time_unless_it_grows() {
+        let policy = read_text("{delay: 30s, max: 5}", setback).unwrap();
+        assert_eq!((policy.max, policy.backoff), (5, Backoff::Fixed));
+        let policy = read_text("{delay: 30s, backoff: linear, max_delay: 2m}", setback).unwrap();
+        assert_eq!((policy.backoff, policy.max_delay), (Backoff::Linear, Duration::from_secs(120)));
+    }
+
+    #[test]
     fn every_fault_is_told() {
         assert_eq!(
             faults_of("{max: -1, backoff: quadratic, delay: 1m, max_delay: 1s, dely: 1s}", read),
             [
                 "\"-1\" is not a whole number",
-                "\"quadratic\" is not one of exponential, fixed",
+                "\"quadratic\" is not one of exponential, linear, fixed",
                 "`max_delay` is shorter than `delay`",
                 "unknown setting \"dely\" of `retry`; did you mean `delay`?",
             ]

@@ -11,6 +11,7 @@ use pointsman_engine::handlers::http::{NetworkAccess, WebhookSecret};
 use url::Url;
 
 use super::decode::{Fields, Keys, duration, entries, items, parsed, text};
+use super::digest;
 use super::fault::Findings;
 use super::secret::Vault;
 use super::yaml::{Kind, Node};
@@ -75,12 +76,14 @@ pub struct HttpRun {
     pub timeout: Duration,
     /// The signing secrets, newest first.
     pub secrets: Vec<WebhookSecret>,
+    /// A hash of each of them, by which a replaced one is noticed.
+    pub(super) prints: Vec<String>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl fmt::Debug for HttpRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, timeout, secrets: _, headers: _ } = self;
+        let Self { url, timeout, secrets: _, prints: _, headers: _ } = self;
         f.debug_struct("HttpRun")
             .field("url", &url.as_str())
             .field("timeout", timeout)
@@ -151,7 +154,8 @@ fn http(node: &Node, network: &NetworkAccess, vault: &mut Vault, findings: &mut 
         Some(node) => headers(node, vault, findings),
         None => Some(vec![]),
     };
-    Some(HttpRun { url: url?, timeout, secrets: secrets?, headers: headers? })
+    let (secrets, prints) = secrets?.into_iter().unzip();
+    Some(HttpRun { url: url?, timeout, secrets, prints, headers: headers? })
 }
 
 fn target(text: &str) -> Result<Url, String> {
@@ -169,8 +173,12 @@ fn timeout(fields: &Fields, usual: Duration, findings: &mut Findings) -> Duratio
     fields.or("timeout", usual, findings, |n, f| duration(n, f, Duration::from_millis(1)))
 }
 
-/// One secret, or several while they are being replaced.
-fn secrets(fields: &Fields, vault: &mut Vault, findings: &mut Findings) -> Option<Vec<WebhookSecret>> {
+/// One secret, or several while they are being replaced; each with its hash.
+fn secrets(
+    fields: &Fields,
+    vault: &mut Vault,
+    findings: &mut Findings,
+) -> Option<Vec<(WebhookSecret, String)>> {
     let nodes = match (fields.get("secret"), fields.get("secrets")) {
         (Some(_), Some(node)) => {
             findings.fault(&node.place, "give either `secret` or `secrets`");
@@ -181,10 +189,12 @@ fn secrets(fields: &Fields, vault: &mut Vault, findings: &mut Findings) -> Optio
         (None, None) => &[],
     };
     let mut one = |node: &Node| {
-        let secret = vault.secret(node, findings)?.parse::<WebhookSecret>();
-        secret.map_err(|error| findings.fault(&node.place, error.to_string())).ok()
+        let text = vault.secret(node, findings)?;
+        let secret = text.parse::<WebhookSecret>();
+        let secret = secret.map_err(|error| findings.fault(&node.place, error.to_string())).ok()?;
+        Some((secret, digest::hex(text.as_bytes())))
     };
-    let read: Vec<WebhookSecret> = nodes.iter().filter_map(&mut one).collect();
+    let read: Vec<(WebhookSecret, String)> = nodes.iter().filter_map(&mut one).collect();
     (read.len() == nodes.len()).then_some(read)
 }
 

@@ -1,23 +1,37 @@
-//! `schedules`: events that are emitted at planned times.
+//! `schedules`: events that are emitted, or orders that are added, at planned times.
 
+use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
 use pointsman_core::fire::{Makes, Overlap};
 use pointsman_core::names::is_reserved;
-use pointsman_core::{Context, HandlerName, HandlingKey, NewEvent, ObjectKey, ScheduleName, Tenant};
+use pointsman_core::store::NewOrder;
+use pointsman_core::{Context, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::Schedule;
 
+use super::chains::{self, KnownChains, bad_id, node_id};
 use super::decode::{Fields, Keys, entries, one_of, parsed, text};
 use super::fault::Findings;
 use super::handlers::{Names, claim_name};
 use super::json;
+use super::nearest::hint;
 use super::place::Place;
 use super::timing::{self, Policy};
 use super::yaml::Node;
 
 pub(super) const KEYS: Keys = Keys {
     of: "a schedule",
-    known: &["cron", "timezone", "dialect", "emit", "catch_up", "catch_up_within", "overlap", "jitter"],
+    known: &[
+        "cron",
+        "timezone",
+        "dialect",
+        "emit",
+        "order",
+        "catch_up",
+        "catch_up_within",
+        "overlap",
+        "jitter",
+    ],
     later: &[],
 };
 pub(super) const EMIT: Keys = Keys {
@@ -25,6 +39,9 @@ pub(super) const EMIT: Keys = Keys {
     known: &["type", "key", "sub", "value", "context", "tenant", "priority"],
     later: &["delay", "at"],
 };
+
+pub(super) const ORDER: Keys =
+    Keys { of: "an order to add", known: &["path", "id", "node", "value", "priority", "tenant"], later: &[] };
 
 /// A schedule as the configuration has it: of the `schedules`, or of a source's collection.
 #[derive(Clone, Debug)]
@@ -34,26 +51,36 @@ pub struct Planned {
     pub(super) place: Place,
 }
 
-pub(super) fn read(node: &Node, names: &mut Names, findings: &mut Findings) -> Vec<Planned> {
+pub(super) fn read(
+    node: &Node,
+    names: &mut Names,
+    chains: &KnownChains,
+    findings: &mut Findings,
+) -> Vec<Planned> {
     let mut schedules = Vec::new();
     for entry in entries(node, "`schedules`", findings).unwrap_or_default() {
         let name = claim_name(entry, names, findings);
-        let schedule = schedule(&entry.value, name, findings);
+        let schedule = schedule(&entry.value, name, chains, findings);
         schedules.extend(schedule.map(|schedule| Planned { schedule, place: entry.at.clone() }));
     }
     schedules
 }
 
 /// Reads a schedule also where its name is at fault, to find its other faults.
-fn schedule(node: &Node, name: Option<HandlerName>, findings: &mut Findings) -> Option<Schedule> {
+fn schedule(
+    node: &Node,
+    name: Option<HandlerName>,
+    chains: &KnownChains,
+    findings: &mut Findings,
+) -> Option<Schedule> {
     let fields = Fields::open(node, &KEYS, findings)?;
     let when = when(&fields, findings);
-    let emit = fields.need("emit", KEYS.of, findings).and_then(|n| event(n, findings));
+    let makes = makes(&fields, chains, findings);
     let policy = Policy::read(&fields, findings);
     let words = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
     let overlap = fields.or("overlap", Overlap::default(), findings, |n, f| one_of(n, f, &words));
     let name = ScheduleName::new(name?.as_str()).ok()?;
-    let schedule = Schedule::new(name, when?, Makes::Event(Box::new(emit?)));
+    let schedule = Schedule::new(name, when?, makes?);
     Some(policy.applied(Schedule { overlap, ..schedule }))
 }
 
@@ -64,6 +91,64 @@ fn when(fields: &Fields<'_>, findings: &mut Findings) -> Option<cron::Schedule> 
     let expression =
         fields.need("cron", KEYS.of, findings).and_then(|n| timing::expression(n, dialect, findings))?;
     Some(cron::Schedule::new(expression, zone))
+}
+
+/// What a firing makes: an event or an order.
+fn makes(fields: &Fields<'_>, chains: &KnownChains, findings: &mut Findings) -> Option<Makes> {
+    match (fields.get("emit"), fields.get("order")) {
+        (Some(emit), None) => event(emit, findings).map(|event| Makes::Event(Box::new(event))),
+        (None, Some(order)) => {
+            self::order(order, chains, findings).map(|order| Makes::Order(Box::new(order)))
+        }
+        (Some(_), Some(order)) => {
+            findings.fault(&order.place, "a schedule has either `emit` or `order`, not both");
+            None
+        }
+        (None, None) => {
+            let message = "a schedule needs `emit`, the event it emits, or `order`, the order it adds";
+            findings.fault(&fields.node.place, message);
+            None
+        }
+    }
+}
+
+/// An order. Its path may be a chain's, or an order's with the id behind a comma.
+fn order(node: &Node, chains: &KnownChains, findings: &mut Findings) -> Option<NewOrder> {
+    let fields = Fields::open(node, &ORDER, findings)?;
+    let path = fields.need("path", ORDER.of, findings).and_then(|n| order_path(n, chains, findings));
+    let id = fields.get("id").and_then(|n| order_id(n, findings).map(|id| (id, n)));
+    let at = fields.get("node").and_then(|n| node_id(n, findings).map(|id| (id, n)));
+    let value = fields.or("value", Json::null(), findings, json::read);
+    let tenant = fields.or("tenant", Tenant::default(), findings, |n, f| parsed(n, f, str::parse::<Tenant>));
+    let priority = timing::priority(&fields, findings);
+    let (chain, own) = path?;
+    if let (Some(_), Some((_, node))) = (&own, &id) {
+        findings.fault(&node.place, "the `path` names an id already");
+    }
+    if let (Some((id, node)), Some(nodes)) = (&at, chains.get(&chain))
+        && !nodes.contains(id)
+    {
+        let near = hint(id.as_str(), nodes.iter().map(NodeId::as_str));
+        findings.fault(&node.place, format!("the chain {chain} has no node {id}{near}"));
+    }
+    let (id, node) = (own.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
+    Some(NewOrder { id, node, value, priority, tenant, ..NewOrder::of(chain) })
+}
+
+fn order_path(
+    node: &Node,
+    chains: &KnownChains,
+    findings: &mut Findings,
+) -> Option<(ChainPath, Option<OrderId>)> {
+    let (chain, id) = parsed(node, findings, |text| match text.contains(',') {
+        true => text.parse().map(|OrderKey { chain, id }| (chain, Some(id))),
+        false => ChainPath::new(text).map(|chain| (chain, None)),
+    })?;
+    chains::exists(node, &chain, chains, findings).then_some((chain, id))
+}
+
+fn order_id(node: &Node, findings: &mut Findings) -> Option<OrderId> {
+    parsed(node, findings, |text| OrderId::new(text).map_err(|_| bad_id(text, "an order")))
 }
 
 fn event(node: &Node, findings: &mut Findings) -> Option<NewEvent> {
@@ -116,7 +201,9 @@ mod tests {
     use super::*;
 
     fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Schedule>> {
-        let planned = read(node, &mut Names::new(), findings);
+        let nodes = ["render", "done"].map(|id| NodeId::new(id).unwrap()).to_vec();
+        let chains = [(ChainPath::new("/publish/article").unwrap(), nodes)].into();
+        let planned = read(node, &mut Names::new(), &chains, findings);
         Some(planned.into_iter().map(|planned| planned.schedule).collect())
     }
 
@@ -131,6 +218,55 @@ mod tests {
         assert_eq!(emit.priority.get(), 200);
         let usual = Schedule::new(schedule.name.clone(), schedule.when.clone(), schedule.makes.clone());
         assert_eq!(*schedule, usual, "it has the usual policies");
+    }
+
+    #[test]
+    fn a_schedule_adds_an_order() {
+        let text = "a: {cron: '@daily', order: {path: /publish/article}}\n\
+                    b: {cron: '@daily', order: {path: '/publish/article,7'}}\n\
+                    c: {cron: '@daily', order: {path: /publish/article, id: n-1, node: done, value: {n: 1}, \
+                    priority: 200, tenant: lab}}";
+        let schedules = read_text(text, all).unwrap();
+        let orders: Vec<&NewOrder> = schedules
+            .iter()
+            .map(|schedule| match &schedule.makes {
+                Makes::Order(order) => &**order,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(*orders[0], NewOrder::of(ChainPath::new("/publish/article").unwrap()));
+        assert_eq!(orders[1].id.as_ref().map(OrderId::as_str), Some("7"));
+        let NewOrder { id, node, value, priority, tenant, .. } = orders[2];
+        assert_eq!(
+            (id.as_ref().map(OrderId::as_str), node.as_ref().map(NodeId::as_str)),
+            (Some("n-1"), Some("done"))
+        );
+        assert_eq!((value.as_str(), priority.get(), tenant.as_str()), (r#"{"n":1}"#, 200, "lab"));
+    }
+
+    #[test]
+    fn every_fault_of_an_order_is_told() {
+        let text = "a: {cron: '@daily', emit: {type: x}, order: {path: /publish/article}}\n\
+                    b: {cron: '@daily'}\n\
+                    c: {cron: '@daily', order: {path: /publish/articel, id: 'a,b', priority: 0}}\n\
+                    d: {cron: '@daily', order: {path: '/publish/article,1', id: 2, node: rendr, nod: x}}\n\
+                    e: {cron: '@daily', order: {id: 1}}\n\
+                    f: {cron: '@daily', order: {path: publish}}\n";
+        assert_eq!(
+            faults_of(text, all),
+            [
+                "a schedule has either `emit` or `order`, not both",
+                "a schedule needs `emit`, the event it emits, or `order`, the order it adds",
+                "there is no chain /publish/articel; did you mean `/publish/article`?",
+                "\"a,b\" is not the id of an order: 1 to 128 letters, digits, `.`, `_` and `-`",
+                "0 is too small; the least is 1",
+                "the `path` names an id already",
+                "the chain /publish/article has no node rendr; did you mean `render`?",
+                "unknown setting \"nod\" of an order to add; did you mean `node`?",
+                "an order to add needs `path`",
+                "\"publish\" is not the path of a chain: it begins with a slash; write one like `/folder/name`",
+            ]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! are checked against it; the sections themselves are read in the files of their names.
 
 use super::decode::Keys;
-use super::{handlers, network, retention, retry, run, schedules, server, sources, tenants, tokens};
+use super::{chains, handlers, network, retention, retry, run, schedules, server, sources, tenants, tokens};
 
 pub(super) const ROOT: Keys = Keys {
     of: "the configuration",
@@ -20,8 +20,9 @@ pub(super) const ROOT: Keys = Keys {
         "event_handlers",
         "sources",
         "schedules",
+        "chains",
     ],
-    later: &["chains"],
+    later: &[],
 };
 
 /// What lies at a path.
@@ -43,7 +44,7 @@ pub(super) fn shape(path: &[&str]) -> Shape {
         ["history"] => Shape::Section(&retention::HISTORY),
         ["network"] => Shape::Section(&network::KEYS),
         ["auth"] => Shape::Section(&tokens::AUTH),
-        ["tenants" | "handlers" | "sources" | "schedules"] => Shape::Named,
+        ["tenants" | "handlers" | "sources" | "schedules" | "chains"] => Shape::Named,
         ["tenants", _] => Shape::Section(&tenants::KEYS),
         ["handlers", _] => Shape::Section(&handlers::KEYS),
         ["sources", _] => Shape::Section(&sources::KEYS),
@@ -51,6 +52,8 @@ pub(super) fn shape(path: &[&str]) -> Shape {
         ["handlers" | "sources", _, "retry"] => Shape::Section(&retry::KEYS),
         ["schedules", _] => Shape::Section(&schedules::KEYS),
         ["schedules", _, "emit"] => Shape::Section(&schedules::EMIT),
+        ["schedules", _, "order"] => Shape::Section(&schedules::ORDER),
+        ["chains", _] => Shape::Section(&chains::KEYS),
         _ => Shape::Value,
     }
 }

@@ -236,6 +236,10 @@ fn mark(node: &Node, key: &str, secret: bool, lines: &mut BTreeSet<usize>) {
 pub(super) fn must_hide(key: &str, value: &str, secret: bool) -> bool {
     let variable =
         key == "env" && value.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    // A node of a chain says so of itself, and is not a mistyped `env`.
+    if key == "end" && matches!(value, "true" | "false") {
+        return false;
+    }
     let reference = value.starts_with("env:") || value.starts_with("file:") || variable;
     // Settings belong below these two; a plain value in their place can only be somebody's token.
     let misplaced = matches!(key, "auth" | "tokens");

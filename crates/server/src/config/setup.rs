@@ -32,6 +32,9 @@ impl Config {
             routes: self.routes.clone(),
             tenants: self.tenants.clone(),
             schedules: self.schedules.iter().map(|planned| planned.schedule.clone()).collect(),
+            chains: self.chains.iter().map(|charted| charted.chain.clone()).collect(),
+            chain_routes: self.chain_routes.clone(),
+            files: self.digests(),
         };
         findings.finish(Some(setup), &self.tree.place).map(|(setup, _)| setup)
     }

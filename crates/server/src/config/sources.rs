@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use pointsman_core::cron::{self, Dialect, Expression, Zone};
 use pointsman_core::fire::{Makes, Overlap};
+use pointsman_core::handler::Observe;
 use pointsman_core::store::NewRun;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{CollectionName, HandlerDef, HandlerName, Pair, Priority, SourceDef, Tenant};
@@ -21,7 +22,7 @@ use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{Fields, Keys, entries, items, parsed};
 use super::fault::Findings;
-use super::handlers::{Handler, Names, claim_name, crashes};
+use super::handlers::{Handler, Names, claim_name, crashes, observe};
 use super::place::Place;
 use super::retry;
 use super::run::{self, Run};
@@ -44,6 +45,7 @@ pub(super) const KEYS: Keys = Keys {
         "tenant",
         "retry",
         "crashes",
+        "observe",
     ],
     later: &[],
 };
@@ -95,6 +97,7 @@ fn source(
     let tenant = fields.or("tenant", Tenant::default(), findings, |n, f| parsed(n, f, str::parse::<Tenant>));
     let retry = fields.or("retry", RetryPolicy::default(), findings, retry::read);
     let crashes = fields.get("crashes").and_then(|n| crashes(n, findings));
+    let observe = fields.or("observe", Observe::All, findings, observe);
     let policy = Policy::read(&fields, findings);
     let timing = Timing::of_source(&fields, findings);
     let collections = collections(entry, &fields, &timing, findings);
@@ -105,6 +108,7 @@ fn source(
     let def = HandlerDef {
         retry,
         crashes: crashes.unwrap_or(plain.crashes),
+        observe,
         pull: matches!(run, Run::Pull),
         source: Some(SourceDef { tenant, collections }),
         ..plain
@@ -270,6 +274,9 @@ mod tests {
         let told: Vec<(&str, u16)> = source.collections.iter().map(|(n, p)| (n.as_str(), p.get())).collect();
         assert_eq!(told, [("a", 100), ("b", 200)]);
         assert!(section.schedules.is_empty(), "both run on request only");
+        assert_eq!(def.observe, Observe::All);
+        let quiet = read_text("a: {observe: none, collections: [x]}", all).unwrap();
+        assert_eq!(quiet.sources[0].def.observe, Observe::None);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Whole configurations, from files to their meaning or their faults.
 
+mod chains;
 mod work;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
-use pointsman_core::{Timestamp, task::retry::RetryPolicy};
+use pointsman_core::task::retry::{Backoff, RetryPolicy};
+use pointsman_core::{Timestamp, chain::Role};
 use pointsman_engine::{HandlerSpec, Schedule};
 use proptest::prelude::*;
 
@@ -102,14 +104,25 @@ fn what_the_defaults_document_is_true() {
             let Schedule { catch_up, catch_up_within, overlap, jitter, .. } = planned.schedule;
             (catch_up, catch_up_within, overlap, jitter)
         };
-        config.schedules.iter().map(policies).take(2).collect::<Vec<_>>()
+        config
+            .schedules
+            .iter()
+            .filter(|planned| planned.schedule.name.as_str() != "nightly")
+            .map(policies)
+            .take(2)
+            .collect::<Vec<_>>()
     };
     assert_eq!(policies(&config), policies(&usual), "and the policies");
     let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.crashes);
     assert_eq!(treatment(&config), treatment(&usual));
     assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
     let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
-    assert_eq!(names, ["beat", "shop/orders", "shop/customers"]);
+    assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
+    let Role::Step(step) = &config.chains[0].chain.nodes[0].role else { panic!("{:?}", config.chains) };
+    let usual = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
+    assert_eq!(step.setback, Some(usual), "and so is the setback");
+    assert_eq!(config.chain_routes.iter().count(), 1);
+    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::Observe::All);
 }
 
 const FULL: &str = r#"
@@ -167,13 +180,14 @@ handlers:
   index: {run: {http: "ftp://x"}, retrry: {max: 1}}
   notify:
     run: {command: ["./notify.sh"], timeout: soon}
-    observe: all
+    observe: some
   audit: {run: push}
 event_handlers:
   record: [indx]
 schedules:
   notify: {cron: "0 75 * * *", emit: {type: x}}
-chains: {}
+chains:
+  article: {nodes: [{id: a, end: true}]}
 "#;
     let want = r#"
 pointsman.yml:2:1: unknown setting "stor" of the configuration; did you mean `store`?
@@ -194,9 +208,9 @@ pointsman.yml:6:35: unknown setting "retrry" of a handler; did you mean `retry`?
 pointsman.yml:8:46: "soon" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`
     8 |     run: {command: ["./notify.sh"], timeout: soon}
       |                                              ^
-pointsman.yml:9:5: `observe` is not supported yet
-    9 |     observe: all
-      |     ^
+pointsman.yml:9:14: "some" is not one of all, failures, none
+    9 |     observe: some
+      |              ^
 pointsman.yml:10:16: this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`
    10 |   audit: {run: push}
       |                ^
@@ -209,9 +223,9 @@ pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; han
 pointsman.yml:14:18: column 3 (hour): hours are 0 to 23, got `75`
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |                  ^
-pointsman.yml:15:1: `chains` is not supported yet
-   15 | chains: {}
-      | ^
+pointsman.yml:16:3: "article" is not the path of a chain: it begins with a slash; write one like `/folder/name`
+   16 |   article: {nodes: [{id: a, end: true}]}
+      |   ^
 12 faults"#;
     assert_eq!(shown(text), want.trim_start());
 }
@@ -405,7 +419,7 @@ fn a_check_tells_in_words_what_a_configuration_means() {
     let report = check(&desk.sources(), Timestamp::from_millis(0));
     assert_eq!(
         desk.plain(&report),
-        "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 tokens.\n\
+        "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 chains, 0 tokens.\n\
          read pointsman.yml\n\
          handler a: http https://x.example/in\n\
          handler b: command b.sh\n\
@@ -433,7 +447,7 @@ fn tokens_without_an_admin_are_doubted() {
         desk.put("pointsman.yml", format!("{more}auth: {{tokens: [{token}]}}\n"));
         desk.plain(check(&desk.sources(), Timestamp::MIN))
     };
-    let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 1 token.\n\
+    let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 0 chains, 1 token.\n\
                 read pointsman.yml";
     let doubt = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
                  longer accepted";
@@ -490,6 +504,14 @@ fn scraps() -> impl Strategy<Value = String> {
         Just("schedules"),
         Just("emit"),
         Just("sources"),
+        Just("chains"),
+        Just("/a/b"),
+        Just("nodes"),
+        Just("id"),
+        Just("next"),
+        Just("end"),
+        Just("order"),
+        Just("path"),
         Just("collections"),
         Just("schedule"),
         Just("tenants"),

@@ -1,8 +1,8 @@
 //! Settings from environment variables and flags.
 //!
 //! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore goes one level down. Names of tenants,
-//! handlers, sources and schedules are matched without regard to case, with `_` for `-` and `.`, and only those
-//! that the files define can be changed. `…_FILE` names a file that holds the value. A value that begins with `[` or `{` is
+//! handlers, sources and schedules and the paths of chains are matched without regard to case, with `_` for `-`, `.`
+//! and `/` (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a file that holds the value. A value that begins with `[` or `{` is
 //! read as YAML, any other is taken as it stands.
 //!
 //! A variable that resembles a setting without being one is warned about and otherwise ignored: the
@@ -36,6 +36,8 @@ const OTHERS: &[&str] = &[
     "LATE",
     "TYPE",
     "KEY",
+    "ORDER",
+    "NODE",
     "TENANT",
     "TASK_ID",
     "ATTEMPT",
@@ -149,7 +151,7 @@ fn whole_path(name: &str) -> Option<String> {
 }
 
 fn variable_form(key: &str) -> String {
-    key.to_ascii_uppercase().replace(['-', '.'], "_")
+    key.trim_start_matches('/').to_ascii_uppercase().replace(['-', '.', '/'], "_")
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@
 //!  watch        what a reader wants to see: filter and cursor, from the query
 //!  seq          GET: an EventSeq, streamed
 //!  one          one event, one object
+//!  caused       what an event caused, as a tree
 //! ```
 
+mod caused;
 mod cloudevents;
 mod emit;
 mod one;
-mod seq;
+pub(crate) mod seq;
 mod watch;
 
 use utoipa_axum::router::OpenApiRouter;

@@ -5,11 +5,12 @@ use axum::extract::State;
 use http::Uri;
 use pointsman_api::{CauseBody, EventDetail, EventSnapshot, ObjectDetail, TaskBody};
 use pointsman_core::event::Cause;
-use pointsman_core::store::{StoreError, TaskFilter};
-use pointsman_core::{EventId, ObjectKey, TaskSeq};
+use pointsman_core::store::StoreError;
+use pointsman_core::{EventId, ObjectKey};
 
+use super::caused;
 use crate::app::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
@@ -17,7 +18,7 @@ use crate::segment::Segment;
 /// The most events of an object that are shown.
 const MOST_EVENTS: usize = 1000;
 
-/// One event, its tasks, and what caused it.
+/// One event, its tasks, what caused it, and the tree of what it caused.
 #[utoipa::path(
     get,
     path = "/api/v1/events/{eventId}",
@@ -36,23 +37,32 @@ pub(crate) async fn event(
     let view = app.store().event(id).await?.filter(|view| caller.sees(&view.event.tenant));
     let view = view.ok_or_else(|| Problem::not_found(format!("there is no event {id}")))?;
     let cause = match view.event.cause {
-        Some(cause) => Some(cause_body(&app, cause).await?),
+        Some(cause) => Some(cause_body(&app, &caller, cause).await?),
         None => None,
     };
+    let tree = caused::tree(&app, &caller, &view).await?;
     Ok(Json(EventDetail {
         event_id: view.extent.head.get(),
         event: EventSnapshot::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),
+        caused: tree.caused,
+        caused_cut: tree.cut,
     }))
 }
 
-/// Names the task that emitted an event, as long as it is remembered.
-async fn cause_body(app: &App, cause: Cause) -> Result<CauseBody, StoreError> {
-    let above = TaskSeq(cause.task.0.saturating_add(1));
-    let page = app.store().tasks(TaskFilter::default(), Some(above), 1).await?;
-    let task = page.tasks.into_iter().find(|task| task.seq == cause.task).map(|task| task.id.to_string());
-    Ok(CauseBody { event_id: cause.event.map(EventId::get), task, depth: cause.depth })
+/// Names the event and the task that made an event be emitted, as long as they are remembered. Where they are another
+/// tenant's, nothing is told but that there was a cause.
+async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBody, StoreError> {
+    let task = caused::task(app, cause.task).await?;
+    let hidden = match (&task, cause.event) {
+        (Some(task), _) => !caller.sees(&task.tenant),
+        (None, Some(id)) => app.store().event(id).await?.is_some_and(|view| !caller.sees(&view.event.tenant)),
+        (None, None) => false,
+    };
+    let (event, task) = if hidden { (None, None) } else { (cause.event, task) };
+    let task = task.map(|task| task.id.to_string());
+    Ok(CauseBody { event_id: event.map(EventId::get), task, depth: cause.depth })
 }
 
 /// An object's chain of events, newest first.

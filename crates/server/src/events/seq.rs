@@ -19,6 +19,7 @@ use pointsman_api::EventSeq;
 use pointsman_core::store::StoreError;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{Event, EventId};
+use pointsman_engine::now;
 use tokio::time::{Instant, timeout_at};
 
 use super::Watch;
@@ -26,7 +27,8 @@ use crate::app::App;
 use crate::auth::{Caller, Viewer};
 use crate::paging::piece;
 use crate::problem::Problem;
-use crate::walk::{Step, Walk};
+use crate::query::Query;
+use crate::walk::{GATHER, Step, Walk};
 
 /// How long a search that found nothing may go on beyond its deadline, so that a reader who does not wait
 /// still learns of an event that lies behind many others.
@@ -54,31 +56,68 @@ pub(crate) async fn read(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Watch::query(&uri, &["timeout", "limit"])?;
+    let query = Watch::query(&uri, &Terms::PARAMETERS)?;
     let watch = Watch::of(&query, &caller)?;
-    let timeout = query.read("timeout", parse_http_duration)?.unwrap_or_default();
-    let limit = query.read("limit", limit)?.unwrap_or(Limit::None);
-    let walk = match (limit, watch.after) {
-        (Limit::Backwards(_), after) => Walk::backwards(app.clone(), watch.filter, after),
-        (Limit::None | Limit::Forwards(_), Some(after)) => Walk::forwards(app.clone(), watch.filter, after),
-        (Limit::None | Limit::Forwards(_), None) => {
-            return Err(Problem::malformed("say which EventId to read after").parameter("after"));
-        }
+    answer(&app, &caller, watch, &Terms::of(&query)?).await
+}
+
+/// How long a reader waits, and how much it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    timeout: Duration,
+    limit: Limit,
+}
+
+impl Terms {
+    pub(crate) const PARAMETERS: [&str; 2] = ["timeout", "limit"];
+
+    pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
+        let limit = query.read("limit", limit)?.unwrap_or(Limit::None);
+        Ok(Self { timeout: timeout(query)?, limit })
+    }
+}
+
+/// How long a query is willing to wait.
+pub(crate) fn timeout(query: &Query) -> Result<Duration, Problem> {
+    Ok(query.read("timeout", parse_http_duration)?.unwrap_or_default())
+}
+
+/// The EventSeq that a reader is answered with.
+pub(crate) async fn answer(
+    app: &App,
+    caller: &Caller,
+    watch: Watch,
+    terms: &Terms,
+) -> Result<Response, Problem> {
+    let wanted = terms.limit.wanted();
+    let walk = match terms.limit {
+        Limit::Backwards(_) => Walk::backwards(app.clone(), watch.filter, watch.after),
+        Limit::None | Limit::Forwards(_) => Walk::forwards(app.clone(), watch.filter, after(watch.after)?),
     };
     // A deadline beyond what the clock can count never comes.
-    let deadline = Instant::now().checked_add(timeout);
-    Ok(match first(&app, &caller, walk, limit.wanted(), deadline).await? {
+    let deadline = Instant::now().checked_add(terms.timeout);
+    Ok(match first(app, caller, walk, wanted, deadline).await? {
         Found::Events { events, walk } => {
-            let answer = Answer { walk, wanted: limit.wanted(), page: events.into(), begun: false };
+            let answer = Answer { walk, wanted, page: events.into(), begun: false };
             let text = stream::unfold(Some(answer), Answer::chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
         }
-        Found::Nothing { head, last } => {
-            let seq = EventSeq::Empty { event_id: head.get(), last_event_id: last.get() };
-            axum::Json(seq).into_response()
-        }
-        Found::Torn { head } => axum::Json(EventSeq::Torn { event_id: head.get() }).into_response(),
+        Found::Nothing { head, last } => nothing(head, last),
+        Found::Torn { head } => torn(head),
     })
+}
+
+/// The cursor of a reader that cannot do without one.
+pub(crate) fn after(after: Option<EventId>) -> Result<EventId, Problem> {
+    after.ok_or_else(|| Problem::malformed("say which EventId to read after").parameter("after"))
+}
+
+pub(crate) fn nothing(head: EventId, last: EventId) -> Response {
+    axum::Json(EventSeq::Empty { event_id: head.get(), last_event_id: last.get() }).into_response()
+}
+
+pub(crate) fn torn(head: EventId) -> Response {
+    axum::Json(EventSeq::Torn { event_id: head.get() }).into_response()
 }
 
 /// How many events, and from which end.
@@ -114,14 +153,14 @@ fn limit(text: &str) -> Result<Limit, &'static str> {
 }
 
 /// What decides the answer.
-enum Found {
+pub(crate) enum Found {
     Events { events: Vec<Arc<Event>>, walk: Walk },
     Nothing { head: EventId, last: EventId },
     Torn { head: EventId },
 }
 
 /// Walks to the first match, waiting for it until the deadline.
-async fn first(
+pub(crate) async fn first(
     app: &App,
     caller: &Caller,
     mut walk: Walk,
@@ -129,13 +168,17 @@ async fn first(
     deadline: Option<Instant>,
 ) -> Result<Found, StoreError> {
     let give_up = deadline.map(|deadline| deadline + SEARCH_ON);
+    let cursor = walk.reached();
     let mut step = walk.step(wanted).await?;
     loop {
         match step {
             Step::Events(events) => return Ok(Found::Events { events, walk }),
             Step::Torn { head } => return Ok(Found::Torn { head }),
             Step::Nothing => {}
-            Step::End if wait(app, caller, &walk, deadline).await => walk.go_on(),
+            Step::End if wait(app, caller, &mut walk, deadline).await => {
+                gather(cursor, deadline).await;
+                walk.go_on();
+            }
             Step::End => break,
         }
         // A busy store must not hold up an answer that is due.
@@ -153,7 +196,7 @@ async fn first(
 
 /// Waits until there is more to look at. `false`: the time is up, the server stops, or the caller's token has
 /// been taken back.
-async fn wait(app: &App, caller: &Caller, walk: &Walk, deadline: Option<Instant>) -> bool {
+async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Instant>) -> bool {
     let late = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -167,6 +210,13 @@ async fn wait(app: &App, caller: &Caller, walk: &Walk, deadline: Option<Instant>
         () = walk.grown() => true,
         () = late => false,
     }
+}
+
+/// Lets more come for a reader whose last event, by its id, is only just past.
+async fn gather(cursor: EventId, deadline: Option<Instant>) {
+    let passed = now().since(cursor.timestamp());
+    let pause = Instant::now() + GATHER.saturating_sub(passed);
+    tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
 }
 
 /// A NonEmpty on its way out.

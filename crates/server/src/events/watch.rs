@@ -29,6 +29,7 @@ impl Watch {
             key: query.parse("key")?,
             tenant: caller.tenant(query.parse("tenant")?)?,
             kinds,
+            engine: false,
         };
         let certain_types = !filter.kinds.is_empty();
         Ok(Self { filter, after: query.parse("after")?, certain_types })

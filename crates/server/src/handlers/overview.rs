@@ -7,6 +7,7 @@ use pointsman_api::{
     Counts, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody,
 };
 use pointsman_core::store::{QueueView, Registration};
+use pointsman_core::task::QueueOf;
 use pointsman_core::{HandlerName, Pair, Place, Rule, Timestamp};
 use pointsman_engine::now;
 
@@ -38,9 +39,15 @@ fn busiest(mut handler: HandlerBody, most: usize) -> HandlerBody {
     if more > 0 {
         handler.queues.sort_by_key(|queue| Reverse(queue.counts.total()));
         handler.queues.truncate(most);
-        handler.queues.sort_by(|a, b| (&a.tenant, &a.collection).cmp(&(&b.tenant, &b.collection)));
+        handler.queues.sort_by(|a, b| order(a).cmp(&order(b)));
     }
     HandlerBody { more_queues: more as u64, ..handler }
+}
+
+/// How the queues of a handler follow each other.
+fn order(queue: &QueueBody) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
+    let QueueBody { tenant, collection, chain, node, .. } = queue;
+    (tenant, collection.as_deref(), chain.as_deref(), node.as_deref())
 }
 
 /// The handler with all its queues, if there is one as far as the caller may see.
@@ -66,6 +73,7 @@ pub(super) async fn find_place(app: &App, caller: &Caller, place: &Place) -> Res
             Ok(found)
         }
         Place::Schedule(name) => Err(Problem::not_found(format!("{name} is a schedule, not a handler"))),
+        Place::Chain(path) => Err(Problem::not_found(format!("{path} is a chain, not a handler"))),
     }
 }
 
@@ -104,7 +112,7 @@ async fn overview(app: &App, caller: &Caller, queues_of: Option<&HandlerName>) -
         let name = match &rule.place {
             Place::Handler(name) => name,
             Place::Collection(pair) => &pair.source,
-            Place::Schedule(_) => continue,
+            Place::Schedule(_) | Place::Chain(_) => continue,
         };
         entry(&mut handlers, name).rules.push(told(caller, rule));
     }
@@ -157,9 +165,15 @@ fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueVie
         (Some(a), Some(b)) => Some(a.max(b)),
         (a, b) => a.or(b),
     };
+    let (chain, node) = match &queue.of {
+        QueueOf::Node { chain, node } => (Some(chain.to_string()), Some(node.to_string())),
+        QueueOf::Events | QueueOf::Collection(_) => (None, None),
+    };
     body.queues.push(QueueBody {
         tenant: queue.tenant.to_string(),
-        collection: queue.collection.as_ref().map(ToString::to_string),
+        collection: queue.of.collection().map(ToString::to_string),
+        chain,
+        node,
         oldest_runnable_seconds: oldest,
         held: queue.held,
         counts,
@@ -202,9 +216,15 @@ mod tests {
         for n in 0..10_u64 {
             let counts = Counts { ready: n % 5, ..Counts::default() };
             let tenant = format!("t{n}");
-            let queue =
-                QueueBody { tenant, collection: None, oldest_runnable_seconds: None, held: false, counts };
-            body.queues.push(queue);
+            body.queues.push(QueueBody {
+                tenant,
+                collection: None,
+                chain: None,
+                node: None,
+                oldest_runnable_seconds: None,
+                held: false,
+                counts,
+            });
         }
         let whole = busiest(body.clone(), 10);
         assert_eq!((whole.queues.len(), whole.more_queues), (10, 0));

@@ -151,13 +151,20 @@ async fn run_now(app: &App, caller: &Caller, name: &ScheduleName) -> Result<RanN
     let ran = ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
     let ran = match ran {
         pointsman_engine::RanNow::Event(id) => {
-            RanNow { event_id: Some(id.get()), task_id: None, created: true }
+            RanNow { event_id: Some(id.get()), task_id: None, order: None, created: true }
         }
         pointsman_engine::RanNow::Task(task) => {
-            RanNow { event_id: None, task_id: Some(task.task.to_string()), created: task.created }
+            let task_id = Some(task.task.to_string());
+            RanNow { event_id: None, task_id, order: None, created: task.created }
+        }
+        pointsman_engine::RanNow::Order(added) => {
+            let added = added.map_err(Problem::conflict)?;
+            let order = Some(added.order.to_string());
+            RanNow { event_id: Some(added.event.get()), task_id: None, order, created: true }
         }
     };
-    let made = ran.task_id.clone().or_else(|| ran.event_id.map(|id| format!("event {id}")));
+    let order = ran.order.as_ref().map(|order| format!("order {order}"));
+    let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
     app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
     Ok(ran)
 }

@@ -69,7 +69,7 @@ type Known<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;
 fn known<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> Known<'a> {
     let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.place {
         Place::Schedule(name) => Some((name.clone(), None)),
-        Place::Handler(_) | Place::Collection(_) => None,
+        Place::Handler(_) | Place::Collection(_) | Place::Chain(_) => None,
     });
     let mut known: Known<'a> = left.collect();
     let sources = sources(setup);
@@ -88,6 +88,7 @@ fn sources(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
 fn sees(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
     match &schedule.makes {
         Makes::Event(event) => caller.sees(&event.tenant),
+        Makes::Order(order) => caller.sees(&order.tenant),
         Makes::Run(run) => match sources.get(&run.pair.source) {
             Some(tenant) => caller.sees(tenant),
             None => caller.tenant.is_none(),
@@ -133,6 +134,12 @@ fn makes(makes: &Makes) -> MakesBody {
         Makes::Run(run) => MakesBody::Run {
             source: run.pair.source.to_string(),
             collection: run.pair.collection.to_string(),
+        },
+        Makes::Order(order) => MakesBody::Order {
+            chain: order.chain.to_string(),
+            id: order.id.as_ref().map(ToString::to_string),
+            node: order.node.as_ref().map(ToString::to_string),
+            tenant: order.tenant.to_string(),
         },
     }
 }

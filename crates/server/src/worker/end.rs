@@ -101,6 +101,7 @@ fn emits(raw: &RawValue, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
 pub(crate) struct Fail {
     fence: Option<Box<RawValue>>,
     error: Option<Box<RawValue>>,
+    code: Option<Box<RawValue>>,
     retry: Option<Box<RawValue>>,
     after: Option<Box<RawValue>>,
 }
@@ -131,10 +132,12 @@ pub(crate) async fn fail(
     if error.len() > MAX_ERROR {
         return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR} bytes")).into());
     }
+    let code = said.code.map(|raw| read("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
     let retry = said.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
     let after = said.after.map(|raw| duration("/after", &raw)).transpose()?;
     own(&app, &caller, &id, fence).await?;
-    let ended = Ended::Failed { error, after: after.map(|wait| now().plus(wait)), last: !retry };
+    let after = after.map(|wait| now().plus(wait));
+    let ended = Ended::Failed { error, code, after, last: !retry };
     end(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
 }
 

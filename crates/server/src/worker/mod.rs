@@ -65,6 +65,6 @@ fn lost(rejected: Rejected) -> Problem {
             status.as_str()
         ))
         .pointer("/fence"),
-        Rejected::Forgotten | Rejected::PairIsBusy => Problem::conflict(rejected),
+        Rejected::Forgotten | Rejected::ResumeItsOrder | Rejected::PairIsBusy => Problem::conflict(rejected),
     }
 }

@@ -1,5 +1,6 @@
 use crate::house::{House, handler};
 use pointsman_engine::Outcome;
+use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_event_is_journaled_with_its_tasks() {
@@ -29,7 +30,7 @@ async fn an_array_is_all_or_nothing() {
     let answer = house.post("/api/v1/events", r#"[{"type":"a"},{"type":"b","key":7}]"#).await;
     assert_eq!(answer.problem(), 400);
     assert_eq!(answer.json()["pointer"], "/1/key");
-    let journal = house.get("/api/v1/events?after=0").await.json();
+    let journal = house.get("/api/v1/events?tenant=default&after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 2);
 }
 
@@ -71,7 +72,7 @@ async fn an_idempotency_key_gives_the_same_answer() {
     let other = post("one", r#"{"type":"b"}"#).await;
     assert_eq!(other.problem(), 409);
     assert_eq!(other.json()["parameter"], "Idempotency-Key");
-    let journal = house.get("/api/v1/events?after=0").await.json();
+    let journal = house.get("/api/v1/events?tenant=default&after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
     for bad in ["", &"x".repeat(256), "a\u{e9}"] {
         assert_eq!(post(bad, r#"{"type":"a"}"#).await.problem(), 400, "{bad:?}");
@@ -81,9 +82,15 @@ async fn an_idempotency_key_gives_the_same_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_types_are_refused() {
     let house = House::new().await;
-    let answer = house.post("/api/v1/events", r#"{"type":"OrderStarted"}"#).await;
-    assert_eq!(answer.problem(), 422);
-    assert_eq!(answer.json()["pointer"], "/type");
+    for kind in pointsman_core::names::RESERVED_TYPES {
+        for kind in [kind.to_string(), format!("{kind}.mine")] {
+            let answer = house.post("/api/v1/events", &format!(r#"{{"type":"{kind}"}}"#)).await;
+            assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/type")), "{kind}");
+        }
+    }
+    for kind in ["Events", "order.started", "OrderStartedLate", "my.OrderStarted"] {
+        house.emit(&format!(r#"{{"type":"{kind}"}}"#)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,5 +123,5 @@ async fn faults_are_named() {
         .call("POST", "/api/v1/events", &[("content-type", "application/json")], b"{\"type\":\"\xff\"}")
         .await;
     assert_eq!(garbled.problem(), 400);
-    assert_eq!(house.get("/api/v1/events?after=0").await.json()["TYPE"], "Empty");
+    assert_eq!(house.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
 }

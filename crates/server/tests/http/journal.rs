@@ -14,12 +14,17 @@ fn ids(seq: &Value) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_journal() {
+async fn a_journal_in_which_nobody_has_emitted_anything() {
     let house = House::new().await;
+    let seq = house.get("/api/v1/events?after=0&tenant=default").await.json();
+    assert_eq!((&seq["TYPE"], &seq["lastEventId"]), (&"Empty".into(), &seq["eventId"]));
+    assert_eq!(house.get("/api/v1/events?limit=-5&tenant=default").await.json()["TYPE"], "Empty");
+    // What there is, is of the engine's own.
     let seq = house.get("/api/v1/events?after=0").await.json();
-    assert_eq!(seq["TYPE"], "Empty");
-    assert_eq!(seq["lastEventId"], 0);
-    assert_eq!(house.get("/api/v1/events?limit=-5").await.json()["TYPE"], "Empty");
+    let states: Vec<_> =
+        seq["eventSnapshots"].as_array().unwrap().iter().map(|event| &event["state"]).collect();
+    assert_eq!(states, ["starting", "running"], "{seq}");
+    assert!(seq["eventSnapshots"][0].get("key").is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,7 +37,7 @@ async fn both_directions_limits_and_filters() {
     let keyless = house.emit(r#"{"type":"a"}"#).await;
     all.push(keyless);
     let head = *all.last().unwrap();
-    let get = async |query: &str| house.get(&format!("/api/v1/events?{query}")).await.json();
+    let get = async |query: &str| house.get(&format!("/api/v1/events?tenant=default&{query}")).await.json();
 
     let seq = get("after=0").await;
     assert_eq!((ids(&seq), &seq["eventId"]), (all.clone(), &Value::from(head)));
@@ -85,13 +90,13 @@ async fn long_answers_are_whole() {
     let batch = format!("[{}]", vec![r#"{"type":"a","value":"xxxxxxxxxx"}"#; 3000].join(","));
     house.emit(&batch).await;
     house.emit(&batch).await;
-    let all = ids(&house.get("/api/v1/events?after=0").await.json());
+    let all = ids(&house.get("/api/v1/events?tenant=default&after=0").await.json());
     assert_eq!(all.len(), 6000);
     assert!(all.is_sorted_by(|a, b| a < b));
-    let mut down = ids(&house.get("/api/v1/events?limit=-100000").await.json());
+    let mut down = ids(&house.get("/api/v1/events?tenant=default&limit=-100000").await.json());
     down.reverse();
     assert_eq!(down, all);
-    let some = ids(&house.get("/api/v1/events?after=0&limit=4321").await.json());
+    let some = ids(&house.get("/api/v1/events?tenant=default&after=0&limit=4321").await.json());
     assert_eq!(some, all[..4321]);
 }
 

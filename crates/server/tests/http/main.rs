@@ -1,22 +1,30 @@
 //! The HTTP surface against a real server with the real store.
 
 mod auth;
+mod causes;
+mod chains;
 mod client;
 mod cloudevents;
 mod description;
 mod emit;
+mod files;
 mod handlers;
 mod hostile;
 mod house;
+mod jobscheduler;
 mod journal;
 mod nodes;
+mod orders;
 mod protocol;
 mod redrive;
 mod reload;
 mod schedules;
+mod snapshot;
 mod stream;
+mod stream_input;
 mod sync_tasks;
 mod tasks;
+mod track;
 mod typed;
 mod why;
 mod worker;

@@ -38,7 +38,7 @@ async fn a_token_that_is_taken_back_ends_what_was_begun_with_it() {
     let mut house = House::at(folder.path(), &with(&["stays", "goes"]), Setup::default()).await;
     house.token = "goes".into();
     let mut cut = Frames::open(&house, "/api/v1/stream", &[]).await;
-    let poll = house.get("/api/v1/events?after=0&timeout=1h");
+    let poll = house.get("/api/v1/events?tenant=default&after=0&timeout=1h");
     let reload = async {
         house.server.reloads().wait_for(|count| count.applied == 1).await.unwrap();
     };

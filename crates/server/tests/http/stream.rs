@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use crate::client::HANGS;
 use crate::house::{House, handler};
+use crate::track::{Gate, chain, order, setup};
 
 /// One frame of a stream.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ async fn events_come_with_their_ids_and_can_be_resumed() {
         )
         .await;
     let second = house.emit(r#"{"type":"b"}"#).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?after=0", &[]).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&tenant=default", &[]).await;
     let frame = frames.next().await.unwrap();
     assert_eq!((frame.id, frame.event.as_str()), (Some(first), "a.b"));
     assert_eq!(frame.json()["value"]["lines"], "of\nmine");
@@ -78,7 +79,7 @@ async fn events_come_with_their_ids_and_can_be_resumed() {
     assert_eq!(frames.next().await.unwrap().id, Some(third));
 
     let resumed = [("last-event-id", &*first.to_string())];
-    let mut frames = Frames::open(&house, "/api/v1/stream?after=0", &resumed).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&tenant=default", &resumed).await;
     assert_eq!(frames.next().await.unwrap().id, Some(second));
 }
 
@@ -149,6 +150,51 @@ async fn named_types_bring_no_task_changes() {
     let second = house.emit(r#"{"type":"job"}"#).await;
     assert_eq!(frames.next().await.unwrap().id, Some(first));
     assert_eq!(frames.next().await.unwrap().id, Some(second));
+}
+
+/// The frames of an order from its beginning to its end: events with their ids, and changes of its steps' tasks.
+async fn to_the_end(frames: &mut Frames) -> (Vec<(u64, String)>, Vec<Value>) {
+    let (mut events, mut changes) = (Vec::new(), Vec::new());
+    loop {
+        let frame = frames.next().await.expect("a frame");
+        match frame.id {
+            None => changes.push(frame.json()),
+            Some(id) => events.push((id, frame.event)),
+        }
+        if events.last().is_some_and(|(_, kind)| kind == "FileBasedRemoved") {
+            return (events, changes);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_followed_with_the_tasks_of_its_steps() {
+    let gate = Gate::closed();
+    let house = House::with("", setup(&gate, vec![chain("/a/x"), chain("/z")])).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?path=/a/", &[]).await;
+    house.add(order("/z,1")).await;
+    house.add(order("/a/x,1")).await;
+    gate.let_pass(4);
+    let (events, changes) = to_the_end(&mut frames).await;
+    assert!(events.is_sorted_by(|a, b| a.0 < b.0), "{events:?}");
+    assert_eq!(events.iter().filter(|(_, kind)| kind == "OrderStepStarted").count(), 2);
+    // Changes come as the stream gets to them, and the last ones may come after the order's end.
+    assert!(!changes.is_empty());
+    for change in &changes {
+        assert_eq!((&change["key"], &change["handler"]), (&"/a/x,1".into(), &"work".into()), "{change}");
+        assert!(change["event_id"].is_null() && ["a", "b"].contains(&change["collection"].as_str().unwrap()));
+    }
+
+    let (third, _) = &events[2];
+    let resumed = [("last-event-id", &*third.to_string())];
+    let mut frames = Frames::open(&house, "/api/v1/stream?path=/a/", &resumed).await;
+    assert_eq!(to_the_end(&mut frames).await.0, events[3..]);
+    let only = "/api/v1/stream?after=0&return=OrderEvent&path=/a/x,1";
+    let mut frames = Frames::open(&house, only, &[]).await;
+    for (id, kind) in events.iter().filter(|(_, kind)| kind.starts_with("Order")) {
+        let frame = frames.next().await.unwrap();
+        assert_eq!((frame.id, &frame.event, &frame.json()["key"]), (Some(*id), kind, &"/a/x,1".into()));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,12 +1,14 @@
 //! The typed client reads every answer of the real server.
 
-use pointsman_api::client::{Client, EmitBody, TaskQuery};
+use pointsman_api::client::{Client, EmitBody, EventQuery, OrderQuery, TaskQuery};
 use pointsman_api::worker::{ClaimBody, DoneBody, FailBody, HeartbeatBody, LogsBody, NewLog, SnoozeBody};
-use pointsman_api::{AdoptBody, HoldBody, MakesBody, RedriveBody};
-use pointsman_core::{HandlingKey, RuleKind};
+use pointsman_api::{AdoptBody, ChangeOrderBody, EventSeq, HoldBody, MakesBody, NewOrderBody, RedriveBody};
+use pointsman_core::chain::{Action, ChainPath, OrderKey};
+use pointsman_core::{HandlingKey, Json, RuleKind};
 use pointsman_engine::Setup;
 
 use crate::house::House;
+use crate::orders::CHAINS;
 
 const YAML: &str = "
 handlers:
@@ -92,4 +94,47 @@ async fn an_operator_is_served_with_the_client() {
     assert_eq!(client.adopt("far", &AdoptBody::default()).await.unwrap().adopted, 0);
     assert_eq!(client.nodes().await.unwrap().nodes.len(), 1);
     assert!(client.audit(None, Some(3)).await.unwrap().next.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chains_and_orders_are_steered_with_the_client() {
+    let house = House::with(CHAINS, Setup::default()).await;
+    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
+    let chain: ChainPath = "/publish/article".parse().unwrap();
+    let key: OrderKey = "/publish/article,1".parse().unwrap();
+    assert_eq!(client.chains().await.unwrap().chains.len(), 2);
+    assert_eq!(client.stop_chain(&chain, true).await.unwrap().chain.state, "stopped");
+    let value = Some(Json::parse(r#"{ "n": 1.50 }"#).unwrap());
+    let order = NewOrderBody { path: key.to_string(), value: value.clone(), ..NewOrderBody::default() };
+    let added = client.add_orders(&order).await.unwrap();
+    assert_eq!(added.orders[0].path, key.to_string());
+    assert_eq!(client.add_orders(&[&order]).await.unwrap_err().status(), Some(409));
+    let shown = client.order(&key).await.unwrap();
+    assert_eq!((Some(shown.value), shown.event_id >= Some(added.event_id)), (value, true));
+
+    assert!(client.suspend_order(&key).await.unwrap().suspended);
+    let to_deploy = ChangeOrderBody { node: Some("deploy".into()), ..ChangeOrderBody::default() };
+    assert_eq!(client.change_order(&key, &to_deploy).await.unwrap().node, "deploy");
+    assert!(!client.resume_order(&key).await.unwrap().suspended);
+    let of_chain = OrderQuery { path: Some(chain.to_string()), limit: Some(1), ..OrderQuery::default() };
+    let list = client.orders(&of_chain).await.unwrap();
+    assert_eq!((list.orders.len(), list.next, list.orders[0].event_id), (1, None, None));
+
+    assert_eq!(client.stop_chain(&chain, false).await.unwrap().chain.state, "running");
+    let task = client.claim(&claim("deploy")).await.unwrap().tasks.remove(0);
+    assert_eq!(task.order.map(|step| step.path), Some(key.to_string()));
+    assert_eq!(client.remove_order(&key).await.unwrap_err().status(), Some(409));
+    client.done(&task.id, &DoneBody { fence: task.fence, ..DoneBody::default() }).await.unwrap();
+    assert_eq!(client.order(&key).await.unwrap_err().status(), Some(404));
+
+    let node = "render".parse().unwrap();
+    let set = client.set_node(&chain, &node, Action::NextState).await.unwrap();
+    assert_eq!(set.chain.nodes[0].action, Action::NextState);
+    let held = client.hold_chain(RuleKind::Pause, &chain, &HoldBody::default()).await.unwrap();
+    assert_eq!(held.chain.rules[0].name, chain.to_string());
+    client.release_chain(RuleKind::Pause, &chain, &HoldBody::default()).await.unwrap();
+    assert!(client.chain(&chain).await.unwrap().chain.rules.is_empty());
+    let events = client.events(&EventQuery { after: Some(0), ..EventQuery::default() }).await.unwrap();
+    let EventSeq::NonEmpty { event_snapshots, .. } = events else { panic!("{events:?}") };
+    assert!(event_snapshots.iter().any(|event| event.is_engine() && event.kind == "OrderFinished"));
 }

@@ -124,8 +124,7 @@ impl Walk<'_> {
         let views = must(self.world.store.queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
-            let collection = view.collection.as_ref().map(ToString::to_string);
-            let queue = (view.handler.clone(), collection, view.tenant.clone());
+            let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
             assert!(seen.insert(queue.clone()), "{queue:?} is told of twice");
             let want = want.get(&queue).copied().unwrap_or_default();
             let held = self.holds(&queue);
@@ -144,8 +143,8 @@ impl Walk<'_> {
         }
     }
 
-    fn holds(&self, (handler, collection, tenant): &QueueName) -> bool {
-        self.model.rules.iter().any(|rule| rule.holds(handler, collection.as_deref(), tenant))
+    fn holds(&self, (handler, of, tenant): &QueueName) -> bool {
+        self.model.rules.iter().any(|rule| rule.holds(handler, of, tenant))
     }
 
     /// Every task of the model is in the store, lives there as in the model, and there are no others.

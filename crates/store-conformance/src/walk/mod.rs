@@ -9,7 +9,7 @@
 
 mod check;
 mod model;
-mod rng;
+pub(crate) mod rng;
 mod steering;
 mod steps;
 

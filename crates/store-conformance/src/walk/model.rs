@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use pointsman_core::store::Sequenced;
 use pointsman_core::task::lifecycle::{Effect, transition};
-use pointsman_core::task::{AttemptEnd, Command, Life, Rejected, State, Task};
+use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, State, Task};
 use pointsman_core::{
     Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Pair, Priority, Rule, Status, TaskId, TaskSeq,
     Tenant, Timestamp,
@@ -40,8 +40,8 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    pub(super) fn collection(&self) -> Option<&str> {
-        self.pair.as_ref().map(|pair| pair.collection.as_str())
+    pub(super) fn of(&self) -> QueueOf {
+        self.pair.as_ref().map_or(QueueOf::Events, |pair| QueueOf::Collection(pair.collection.clone()))
     }
 }
 
@@ -61,8 +61,7 @@ pub(super) struct Model {
 
 type Object = (Tenant, ObjectKey);
 
-/// The handler, the collection if it is a source, and the tenant.
-pub(super) type QueueName = (HandlerName, Option<String>, Tenant);
+pub(super) type QueueName = (HandlerName, QueueOf, Tenant);
 
 /// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
 pub(super) type Counts = [u64; 6];
@@ -207,7 +206,7 @@ impl Model {
     }
 
     pub(super) fn is_held(&self, task: &Shadow) -> bool {
-        self.rules.iter().any(|rule| rule.holds(&task.handler, task.collection(), &task.tenant))
+        self.rules.iter().any(|rule| rule.holds(&task.handler, &task.of(), &task.tenant))
     }
 
     /// Those that wait for nothing but their time: at the head of their lane, their gate open.
@@ -299,8 +298,7 @@ impl Model {
                 State::Missing { .. } => 5,
                 State::Done => unreachable!("a done task is history"),
             };
-            let collection = task.collection().map(String::from);
-            counts.entry((task.handler.clone(), collection, task.tenant.clone())).or_default()[column] += 1;
+            counts.entry((task.handler.clone(), task.of(), task.tenant.clone())).or_default()[column] += 1;
         }
         counts
     }

@@ -1,10 +1,10 @@
 //! A small random number generator: the same seed, the same walk, on every machine.
 
 /// SplitMix64.
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,21 +17,21 @@ impl Rng {
     }
 
     /// A number from 0 to below `n`.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
     /// A number from 1 to `n`.
-    pub(super) fn upto(&mut self, n: usize) -> usize {
+    pub(crate) fn upto(&mut self, n: usize) -> usize {
         1 + self.below(n)
     }
 
     /// True so many times out of a hundred.
-    pub(super) fn percent(&mut self, chance: usize) -> bool {
+    pub(crate) fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 }

@@ -2,7 +2,7 @@
 
 use pointsman_core::NewEvent;
 use pointsman_core::fire::{Fire, Makes, Overlap, Punctual, Settle};
-use pointsman_core::store::{Firing, NewRun, Plan as Planned, Standing};
+use pointsman_core::store::{Firing, NewOrder, NewRun, Plan as Planned, Standing};
 
 use super::*;
 
@@ -29,6 +29,10 @@ impl Fires {
     pub fn run(name: &str) -> Self {
         let run = NewRun { pair: pair(name), priority: None };
         Self { makes: Makes::Run(run), when: Punctual::OnTime, overlap: Overlap::Queue }
+    }
+
+    pub fn order(order: NewOrder) -> Self {
+        Self { makes: Makes::Order(Box::new(order)), when: Punctual::OnTime, overlap: Overlap::Queue }
     }
 
     pub fn when(self, when: Punctual) -> Self {

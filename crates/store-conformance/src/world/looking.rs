@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pointsman_core::fire::Fire;
 use pointsman_core::journal::{Extent, Filter};
 use pointsman_core::store::{QueueView, Read, StoredLine, TaskFilter};
-use pointsman_core::task::Task;
 use pointsman_core::task::why::{Gate, GateKind};
+use pointsman_core::task::{QueueOf, Task};
 use pointsman_core::{Event, EventId, Status, TaskId, Tenant};
 
 use super::*;
@@ -103,18 +103,21 @@ impl World<'_> {
     /// The queue of a handler, or of a collection (`source/collection`), for the default tenant; an empty one if
     /// none is told of.
     pub async fn queue(&self, name: &str) -> QueueView {
-        let (name, collection) = match name.split_once('/') {
-            Some((source, collection)) => (handler(source), Some(self::collection(collection))),
-            None => (handler(name), None),
-        };
+        match name.split_once('/') {
+            Some((source, name)) => self.queue_of(source, QueueOf::Collection(collection(name))).await,
+            None => self.queue_of(name, QueueOf::Events).await,
+        }
+    }
+
+    /// The same of any kind.
+    pub async fn queue_of(&self, name: &str, of: QueueOf) -> QueueView {
+        let name = handler(name);
         let mut found = must(self.store.queues(None).await).into_iter();
         let tenant = Tenant::default();
-        let is = |queue: &QueueView| {
-            queue.handler == name && queue.collection == collection && queue.tenant == tenant
-        };
+        let is = |queue: &QueueView| queue.handler == name && queue.of == of && queue.tenant == tenant;
         found.find(is).unwrap_or(QueueView {
             handler: name,
-            collection,
+            of,
             tenant,
             ready: 0,
             waiting: 0,

@@ -5,6 +5,7 @@
 
 mod clock;
 mod looking;
+mod orders;
 mod plan;
 mod steering;
 mod words;
@@ -24,6 +25,7 @@ use pointsman_core::{HandlerName, NewEvent, TaskId, Timestamp};
 use crate::Harness;
 
 pub use clock::*;
+pub use orders::*;
 pub use plan::{BACKOFF, Plan};
 pub use words::*;
 

@@ -2,24 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_core::route::Binding;
+use pointsman_core::chain::{Chain, Role};
+use pointsman_core::handler::Observe;
+use pointsman_core::route::{Binding, ChainRoutes};
 use pointsman_core::store::Registration;
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
 use pointsman_core::{
     HandlerDef, HandlerName, LaneFailure, Limits, Order, Pair, Priority, Routes, Tenant, Weight,
 };
 
-use super::{handler, kind, pair, secs, tenant};
+use super::{chain_path, handler, kind, node, pair, secs, tenant};
 
 /// How long a failed task waits in a plan, in seconds: always the same, so that a story can tell when.
 pub const BACKOFF: u64 = 10;
 
-/// What is registered. A handler exists as soon as a route or a wish names it.
+/// What is registered. A handler exists as soon as a route, a chain or a wish names it. The journal tells of none of
+/// its attempts unless that is wished for, so that a story hears only what it is about.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     handlers: BTreeMap<String, HandlerDef>,
     routes: Vec<(String, Vec<String>)>,
     tenants: BTreeMap<Tenant, Weight>,
+    chains: BTreeMap<String, Chain>,
+    chain_routes: Vec<(String, String)>,
+    files: BTreeMap<String, String>,
 }
 
 impl Plan {
@@ -112,6 +118,57 @@ impl Plan {
         self
     }
 
+    /// A handler of whose attempts the journal tells these.
+    pub fn observing(mut self, name: &str, observe: Observe) -> Self {
+        self.def_mut(name).observe = observe;
+        self
+    }
+
+    /// A chain, a node a word: `a=first>b` is a step of the handler `first` that leads to `b`, `a=first>b!x` leads to
+    /// `x` when it has failed for good, and `x` alone is an end.
+    pub fn chain(mut self, path: &str, nodes: &str) -> Self {
+        let nodes: Vec<_> = nodes.split_whitespace().map(node).collect();
+        for node in &nodes {
+            if let Role::Step(step) = &node.role {
+                self.def_mut(step.handler.as_str());
+            }
+        }
+        self.chains.insert(path.into(), Chain { path: chain_path(path), nodes });
+        self
+    }
+
+    /// A failed step of this node is tried again so often, after so many seconds each time.
+    pub fn setback(mut self, path: &str, id: &str, max: u32, seconds: u64) -> Self {
+        let nodes = &mut self.chains.get_mut(path).expect("the chain is planned").nodes;
+        let node = nodes.iter_mut().find(|node| node.id.as_str() == id).expect("the node is planned");
+        let Role::Step(step) = &mut node.role else { panic!("{id} is an end") };
+        let (backoff, delay) = (Backoff::Fixed, secs(seconds));
+        step.setback = Some(RetryPolicy { max, backoff, delay, ..RetryPolicy::default() });
+        self
+    }
+
+    pub fn without_chain(mut self, path: &str) -> Self {
+        self.chains.remove(path);
+        self
+    }
+
+    /// Events of a handling key make orders for this chain.
+    pub fn orders(mut self, key: &str, path: &str) -> Self {
+        self.chain_routes.push((key.into(), path.into()));
+        self
+    }
+
+    /// Something that is configured in files, and what its digest is made of.
+    pub fn file(mut self, key: &str, content: &str) -> Self {
+        self.files.insert(key.into(), content.into());
+        self
+    }
+
+    pub fn without_file(mut self, key: &str) -> Self {
+        self.files.remove(key);
+        self
+    }
+
     /// The same without this handler and its routes.
     pub fn without(mut self, name: &str) -> Self {
         self.handlers.remove(name);
@@ -150,12 +207,24 @@ impl Plan {
             handlers: self.handlers.values().cloned().collect(),
             routes: self.routes(),
             tenants: self.tenants.clone(),
+            chains: self.chains.values().cloned().collect(),
+            chain_routes: self.chain_routes(),
+            files: self.files.clone(),
         }
+    }
+
+    fn chain_routes(&self) -> ChainRoutes {
+        let mut routes = ChainRoutes::default();
+        for (key, path) in &self.chain_routes {
+            routes.bind(kind(key), chain_path(path));
+        }
+        routes
     }
 
     fn def_mut(&mut self, name: &str) -> &mut HandlerDef {
         self.handlers.entry(name.into()).or_insert_with(|| HandlerDef {
             retry: RetryPolicy { backoff: Backoff::Fixed, delay: secs(BACKOFF), ..RetryPolicy::default() },
+            observe: Observe::None,
             ..HandlerDef::new(handler(name))
         })
     }

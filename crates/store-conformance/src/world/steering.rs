@@ -13,7 +13,7 @@ impl World<'_> {
         Rule { kind, place: place(name), tenant: of.map(tenant), by, reason, since: self.now }
     }
 
-    /// Pauses a handler, a collection (`source/collection`) or a schedule (`@name`).
+    /// Pauses a handler, a collection (`source/collection`), a schedule (`@name`) or a chain (`/path`).
     pub async fn pause(&self, name: &str) {
         must(self.store.hold(self.rule(RuleKind::Pause, name, None)).await);
     }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use pointsman_core::event::{Cause, Priority};
 use pointsman_core::store::{Claimed, Emission, Ended, Ending, Idempotency, Sequenced};
-use pointsman_core::task::{Level, LogLine, Run, Subject};
+use pointsman_core::task::{Level, LogLine, Run, StepRun, Subject};
 use pointsman_core::{
     CollectionName, Event, EventId, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Pair, Place,
     ScheduleName, Tenant, Timestamp,
 };
+
+use super::chain_path;
 
 pub fn kind(text: &str) -> HandlingKey {
     HandlingKey::new(text).expect("a well-formed type")
@@ -40,10 +42,11 @@ pub fn pair(text: &str) -> Pair {
     text.parse().expect("a well-formed pair")
 }
 
-/// What a rule speaks of: `handler`, `source/collection` or `@schedule`.
+/// What a rule speaks of: `handler`, `source/collection`, `@schedule` or `/chain`.
 pub fn place(text: &str) -> Place {
     match text.strip_prefix('@') {
         Some(name) => Place::Schedule(schedule(name)),
+        None if text.starts_with('/') => Place::Chain(chain_path(text)),
         None if text.contains('/') => Place::Collection(pair(text)),
         None => Place::Handler(handler(text)),
     }
@@ -108,6 +111,7 @@ impl Draft for NewEvent {
 pub trait Delivery {
     fn event(&self) -> &Arc<Event>;
     fn run(&self) -> &Run;
+    fn step(&self) -> &StepRun;
 }
 
 impl Delivery for Claimed {
@@ -118,7 +122,14 @@ impl Delivery for Claimed {
     fn run(&self) -> &Run {
         match &self.subject {
             Subject::Run(run) => run,
-            Subject::Event(_) => panic!("{} should be a source's", self.id),
+            Subject::Event(_) | Subject::Step(_) => panic!("{} should be a source's", self.id),
+        }
+    }
+
+    fn step(&self) -> &StepRun {
+        match &self.subject {
+            Subject::Step(step) => step,
+            Subject::Event(_) | Subject::Run(_) => panic!("{} should be an order's", self.id),
         }
     }
 }
@@ -140,11 +151,11 @@ pub fn succeeded() -> Ended {
 
 /// A failure that may be tried again.
 pub fn failed() -> Ended {
-    Ended::Failed { error: "it broke".into(), after: None, last: false }
+    Ended::Failed { error: "it broke".into(), code: 1, after: None, last: false }
 }
 
 pub fn failed_for_good() -> Ended {
-    Ended::Failed { error: "it broke for good".into(), after: None, last: true }
+    Ended::Failed { error: "it broke for good".into(), code: 1, after: None, last: true }
 }
 
 /// The end of a claimed attempt, without effects.

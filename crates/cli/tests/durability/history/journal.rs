@@ -52,7 +52,7 @@ impl History {
 
     /// Where a reading first differs from the journal. Everything after that is shifted, and says nothing.
     fn misread(&self, read: &[u64]) -> Option<u64> {
-        let mut journal = self.journal.iter().map(|entry| entry.id);
+        let mut journal = self.ids().into_iter();
         for &id in read {
             match journal.next() {
                 Some(expected) if expected == id => {}

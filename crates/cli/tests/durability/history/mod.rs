@@ -86,6 +86,8 @@ pub(crate) struct History {
     pub(crate) routes: BTreeMap<String, Vec<String>>,
     pub(crate) emits: Vec<Emit>,
     pub(crate) journal: Vec<Entry>,
+    /// The ids of what the server told of itself in between.
+    pub(crate) told: Vec<u64>,
     pub(crate) tasks: Vec<TaskEnd>,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) readings: Vec<Reading>,
@@ -142,6 +144,13 @@ impl History {
         self.check_deliveries(&mut faults);
         self.check_lanes(&mut faults);
         faults
+    }
+
+    /// The ids of everything that a reader is to see, in order.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.journal.iter().map(|entry| entry.id).chain(self.told.clone()).collect();
+        ids.sort_unstable();
+        ids
     }
 
     fn handlers(&self, kind: &str) -> &[String] {

@@ -126,6 +126,13 @@ fn a_broken_chain_is_found() {
 }
 
 #[test]
+fn what_the_server_tells_of_itself_is_read_like_all_else() {
+    assert_eq!(faults(|h| h.told = vec![15]), [Fault::Misread { reader: "r".into(), id: 15 }]);
+    let read = |h: &mut History| (h.told, h.readings[0].ids) = (vec![15], vec![10, 15, 20, 30]);
+    assert_eq!(faults(read), []);
+}
+
+#[test]
 fn readers_that_missed_doubled_or_imagined_something_are_found() {
     for (ids, at) in [
         (vec![10, 30], 20),

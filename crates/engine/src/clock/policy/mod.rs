@@ -129,6 +129,7 @@ fn newest(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Tim
 pub(super) fn makes(schedule: &Schedule, planned: Timestamp) -> Makes {
     match &schedule.makes {
         Makes::Run(run) => Makes::Run(run.clone()),
+        Makes::Order(order) => Makes::Order(order.clone()),
         Makes::Event(event) => {
             let mut event = event.clone();
             event.planned = Some(planned);

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use pointsman_core::store::Claimed;
+use pointsman_core::task::Subject;
 
 use super::CommandSpec;
 
@@ -39,11 +40,18 @@ fn about(task: &Claimed) -> Vec<(&'static str, String)> {
         ("SOURCE", task.handler.to_string()),
         ("COLLECTION", task.subject.collection().to_owned()),
     ];
-    if let Some(event) = task.subject.event() {
-        about.push(("EVENT_ID", event.id.to_string()));
-        about.push(("TYPE", event.kind.to_string()));
-        about.extend(event.key.as_ref().map(|key| ("KEY", key.to_string())));
-        about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+    about.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
+    match &task.subject {
+        Subject::Event(event) => {
+            about.push(("EVENT_ID", event.id.to_string()));
+            about.push(("TYPE", event.kind.to_string()));
+            about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+        }
+        Subject::Run(_) => {}
+        Subject::Step(step) => {
+            about.push(("ORDER", step.order.to_string()));
+            about.push(("NODE", step.node.to_string()));
+        }
     }
     about.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
     about.extend(task.late.then(|| ("LATE", "true".to_owned())));

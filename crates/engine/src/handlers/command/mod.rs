@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
-//! source's command finds on its stdin which collection to synchronise instead of an event.
+//! source's command finds on its stdin which collection to synchronise instead of an event, and a step's the order and
+//! its value; what a step returns as its result becomes the order's value.
 //! It leads a process group of its own, so that what it starts ends with it: when the attempt is cancelled the
 //! group is asked to end, and soon after made to; when the attempt is dropped it is killed at once. A process
 //! that outlives the command and keeps its output open gets a short grace and then goes the same way.
@@ -33,7 +34,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
 use super::text::excerpt;
-use super::{effects, run};
+use super::{effects, run, step};
 use crate::time::now;
 use crate::{Delivery, Outcome, Runner};
 use effects_file::EffectsFile;
@@ -146,7 +147,9 @@ impl Runner for CommandHandler {
         };
         match running.finish(&delivery).await {
             Err(error) => Outcome::failed(format!("lost sight of the command: {error}")),
-            Ok(end) if end.cancelled => Outcome::failed(format!("cancelled; {}", in_words(end.status, &[]))),
+            Ok(end) if end.cancelled => {
+                Outcome::failed_with(code(end.status), format!("cancelled; {}", in_words(end.status, &[])))
+            }
             Ok(end) => judge(end.status, &end.last_error, effects.read().await, &delivery),
         }
     }
@@ -157,6 +160,7 @@ fn told(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.to_json(),
         Subject::Run(run) => run::json(task, run),
+        Subject::Step(step) => step::json(task, step),
     }
 }
 
@@ -180,9 +184,15 @@ fn judge(
     let well = match status.code() {
         Some(0) => effects.map(|effects| effects.into_success(now)),
         Some(SNOOZE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
-        _ => return effects::failure(in_words(status, last_error), effects, now),
+        _ => return effects::failure(code(status), in_words(status, last_error), effects, now),
     };
     well.unwrap_or_else(|fault| effects::refused(&fault))
+}
+
+/// An exit status as a number, as shells have it: 128 and the signal for one that was killed.
+fn code(status: ExitStatus) -> i64 {
+    let killed = || status.signal().map(|number| 128 + number);
+    status.code().or_else(killed).unwrap_or(1).into()
 }
 
 /// An exit status in words, with the last thing that the command complained of.

@@ -66,7 +66,8 @@ impl Answer {
                 Err(fault) => effects::refused(&fault),
             };
         }
-        let mut outcome = effects::failure(self.error(), self.effects(tenant, now), now);
+        let mut outcome =
+            effects::failure(self.status.as_u16().into(), self.error(), self.effects(tenant, now), now);
         if let Ended::Failed { last, .. } = &mut outcome.ended {
             *last |= self.status == StatusCode::GONE;
             if let (false, Some(until)) = (*last, self.wait(now)) {

@@ -148,7 +148,7 @@ fn unwell(error: impl Into<String>) -> Outcome {
 
 /// What was refused now will be refused the next time.
 fn forbidden(refused: &Refused) -> Outcome {
-    let ended = Ended::Failed { error: refused.to_string(), after: None, last: true };
+    let ended = Ended::Failed { error: refused.to_string(), code: 1, after: None, last: true };
     Outcome { ended, ..Outcome::done() }
 }
 

@@ -2,11 +2,11 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pointsman_core::store::Claimed;
-use pointsman_core::task::{Run, Subject};
+use pointsman_core::task::{Run, StepRun, Subject};
 use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::super::run;
+use super::super::{run, step};
 use super::HttpTarget;
 use super::signature::signatures;
 
@@ -24,6 +24,7 @@ pub(super) fn headers(target: &HttpTarget, task: &Claimed, body: &str, now: Time
     let about = match &task.subject {
         Subject::Event(event) => about_event(event),
         Subject::Run(run) => about_run(task, run),
+        Subject::Step(step) => about_step(task, step),
     };
     for (name, value) in about.into_iter().chain(about_attempt(task)) {
         put(&mut headers, name, &value);
@@ -41,11 +42,12 @@ pub(super) fn headers(target: &HttpTarget, task: &Claimed, body: &str, now: Time
     headers
 }
 
-/// What is sent: the event's value, or which collection to synchronise.
+/// What is sent: the event's value, which collection to synchronise, or the order and its value.
 pub(super) fn body(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.value.as_str().to_owned(),
         Subject::Run(run) => run::json(task, run),
+        Subject::Step(step) => step::json(task, step),
     }
 }
 
@@ -57,6 +59,19 @@ fn about_run(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
         ("ce-source", format!("/sources/{}", run.pair.source)),
         ("ce-type", "pointsman.run".to_owned()),
         ("ce-subject", run.pair.collection.to_string()),
+    ];
+    about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    about
+}
+
+/// Told as an event for the same reason.
+fn about_step(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
+    let mut about = vec![
+        ("ce-specversion", "1.0".to_owned()),
+        ("ce-id", task.id.to_string()),
+        ("ce-source", format!("/chains{}", step.order.chain)),
+        ("ce-type", "pointsman.step".to_owned()),
+        ("ce-subject", step.order.to_string()),
     ];
     about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
     about

@@ -70,6 +70,7 @@ fn limits_shares_and_sources_reach_the_engine() {
     let makes = |schedule: &Schedule| match &schedule.makes {
         Makes::Event(event) => format!("{} emits {}", schedule.name, event.kind),
         Makes::Run(run) => format!("{} runs {}", schedule.name, run.pair),
+        Makes::Order(order) => format!("{} adds to {}", schedule.name, order.chain),
     };
     assert_eq!(
         schedules.iter().map(makes).collect::<Vec<_>>(),
@@ -82,7 +83,7 @@ fn a_check_tells_of_sources_and_limits_too() {
     let (desk, _) = understood(WORK);
     assert_eq!(
         desk.plain(check(&desk.sources(), Timestamp::from_millis(0))),
-        "The configuration is good: 2 handlers, 1 routed event type, 2 sources, 3 schedules, 0 tokens.\n\
+        "The configuration is good: 2 handlers, 1 routed event type, 2 sources, 3 schedules, 0 chains, 0 tokens.\n\
          read pointsman.yml\n\
          tenant shop: weight 3\n\
          handler notify: command sh, at most 4 at a time, at most 1 of one object at a time, at most 100/m, weight 2, \

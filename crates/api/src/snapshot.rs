@@ -1,0 +1,206 @@
+//! An event as the stream shows it.
+//!
+//! There are two forms, as in the journal: what producers emit carries a value, a context and a tenant; the engine's
+//! own events have no tenant, and show their fields beside `key` and `TYPE`.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::{Event, Json};
+use serde::de::DeserializeOwned;
+use serde::ser::{Error, SerializeMap};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+/// An event as the stream shows it.
+#[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
+#[serde(try_from = "Members")]
+pub struct EventSnapshot {
+    #[schema(rename = "eventId")]
+    pub event_id: u64,
+    #[schema(rename = "TYPE")]
+    pub kind: String,
+    /// The object it happened to; of a TaskEvent `{"jobPath":…,"taskId":…}`. Keyless events have no such member.
+    // An object is held as its text.
+    #[schema(value_type = Option<serde_json::Value>, required = false)]
+    pub key: Option<String>,
+    /// The preceding event of the same object: null for its first, absent without a key.
+    #[schema(value_type = Option<u64>, required = false)]
+    pub prev: Option<Option<u64>>,
+    #[schema(required = false)]
+    pub sub: Option<String>,
+    /// What was emitted. The engine's own events have their fields in its place.
+    // Those are held as an object.
+    #[schema(value_type = serde_json::Value, required = false)]
+    pub value: Json,
+    #[schema(required = false)]
+    pub context: BTreeMap<String, String>,
+    /// Whose it is. The engine's own have no such member.
+    // Empty for those.
+    #[schema(required = false)]
+    pub tenant: String,
+}
+
+/// The members of a snapshot before they are looked at. What stays raw is not rewritten.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+impl EventSnapshot {
+    /// Whether the engine told it, and no producer.
+    pub fn is_engine(&self) -> bool {
+        self.tenant.is_empty()
+    }
+}
+
+impl From<&Event> for EventSnapshot {
+    fn from(event: &Event) -> Self {
+        let ordered = event.key.is_some() && !event.is_engine();
+        Self {
+            event_id: event.id.get(),
+            kind: event.kind.to_string(),
+            key: event.key.as_ref().map(ToString::to_string),
+            prev: ordered.then(|| event.prev.map(|prev| prev.get())),
+            sub: event.sub.as_ref().map(ToString::to_string),
+            value: event.value.clone(),
+            context: event.context.clone(),
+            tenant: event.tenant.to_string(),
+        }
+    }
+}
+
+impl Serialize for EventSnapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("eventId", &self.event_id)?;
+        if self.is_engine() {
+            if let Some(key) = &self.key {
+                match key.starts_with('{') {
+                    true => map.serialize_entry("key", &raw::<S>(key)?)?,
+                    false => map.serialize_entry("key", key)?,
+                }
+            }
+            map.serialize_entry("TYPE", &self.kind)?;
+            let fields: Members = self.value.to().map_err(S::Error::custom)?;
+            for (name, field) in &fields {
+                map.serialize_entry(name, field)?;
+            }
+            return map.end();
+        }
+        map.serialize_entry("TYPE", &self.kind)?;
+        if let Some(key) = &self.key {
+            map.serialize_entry("key", key)?;
+        }
+        if let Some(prev) = &self.prev {
+            map.serialize_entry("prev", prev)?;
+        }
+        if let Some(sub) = &self.sub {
+            map.serialize_entry("sub", sub)?;
+        }
+        map.serialize_entry("value", &self.value)?;
+        map.serialize_entry("context", &self.context)?;
+        map.serialize_entry("tenant", &self.tenant)?;
+        map.end()
+    }
+}
+
+fn raw<S: Serializer>(text: &str) -> Result<&RawValue, S::Error> {
+    serde_json::from_str(text).map_err(S::Error::custom)
+}
+
+impl TryFrom<Members> for EventSnapshot {
+    type Error = String;
+    fn try_from(mut members: Members) -> Result<Self, String> {
+        let event_id = take(&mut members, "eventId")?.ok_or("an event without eventId")?;
+        let kind = take(&mut members, "TYPE")?.ok_or("an event without TYPE")?;
+        let key = match members.remove("key") {
+            Some(raw) if raw.get().starts_with('{') => Some(raw.get().to_owned()),
+            Some(raw) => Some(read("key", &raw)?),
+            None => None,
+        };
+        let Some(tenant) = take(&mut members, "tenant")? else {
+            let value = Json::of(&members).map_err(|e| e.to_string())?;
+            let (context, tenant) = (BTreeMap::new(), String::new());
+            return Ok(Self { event_id, kind, key, prev: None, sub: None, value, context, tenant });
+        };
+        Ok(Self {
+            event_id,
+            kind,
+            key,
+            prev: take(&mut members, "prev")?,
+            sub: take(&mut members, "sub")?,
+            value: take(&mut members, "value")?.ok_or("an event without a value")?,
+            context: take(&mut members, "context")?.unwrap_or_default(),
+            tenant,
+        })
+    }
+}
+
+/// A member in its own type, if it is there.
+fn take<T: DeserializeOwned>(members: &mut Members, name: &str) -> Result<Option<T>, String> {
+    members.remove(name).map(|raw| read(name, &raw)).transpose()
+}
+
+fn read<T: DeserializeOwned>(name: &str, raw: &RawValue) -> Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|e| format!("{name}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::engine_event::{EngineEvent, SchedulerState, Transition};
+    use pointsman_core::{EventId, HandlingKey, ObjectKey, TaskId, Tenant};
+
+    use super::*;
+
+    const ID: u64 = 7;
+
+    fn emitted(key: Option<&str>, prev: Option<u64>) -> Event {
+        Event {
+            id: EventId::new(ID).unwrap(),
+            prev: prev.and_then(EventId::new),
+            kind: HandlingKey::new("record.published").unwrap(),
+            key: key.map(|key| ObjectKey::new(key).unwrap()),
+            sub: None,
+            value: Json::parse(r#"{ "n": 1.50 }"#).unwrap(),
+            context: BTreeMap::from([("ip".into(), "::1".into())]),
+            tenant: Tenant::default(),
+            cause: None,
+        }
+    }
+
+    fn engines() -> Vec<Event> {
+        let (handler, task) = ("h".parse().unwrap(), TaskId::from_text("h_x_1"));
+        let order: pointsman_core::chain::OrderKey = "/a/b,1".parse().unwrap();
+        let (node, from) = ("BB".parse().unwrap(), "A".parse().unwrap());
+        let transition = Transition::Error { return_code: 3 };
+        [
+            EngineEvent::SchedulerClosed,
+            EngineEvent::SchedulerStateChanged { state: SchedulerState::Running },
+            EngineEvent::OrderNodeChanged { order: order.clone(), node, from },
+            EngineEvent::OrderStepEnded { order, transition },
+            EngineEvent::TaskEnded { handler, task, return_code: 3 },
+        ]
+        .map(|event| event.at(EventId::new(ID).unwrap()))
+        .into()
+    }
+
+    #[test]
+    fn a_snapshot_reads_as_the_stream_does() {
+        let emitted = [emitted(Some("a\"b"), Some(3)), emitted(Some("a"), None), emitted(None, None)];
+        for event in emitted.into_iter().chain(engines()) {
+            let snapshot = EventSnapshot::from(&event);
+            assert_eq!(serde_json::to_string(&snapshot).unwrap(), event.to_json());
+            assert_eq!(serde_json::from_str::<EventSnapshot>(&event.to_json()).unwrap(), snapshot);
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for bad in [
+            "{}",
+            r#"{"eventId":1}"#,
+            r#"{"eventId":"1","TYPE":"a"}"#,
+            r#"{"eventId":1,"TYPE":"a","tenant":"x"}"#,
+        ] {
+            assert!(serde_json::from_str::<EventSnapshot>(bad).is_err(), "{bad}");
+        }
+    }
+}

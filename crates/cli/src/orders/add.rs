@@ -1,0 +1,95 @@
+//! `pointsman orders add`.
+
+use clap::Args;
+use pointsman_api::NewOrderBody;
+use pointsman_api::client::{Client, ClientError};
+use pointsman_core::chain::{ChainPath, NodeId, OrderKey};
+use pointsman_core::event::Priority;
+use pointsman_core::{Tenant, Timestamp};
+
+use crate::args::moment;
+use crate::emit::{duration, priority, value};
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Add an order to a chain, and print its name
+///
+/// When this returns, the order is on disk and stands at its node. It does not wait for steps.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman orders add /publish/article,117 --value '{\"title\":\"Hello\"}'
+  pointsman orders add /publish/article --value @article.json
+      gets a fresh id
+  pointsman orders add /publish/article,118 --node deploy --value -
+  pointsman orders add /publish/article,119 --in 1h30m --priority 500")]
+pub(super) struct Add {
+    /// The chain's path, and the order's id after a comma; without an id it gets a fresh one
+    #[arg(value_name = "PATH[,ID]", value_parser = named)]
+    order: String,
+
+    /// What the first step is given: JSON, `@file`, or `-` for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    value: Option<String>,
+
+    /// Where it begins, rather than at the chain's first node
+    #[arg(long)]
+    node: Option<NodeId>,
+
+    /// Begin at this time: 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    at: Option<Timestamp>,
+
+    /// Begin after this time: `90`, `90s`, `1h30m`, `PT90S`
+    #[arg(long = "in", value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
+    delay: Option<String>,
+
+    /// How urgent its steps are: 1 to 9000, higher first [default: 100]
+    #[arg(long, value_name = "N", value_parser = priority)]
+    priority: Option<Priority>,
+
+    /// Whose order it is
+    #[arg(long)]
+    tenant: Option<Tenant>,
+}
+
+/// An order, or a chain.
+fn named(text: &str) -> std::result::Result<String, String> {
+    let checked = match text.contains(',') {
+        true => text.parse::<OrderKey>().map(|_| ()),
+        false => ChainPath::new(text).map(|_| ()),
+    };
+    checked.map(|()| text.into()).map_err(|e| e.to_string())
+}
+
+impl Add {
+    pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+        let body = NewOrderBody {
+            path: self.order,
+            value: self.value.as_deref().map(value).transpose()?,
+            node: self.node.map(|node| node.to_string()),
+            at: self.at,
+            delay: self.delay,
+            priority: self.priority,
+            tenant: self.tenant,
+        };
+        let added = client.add_orders(&body).await.map_err(|error| not_added(&body.path, error))?;
+        if output.is_json() {
+            return Ok(output.json(&added)?);
+        }
+        added.orders.iter().try_for_each(|order| Ok(output.line(&order.path)?))
+    }
+}
+
+fn not_added(path: &str, error: ClientError) -> Failure {
+    let (chain, status) = (path.split(',').next().unwrap_or(path), error.status());
+    let failure = Failure::from(error);
+    match status {
+        Some(404) => failure.hint("`pointsman chains` lists the chains there are."),
+        Some(409) => failure.hint(format!(
+            "`pointsman orders show {path}` shows it. Leave the id out, and the order gets a fresh one."
+        )),
+        Some(422) => failure.hint(format!("`pointsman chains show {chain}` lists its nodes.")),
+        _ => failure,
+    }
+}

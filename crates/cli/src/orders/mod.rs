@@ -1,0 +1,132 @@
+//! `pointsman orders`: what travels the chains.
+//!
+//! ```text
+//!  list     many of them, and how they are spread
+//!  show     one of them
+//!  add      a new one
+//!  steer    suspend, resume and remove; another node, another value, another time
+//! ```
+
+mod add;
+mod list;
+mod show;
+mod steer;
+
+use clap::{Args, Subcommand};
+use pointsman_api::client::ClientError;
+use pointsman_core::chain::OrderKey;
+
+use crate::args::Global;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use list::{List, Stats};
+use steer::{Steer, steer};
+
+/// List orders, add one, suspend, resume, move or remove them
+///
+/// An order travels a chain, node by node; at each step it has one task of the node's handler. It is named by its
+/// chain's path and its id: `/publish/article,117`. Without a subcommand, lists them, as `list` does.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman orders
+  pointsman orders list /publish/
+  pointsman orders add /publish/article,117 --value '{\"title\":\"Hello\"}'
+  pointsman orders show /publish/article,117
+  pointsman orders suspend /publish/article,117
+  pointsman orders move /publish/article,117 --node render
+  pointsman orders resume /publish/article,117
+  pointsman watch --path /publish/article,117")]
+pub(crate) struct Orders {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(List),
+    /// Show one order with its value and its task
+    #[command(after_long_help = "\
+Examples:
+  pointsman orders show /publish/article,117
+  pointsman orders show /publish/article,117 -o json | jq .value
+
+What it has been through is in the stream: pointsman watch --since-start --key /publish/article,117")]
+    Show {
+        #[arg(value_name = "PATH,ID", help = ORDER)]
+        order: OrderKey,
+    },
+    Add(add::Add),
+    /// Keep orders from going on
+    ///
+    /// A step that runs is let end; after it, the order stays where it is until it is resumed.
+    #[command(after_long_help = "\
+Examples:
+  pointsman orders suspend /publish/article,117
+  pointsman orders list /publish/article -o json | jq -r '.orders[].path' | xargs pointsman orders suspend
+
+To hold all orders of a chain back, also those to come: pointsman chains stop PATH")]
+    Suspend(Several),
+    /// Let suspended orders go on
+    ///
+    /// An order is also suspended by a step that failed for good where the node has no `on_error`: resumed, it
+    /// runs that step again.
+    #[command(after_long_help = "\
+Example:
+  pointsman orders resume /publish/article,117")]
+    Resume(Several),
+    /// Remove orders
+    ///
+    /// One whose step runs cannot be removed: suspend it, and wait for the step to end.
+    #[command(after_long_help = "\
+Example:
+  pointsman orders remove /publish/article,117 /publish/article,118")]
+    Remove(Several),
+    Move(steer::Move),
+    Set(steer::Set),
+    Stats(Stats),
+}
+
+const ORDER: &str = "The order: its chain's path, a comma, and its id";
+
+#[derive(Debug, Args)]
+struct Several {
+    /// The orders, each as its chain's path, a comma, and its id
+    #[arg(required = true, value_name = "PATH,ID")]
+    orders: Vec<OrderKey>,
+}
+
+impl Orders {
+    pub(crate) async fn run(self, global: &Global) -> Result {
+        let (client, output) = (global.client()?, Output::new(global));
+        match self.action.unwrap_or(Action::List(List::default())) {
+            Action::List(list) => list.run(&client, output).await,
+            Action::Show { order } => show::show(&client, output, &order).await,
+            Action::Add(add) => add.run(&client, output).await,
+            Action::Suspend(these) => steer(&client, output, &these.orders, Steer::Suspend).await,
+            Action::Resume(these) => steer(&client, output, &these.orders, Steer::Resume).await,
+            Action::Remove(these) => steer(&client, output, &these.orders, Steer::Remove).await,
+            Action::Move(change) => change.run(&client, output).await,
+            Action::Set(change) => change.run(&client, output).await,
+            Action::Stats(stats) => stats.run(&client, output).await,
+        }
+    }
+}
+
+/// A call about one order failed.
+fn about(order: &OrderKey, error: ClientError) -> Failure {
+    let status = error.status();
+    let failure = Failure::from(error);
+    match status {
+        Some(404) => failure.hint(format!(
+            "`pointsman orders list {}` lists its chain's orders. One that has arrived at an end is gone.",
+            order.chain
+        )),
+        Some(409) => failure.hint(format!(
+            "`pointsman orders suspend {order}` lets its step end and keeps it where it is then;\n\
+             `pointsman orders show {order}` tells when that is so."
+        )),
+        Some(422) => failure.hint(format!("`pointsman chains show {}` lists its nodes.", order.chain)),
+        _ => failure,
+    }
+}

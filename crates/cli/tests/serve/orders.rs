@@ -1,0 +1,202 @@
+//! Chains and orders from the command line: the example of the house, and every way to steer.
+
+use serde_json::Value;
+
+use crate::node::{Place, until};
+
+/// Steps that do nothing but return, one of them an event as well.
+const CHAIN: &str = r#"
+handlers:
+  first: {run: {command: ["sh", "-c", "echo '{\"result\": {\"by\": \"first\"}}' >> $POINTSMAN_EFFECTS"]}}
+  second: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"order.done\"}]}' >> $POINTSMAN_EFFECTS"]}}
+  fails: {run: {command: ["sh", "-c", "exit 3"]}, retry: {max: 0}}
+chains:
+  /a/way:
+    nodes:
+      - {id: one, handler: first, next: two}
+      - {id: two, handler: second, next: done}
+      - {id: done, end: true}
+  /a/fault: {nodes: [{id: one, handler: fails, next: done}, {id: done, end: true}]}
+event_handlers:
+  order.placed: [/a/way]
+"#;
+
+/// The example, in a folder of its own.
+fn example() -> Place {
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/publish");
+    let file = |name: &str| std::fs::read_to_string(format!("{from}/{name}")).unwrap();
+    let place = Place::new(&file("pointsman.yml"));
+    for step in ["render.py", "deploy.py"] {
+        std::fs::write(place.path(step), file(step)).unwrap();
+    }
+    place
+}
+
+fn words(place: &Place, words: &[&str]) -> (i32, String) {
+    let output = place.run(words);
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn orders(place: &Place) -> Vec<Value> {
+    place.json(&["orders"])["orders"].as_array().unwrap().clone()
+}
+
+#[test]
+fn the_example_publishes_an_article_after_a_setback() {
+    let mut place = example();
+    let _node = place.serve();
+    // The pages of all who run this lie in one folder.
+    let id = format!("test-{}", std::process::id());
+    let order = format!("/publish/article,{id}");
+    let watch = place.watch(&["-o", "json", "--since-start", "--no-tasks"]);
+    let added = place.ok(&["orders", "add", &order, "--value", r#"{"title":"<Hello>","busy":1}"#]);
+    assert_eq!(added, order);
+
+    let appeared = watch.lines.json("the order", |event| event["key"] == format!("Order:{order}"));
+    assert_eq!((&appeared["TYPE"], &appeared["nodeId"]), (&"FileBasedAdded".into(), &"render".into()));
+    let next = |kind: &str| watch.lines.json(kind, |event| event["TYPE"] == kind && event["key"] == order);
+    let changed = next("OrderNodeChanged");
+    assert_eq!((&changed["fromNodeId"], &changed["nodeId"]), (&"render".into(), &"deploy".into()));
+    assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Keep");
+    assert_eq!(next("OrderSetBack")["nodeId"], "deploy");
+    assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Success");
+    assert_eq!(next("OrderFinished")["nodeId"], "done");
+    let deployed = watch.lines.json("what the step emitted", |event| event["TYPE"] == "article.deployed");
+    let page = std::fs::read_to_string(deployed["value"]["page"].as_str().unwrap()).unwrap();
+    assert!(page.contains("<h1>&lt;Hello&gt;</h1>"), "{page}");
+    std::fs::remove_file(deployed["value"]["page"].as_str().unwrap()).unwrap();
+    assert!(orders(&place).is_empty());
+
+    place.ok(&["orders", "add", "/publish/article,untitled", "--value", "{}"]);
+    let failed = watch.lines.json("the end", |event| {
+        event["TYPE"] == "OrderFinished" && event["key"] == "/publish/article,untitled"
+    });
+    assert_eq!(failed["nodeId"], "failed");
+}
+
+#[test]
+fn an_order_is_suspended_changed_moved_and_resumed() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    place.ok(&["chains", "stop", "/a/way"]);
+    assert_eq!(place.ok(&["orders", "add", "/a/way,1", "--value", "1"]), "/a/way,1");
+    let fresh = place.ok(&["orders", "add", "/a/way", "--node", "two"]);
+    assert!(fresh.starts_with("/a/way,"), "{fresh}");
+    assert_eq!(orders(&place).len(), 2);
+
+    assert_eq!(place.ok(&["orders", "suspend", "/a/way,1"]), "/a/way,1  one  suspended");
+    assert_eq!(place.ok(&["orders", "move", "/a/way,1", "--node", "two"]), "/a/way,1  two  suspended");
+    place.ok(&["orders", "set", "/a/way,1", "--value", r#"{"set":true}"#]);
+    let shown = place.json(&["orders", "show", "/a/way,1"]);
+    assert_eq!((&shown["node"], &shown["value"]["set"]), (&"two".into(), &true.into()));
+    let table = place.ok(&["orders", "list", "/a/"]);
+    assert!(table.starts_with("ORDER") && table.contains("suspended"), "{table}");
+    let stats = place.json(&["orders", "stats", "/a/way"]);
+    assert_eq!((&stats["total"], &stats["suspended"]), (&2.into(), &1.into()));
+
+    assert_eq!(place.ok(&["orders", "remove", &fresh]), format!("{fresh}  two  removed"));
+    let watch = place.watch(&["--since-start", "--return", "OrderNodeChanged,OrderFinished"]);
+    assert_eq!(place.ok(&["chains", "start", "/a/way"]), "/a/way is running.");
+    place.ok(&["orders", "resume", "/a/way,1"]);
+    watch.lines.find("the move", |line| {
+        (line.contains("OrderNodeChanged") && line.contains("one → two")).then_some(())
+    });
+    watch
+        .lines
+        .find("the end", |line| (line.contains("OrderFinished") && line.ends_with("at done")).then_some(()));
+    assert_eq!(place.ok(&["orders", "list", "/a/way"]), "No orders at /a/way.");
+}
+
+#[test]
+fn chains_and_nodes_are_set_in_sentences() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    assert_eq!(place.ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
+    assert_eq!(
+        place.ok(&["chains", "node", "/a/way", "two", "next_state"]),
+        "two of /a/way is set to next_state."
+    );
+    place.ok(&["orders", "add", "/a/way,1"]);
+    let list = place.ok(&["chains"]);
+    assert!(list.contains("stopped") && list.contains("one two(next_state) done"), "{list}");
+    let table = place.ok(&["chains", "show", "/a/way"]);
+    assert!(table.contains("next_state") && table.contains("(suspended)"), "{table}");
+
+    let paused = place.ok(&["pause", "/a/way", "--reason", "a test"]);
+    assert!(paused.starts_with("/a/way is paused.\n\nRULE") && paused.ends_with("a test"), "{paused}");
+    place.ok(&["chains", "start", "/a/way"]);
+    let task = orders(&place)[0]["task"]["id"].as_str().unwrap().to_owned();
+    assert!(place.ok(&["tasks", "why", &task]).contains("a test"));
+    assert_eq!(place.ok(&["resume", "/a/way"]), "/a/way is no longer paused.");
+    assert_eq!(place.ok(&["resume", "/a/way"]), "/a/way was not paused.");
+    until("it has arrived", || orders(&place).is_empty());
+}
+
+#[test]
+fn what_cannot_be_done_to_an_order_is_told_with_what_can() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    place.ok(&["orders", "add", "/a/fault,1"]);
+    until("it is suspended by its failure", || orders(&place)[0]["suspended"] == true);
+    for (command, told) in [
+        (&["orders", "add", "/a/fault,1"][..], "Leave the id out"),
+        (&["orders", "add", "/a/falt,1"], "did you mean `/a/fault`?"),
+        (&["orders", "add", "/a/way,1", "--node", "three"], "`pointsman chains show /a/way`"),
+        (&["orders", "show", "/a/way,9"], "`pointsman orders list /a/way`"),
+        (&["orders", "suspend", "/a/way,8", "/a/way,9"], "2 of 2 orders are not suspended"),
+        (&["chains", "stop", "/a/wy"], "`pointsman chains`"),
+        (&["pause", "/a/wy"], "`pointsman chains`"),
+    ] {
+        let (code, said) = words(&place, command);
+        assert_eq!(code, 1, "{command:?}: {said}");
+        assert!(said.contains(told), "{command:?}: {said}");
+    }
+    let task = place.json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
+    assert!(words(&place, &["tasks", "retry", &task]).1.contains("resume the order"));
+}
+
+#[test]
+fn a_tree_shows_the_order_below_its_event_and_what_its_steps_emit_below_it() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    let watch = place.watch(&["--tree", "--since-start"]);
+    let output = place.run(&["emit", "order.placed", "--key", "o:1"]);
+    let (id, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(told, "", "a chain gets it");
+    let order = format!("Order:/a/way,{}", id.trim());
+    let depth = |line: &str, what: &str| {
+        line.contains(what)
+            .then(|| line.split_once("  ").unwrap().1.chars().take_while(|c| *c == ' ').count())
+    };
+    assert_eq!(watch.lines.find("the event", |line| depth(line, "order.placed")), 0);
+    assert_eq!(watch.lines.find("the order", |line| depth(line, &order)), 3);
+    assert_eq!(watch.lines.find("its first step", |line| depth(line, "OrderStepStarted")), 6);
+    assert_eq!(watch.lines.find("its way", |line| depth(line, "one → two")), 6);
+    assert_eq!(watch.lines.find("what it emitted", |line| depth(line, "order.done")), 6);
+}
+
+#[test]
+fn an_event_is_shown_with_its_cause_and_the_tree_of_what_it_caused() {
+    const CASCADE: &str = r#"
+handlers:
+  bill: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"invoice.made\"}]}' >> $POINTSMAN_EFFECTS"]}}
+  mail: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"mail.sent\"}]}' >> $POINTSMAN_EFFECTS"]}}
+event_handlers:
+  order.placed: [bill]
+  invoice.made: [mail]
+"#;
+    let mut place = Place::new(CASCADE);
+    let _node = place.serve();
+    let id = place.ok(&["emit", "order.placed"]);
+    let shown = || place.ok(&["events", "show", &id]);
+    until("the mail is sent", || shown().contains("mail.sent"));
+    let text = shown();
+    assert!(text.contains("└─ ") && text.contains("   └─ "), "{text}");
+    let detail = place.json(&["events", "show", &id]);
+    let made = &detail["caused"][0];
+    assert_eq!(made["event"]["TYPE"], "invoice.made");
+    let of_made = place.ok(&["events", "show", &made["event"]["eventId"].to_string()]);
+    assert!(of_made.contains(&format!("caused by  {id}, by bill_")), "{of_made}");
+    let (code, told) = words(&place, &["events", "show", "17"]);
+    assert!(code == 1 && told.contains("forgotten"), "{told}");
+}

@@ -1,0 +1,156 @@
+//! Chains and the orders that travel them.
+
+use async_trait::async_trait;
+
+use super::Result;
+use crate::chain::{Action, Chain, ChainPath, ChainState, NodeId, OrderId, OrderKey};
+use crate::journal::{Extent, PathFilter};
+use crate::order::{Order, OrderStatistics, Origin};
+use crate::{EventId, Json, Priority, Status, TaskId, Tenant, Timestamp};
+
+/// An order to be added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewOrder {
+    pub chain: ChainPath,
+    /// A fresh number if not given.
+    pub id: Option<OrderId>,
+    /// The chain's first node if not given.
+    pub node: Option<NodeId>,
+    pub value: Json,
+    /// When it begins; at once if not given.
+    pub at: Option<Timestamp>,
+    pub priority: Priority,
+    pub tenant: Tenant,
+    /// The event that it is made for.
+    pub origin: Option<Origin>,
+}
+
+impl NewOrder {
+    /// One with nothing else to it.
+    pub fn of(chain: ChainPath) -> Self {
+        Self {
+            chain,
+            id: None,
+            node: None,
+            value: Json::null(),
+            at: None,
+            priority: Priority::default(),
+            tenant: Tenant::default(),
+            origin: None,
+        }
+    }
+}
+
+/// Why something was not done to an order or a chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderRefused {
+    #[error("there is no chain {0}")]
+    NoSuchChain(ChainPath),
+    #[error("the chain {0} has no node {1}")]
+    NoSuchNode(ChainPath, NodeId),
+    #[error("the chain {0} has an order {1} already")]
+    Exists(ChainPath, OrderId),
+    #[error("there is no order {0}")]
+    NoSuchOrder(OrderKey),
+    #[error("a step of the order {0} is running; suspend it and wait for the step to end")]
+    Running(OrderKey),
+}
+
+/// An order that was added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    pub order: OrderKey,
+    /// The event that tells of it.
+    pub event: EventId,
+}
+
+/// An order as its readers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderView {
+    pub order: Order,
+    /// The task of its step, where it stands, and when it falls due.
+    pub task: Option<(TaskId, Status, Option<Timestamp>)>,
+    /// Its step failed and is tried again then.
+    pub setback: Option<Timestamp>,
+    /// Its chain has no such node: it waits until the chain has it again, or somebody moves it.
+    pub stranded: bool,
+}
+
+/// Orders by their keys, ascending.
+#[derive(Clone, Debug)]
+pub struct OrderPage {
+    pub orders: Vec<OrderView>,
+    /// Read on after this one, if there is more.
+    pub next: Option<OrderKey>,
+    pub extent: Extent,
+}
+
+/// A chain as its readers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainView {
+    pub chain: Chain,
+    pub state: ChainState,
+    /// How many orders stand at each node; nodes that are gone are named as well.
+    pub orders: Vec<(NodeId, u64)>,
+}
+
+/// What a person does to an order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OrderCommand {
+    Suspend,
+    Resume,
+    Remove,
+    /// Gives it another value, puts it at another node, or plans it for another time. Not while a step runs.
+    Change {
+        value: Option<Json>,
+        node: Option<NodeId>,
+        at: Option<Timestamp>,
+    },
+}
+
+#[async_trait]
+pub trait Orders: Send + Sync {
+    /// Adds orders; answers each. All that are taken are added in one transaction.
+    async fn add_orders(
+        &self,
+        orders: Vec<NewOrder>,
+        now: Timestamp,
+    ) -> Result<Vec<std::result::Result<Added, OrderRefused>>>;
+
+    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+
+    /// Orders whose keys match, after `after` if given.
+    async fn orders(&self, path: &PathFilter, after: Option<OrderKey>, limit: usize) -> Result<OrderPage>;
+
+    /// All orders whose keys match, however many, as of one moment. Their values are left out.
+    async fn all_orders(&self, path: &PathFilter) -> Result<OrderPage>;
+
+    async fn order_statistics(&self, path: &PathFilter, now: Timestamp) -> Result<(OrderStatistics, Extent)>;
+
+    async fn steer_order(
+        &self,
+        key: &OrderKey,
+        command: OrderCommand,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>>;
+
+    /// All chains that are defined, by path.
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)>;
+
+    /// Stops or starts a chain. When this answers, no step of a stopped one begins.
+    async fn stop_chain(
+        &self,
+        chain: &ChainPath,
+        stopped: bool,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>>;
+
+    /// Sets what a node does.
+    async fn set_node(
+        &self,
+        chain: &ChainPath,
+        node: &NodeId,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>>;
+}

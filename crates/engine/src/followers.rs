@@ -1,0 +1,257 @@
+//! Readers that wait for something of theirs to be journaled, and how each is woken by that alone.
+//!
+//! ```text
+//!   filler ──new events──▶ by key: the one object's readers ──▶ woken
+//!                      └─▶ others: each looks at what is new ──▶ woken
+//! ```
+//!
+//! Thousands may follow the journal, most of them one object each. Were all of them woken by every commit, the commits
+//! would cost more in readers than in anything else. So a reader says what it waits for and where it has got to, and is
+//! left alone until that is there. What has passed meanwhile is none of its business: its cursor is moved over it, so
+//! that it neither falls out of the tail nor has to look at it again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pointsman_core::journal::Filter;
+use pointsman_core::{Event, EventId, ObjectKey};
+use tokio::sync::oneshot;
+
+/// All that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Followers(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Those who follow one object.
+    by_key: HashMap<ObjectKey, Vec<Entry>>,
+    others: Vec<Entry>,
+    /// Up to here everything new has been shown to all who wait.
+    shown: EventId,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    filter: Filter,
+    /// What it waits for comes after this.
+    after: EventId,
+    wake: oneshot::Sender<EventId>,
+}
+
+impl Entry {
+    fn wants(&self, event: &Event) -> bool {
+        event.id > self.after && self.filter.matches(event)
+    }
+
+    /// Tells it where to read on: nothing of what it wants lies before that.
+    fn wake(self, seen: EventId) {
+        // One that has gone need not be told.
+        let _ = self.wake.send(seen.max(self.after));
+    }
+}
+
+impl Followers {
+    /// Waits for something that matches after `after`. `look` finds out whether it is there already, or else up to
+    /// where it is known not to be; what is shown from then on is not missed.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        filter: &Filter,
+        after: EventId,
+        look: impl FnOnce() -> Option<EventId>,
+    ) -> Follower {
+        let mut waiting = self.waiting();
+        let (wake, woken) = oneshot::channel();
+        waiting.last += 1;
+        let number = waiting.last;
+        match look() {
+            None => drop(wake.send(after)),
+            Some(passed) => {
+                let after = passed.max(after);
+                let entry = Entry { number, filter: filter.clone(), after, wake };
+                match &filter.key {
+                    Some(key) => waiting.by_key.entry(key.clone()).or_default().push(entry),
+                    None => waiting.others.push(entry),
+                }
+            }
+        }
+        Follower { all: self.clone(), key: filter.key.clone(), number, after, woken }
+    }
+
+    /// Wakes those who wait for one of these events, which are all there are after what was shown before, up to `until`.
+    pub(crate) fn show(&self, events: &[Arc<Event>], until: EventId) {
+        let mut waiting = self.waiting();
+        let seen = std::mem::replace(&mut waiting.shown, until);
+        for event in events {
+            let Some(key) = &event.key else { continue };
+            let Some(entries) = waiting.by_key.get_mut(key) else { continue };
+            entries.extract_if(.., |entry| entry.wants(event)).for_each(|entry| entry.wake(seen));
+            if entries.is_empty() {
+                waiting.by_key.remove(key);
+            }
+        }
+        let wanted = |entry: &mut Entry| events.iter().any(|event| entry.wants(event));
+        waiting.others.extract_if(.., wanted).for_each(|entry| entry.wake(seen));
+    }
+
+    /// What is shown from now on begins after `begin`. Who waits for something that may lie before that has to look for
+    /// it elsewhere.
+    pub(crate) fn begin(&self, begin: EventId) {
+        let mut waiting = self.waiting();
+        waiting.shown = begin;
+        let missed = |entry: &mut Entry| entry.after < begin;
+        waiting.others.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
+        waiting.by_key.retain(|_, entries| {
+            entries.extract_if(.., missed).for_each(|entry| entry.wake(EventId::ZERO));
+            !entries.is_empty()
+        });
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Takes one out again, unless it has been woken.
+    fn leave(&mut self, key: Option<&ObjectKey>, number: u64) -> Option<Entry> {
+        let take = |entries: &mut Vec<Entry>| {
+            let place = entries.iter().position(|entry| entry.number == number)?;
+            Some(entries.swap_remove(place))
+        };
+        let Some(key) = key else { return take(&mut self.others) };
+        let entries = self.by_key.get_mut(key)?;
+        let taken = take(entries);
+        if entries.is_empty() {
+            self.by_key.remove(key);
+        }
+        taken
+    }
+}
+
+/// One that waits. Dropped, it waits no longer.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    all: Arc<Followers>,
+    key: Option<ObjectKey>,
+    number: u64,
+    after: EventId,
+    woken: oneshot::Receiver<EventId>,
+}
+
+impl Follower {
+    /// Waits until something that it wants is there.
+    pub(crate) async fn woken(&mut self) {
+        // The sender goes only when it has been used, or with this one.
+        if let Ok(seen) = (&mut self.woken).await {
+            self.after = seen;
+        }
+    }
+
+    /// Up to where nothing that it wants has come; it waits no longer.
+    pub(crate) fn passed(&mut self) -> EventId {
+        let mut waiting = self.all.waiting();
+        match waiting.leave(self.key.as_ref(), self.number) {
+            Some(entry) => self.after = entry.after.max(waiting.shown),
+            None => self.after = self.woken.try_recv().unwrap_or(self.after),
+        }
+        self.after
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.passed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::{HandlingKey, Json, Tenant};
+
+    fn id(number: u64) -> EventId {
+        EventId::new(number).unwrap()
+    }
+
+    fn event(number: u64, key: &str) -> Arc<Event> {
+        Arc::new(Event {
+            id: id(number),
+            prev: None,
+            kind: HandlingKey::new("a").unwrap(),
+            key: Some(ObjectKey::new(key).unwrap()),
+            sub: None,
+            value: Json::null(),
+            context: Default::default(),
+            tenant: Tenant::default(),
+            cause: None,
+        })
+    }
+
+    fn of(key: &str) -> Filter {
+        Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
+    }
+
+    fn is_woken(follower: &mut Follower) -> bool {
+        follower.woken.try_recv().is_ok_and(|seen| {
+            follower.after = seen;
+            true
+        })
+    }
+
+    fn count(all: &Followers) -> usize {
+        let waiting = all.waiting();
+        waiting.others.len() + waiting.by_key.values().map(Vec::len).sum::<usize>()
+    }
+
+    #[test]
+    fn only_those_are_woken_who_want_what_came_and_all_cursors_move() {
+        let all = Arc::new(Followers::default());
+        all.begin(id(10));
+        let join = |filter: &Filter| all.join(filter, id(10), || Some(id(10)));
+        let (mut x, mut y, mut every) = (join(&of("x")), join(&of("y")), join(&Filter::default()));
+        all.show(&[event(11, "z"), event(12, "x")], id(15));
+        assert!(is_woken(&mut x) && is_woken(&mut every) && !is_woken(&mut y));
+        assert_eq!((x.passed(), every.passed()), (id(10), id(10)), "what came is still to be read");
+        assert_eq!(count(&all), 1);
+        all.show(&[event(16, "x")], id(16));
+        assert_eq!(y.passed(), id(16), "nothing of its own lies before that");
+        assert_eq!(count(&all), 0);
+        assert_eq!(y.passed(), id(16));
+    }
+
+    #[test]
+    fn what_was_seen_before_wakes_nobody_and_what_is_there_already_does_at_once() {
+        let all = Arc::new(Followers::default());
+        let mut ahead = all.join(&of("x"), id(20), || Some(id(15)));
+        all.show(&[event(18, "x")], id(18));
+        assert!(!is_woken(&mut ahead));
+        all.show(&[event(21, "x")], id(21));
+        assert!(is_woken(&mut ahead));
+        assert_eq!(ahead.passed(), id(20), "its own cursor lay further on than what was shown");
+        let mut there = all.join(&of("x"), id(20), || None);
+        assert!(is_woken(&mut there));
+        assert_eq!(there.passed(), id(20));
+    }
+
+    #[test]
+    fn a_gap_wakes_those_who_may_have_missed_something() {
+        let all = Arc::new(Followers::default());
+        let mut behind = all.join(&of("x"), id(5), || Some(id(5)));
+        let mut also = all.join(&Filter::default(), id(5), || Some(id(5)));
+        let mut ahead = all.join(&of("x"), id(30), || Some(id(30)));
+        all.begin(id(30));
+        assert!(is_woken(&mut behind) && is_woken(&mut also) && !is_woken(&mut ahead));
+        assert_eq!((behind.passed(), also.passed()), (id(5), id(5)));
+    }
+
+    #[test]
+    fn who_goes_leaves_nothing_behind() {
+        let all = Arc::new(Followers::default());
+        drop(all.join(&of("x"), id(5), || Some(id(5))));
+        drop(all.join(&Filter::default(), id(5), || Some(id(5))));
+        assert_eq!(count(&all), 0);
+        assert!(all.waiting().by_key.is_empty());
+    }
+}

@@ -1,0 +1,32 @@
+//! What a step's handler is told of the order that stands at its node.
+
+use pointsman_core::Json;
+use pointsman_core::store::Claimed;
+use pointsman_core::task::StepRun;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    task_id: &'a str,
+    order: String,
+    node: &'a str,
+    tenant: &'a str,
+    /// As it came: never parsed on its way.
+    value: &'a Json,
+    /// Empty for a step that was not planned for a time.
+    planned_at: String,
+}
+
+/// The same for commands and for HTTP targets.
+pub(super) fn json(task: &Claimed, step: &StepRun) -> String {
+    let body = Body {
+        task_id: task.id.as_str(),
+        order: step.order.to_string(),
+        node: step.node.as_str(),
+        tenant: step.tenant.as_str(),
+        value: &step.value,
+        planned_at: task.planned.map(|planned| planned.to_string()).unwrap_or_default(),
+    };
+    // Strings and what has been checked to be JSON always serialise.
+    serde_json::to_string(&body).unwrap_or_default()
+}

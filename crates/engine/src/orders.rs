@@ -1,0 +1,113 @@
+//! Chains and orders, as people steer them while the node works.
+
+use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
+use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, StoreError,
+};
+
+use crate::Engine;
+use crate::held::Hold;
+use crate::time::now;
+
+/// Of how many orders that were added at once those who watch are told; of more, the newest.
+const MOST_TOLD: usize = 1000;
+
+impl Engine {
+    /// Adds orders; answers each. All that are taken are added in one transaction.
+    pub async fn add_orders(
+        &self,
+        orders: Vec<NewOrder>,
+    ) -> Result<Vec<Result<Added, OrderRefused>>, StoreError> {
+        let added = self.store().add_orders(orders, now()).await?;
+        if let Some(newest) = added.iter().flatten().map(|added| added.event).max() {
+            self.node().signals.grown(newest);
+        }
+        for added in added.iter().flatten().rev().take(MOST_TOLD) {
+            self.tell_step(&added.order).await;
+        }
+        self.node().signals.work();
+        Ok(added)
+    }
+
+    pub async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>, StoreError> {
+        self.store().order(key).await
+    }
+
+    /// Orders whose keys match, ascending, after `after` if given.
+    pub async fn orders(
+        &self,
+        path: &PathFilter,
+        after: Option<OrderKey>,
+        limit: usize,
+    ) -> Result<OrderPage, StoreError> {
+        self.store().orders(path, after, limit).await
+    }
+
+    pub async fn order_statistics(&self, path: &PathFilter) -> Result<(OrderStatistics, Extent), StoreError> {
+        self.store().order_statistics(path, now()).await
+    }
+
+    /// Suspends, resumes, changes or removes an order. A step that runs is let end; what cannot be done beside one is
+    /// refused.
+    pub async fn steer_order(
+        &self,
+        key: &OrderKey,
+        command: OrderCommand,
+    ) -> Result<Result<(), OrderRefused>, StoreError> {
+        let steered = self.store().steer_order(key, command, now()).await?;
+        if steered.is_ok() {
+            self.tell_step(key).await;
+            self.nudge();
+        }
+        Ok(steered)
+    }
+
+    /// All chains that are defined, by path.
+    pub async fn chains(&self) -> Result<(Vec<ChainView>, Extent), StoreError> {
+        self.store().chains().await
+    }
+
+    /// Stops or starts a chain. When this answers, no step of a stopped one begins: what was claimed before and has
+    /// not begun is given back.
+    pub async fn stop_chain(
+        &self,
+        chain: &ChainPath,
+        stopped: bool,
+    ) -> Result<Result<(), OrderRefused>, StoreError> {
+        let set = self.store().stop_chain(chain, stopped, now()).await?;
+        if set.is_ok() {
+            if stopped {
+                self.node().held.hold(Hold::Chain(chain.clone()));
+            }
+            self.nudge();
+        }
+        Ok(set)
+    }
+
+    /// Sets what a node does. When this answers, no step of a stopped one begins.
+    pub async fn set_node(
+        &self,
+        chain: &ChainPath,
+        node: &NodeId,
+        action: Action,
+    ) -> Result<Result<(), OrderRefused>, StoreError> {
+        let set = self.store().set_node(chain, node, action, now()).await?;
+        if set.is_ok() {
+            if action == Action::Stop {
+                self.node().held.hold(Hold::Node(chain.clone(), node.clone()));
+            }
+            self.nudge();
+        }
+        Ok(set)
+    }
+
+    /// Tells those who watch of the step that an order stands before.
+    async fn tell_step(&self, key: &OrderKey) {
+        if let Err(error) = self.node().tell_step(key).await {
+            self.node().store_failed();
+            tracing::warn!(%error, order = %key, "those who watch are not told of the order's step");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Many who follow the journal, and what they cost.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::chain::{ChainPath, OrderId};
+use pointsman_core::journal::{Filter, Retention};
+use pointsman_core::store::{Journal, NewOrder};
+use pointsman_core::{Event, EventId, ObjectKey};
+use pointsman_engine::{Engine, Outcome};
+use tokio::task::JoinHandle;
+
+fn of(key: &str) -> Filter {
+    Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
+}
+
+/// Follows the journal until so much has come; `woken` counts how often it was woken.
+fn follow(
+    engine: &Engine,
+    filter: Filter,
+    mut after: EventId,
+    enough: impl Fn(&[Arc<Event>]) -> bool + Send + 'static,
+    woken: Arc<AtomicUsize>,
+) -> JoinHandle<Vec<Arc<Event>>> {
+    let engine = engine.clone();
+    tokio::spawn(async move {
+        let mut seen = Vec::new();
+        while !enough(&seen) {
+            engine.observer().matched(&filter, &mut after).await;
+            woken.fetch_add(1, Ordering::Relaxed);
+            let page = engine.observer().page(&filter, after, None, 100).await.unwrap();
+            assert!(!page.extent.is_torn(after));
+            seen.extend(page.events);
+            after = page.scanned;
+        }
+        seen
+    })
+}
+
+fn ids(events: &[Arc<Event>]) -> Vec<EventId> {
+    events.iter().map(|event| event.id).collect()
+}
+
+/// Where the journal ends, as the tail has it from now on.
+async fn head(engine: &Engine) -> EventId {
+    let head = engine.observer().extent().await.unwrap().head;
+    engine.observer().page(&Filter::default(), head, None, 1).await.unwrap();
+    until("the tail", || async {
+        let before = metric(engine, "pointsman_journal_reads_total");
+        engine.observer().page(&Filter::default(), head, None, 1).await.unwrap();
+        metric(engine, "pointsman_journal_reads_total") == before
+    })
+    .await;
+    head
+}
+
+/// Orders travel a chain, and the store itself journals what becomes of them, in claims and ends that no sequencer sees.
+/// Followers of one order each, and some of everything, get all of it once and in order, and share their reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_followers_of_orders_share_their_reads() {
+    const FOLLOWERS: usize = 1000;
+    const EVERYTHING: usize = 20;
+    const ORDERS: usize = 100;
+    let store = store();
+    let engine = House::default()
+        .handler("a", |_| async { Outcome::done() })
+        .handler("b", |_| async { Outcome::done() })
+        .chain(chain("/x", vec![step("a", "b"), step("b", "end"), end("end")]))
+        .start(&store)
+        .await;
+    let begin = head(&engine).await;
+    let finished =
+        |seen: &[Arc<Event>]| seen.last().is_some_and(|last| last.kind.as_str() == "OrderFinished");
+    let woken = Arc::new(AtomicUsize::new(0));
+    let followers: Vec<_> = (0..FOLLOWERS)
+        .map(|n| {
+            let key = format!("/x,{}", n % ORDERS);
+            (key.clone(), follow(&engine, of(&key), begin, finished, woken.clone()))
+        })
+        .collect();
+    let all = move |seen: &[Arc<Event>]| {
+        seen.iter().filter(|event| event.kind.as_str() == "FileBasedRemoved").count() == ORDERS
+    };
+    let everything: Vec<_> =
+        (0..EVERYTHING).map(|_| follow(&engine, Filter::default(), begin, all, Arc::default())).collect();
+
+    let before = metric(&engine, "pointsman_journal_reads_total");
+    for n in 0..ORDERS {
+        let id = Some(OrderId::new(n.to_string()).unwrap());
+        let new = NewOrder { id, ..NewOrder::of(ChainPath::new("/x").unwrap()) };
+        engine.add_orders(vec![new]).await.unwrap().remove(0).unwrap();
+    }
+    let mut whole = Vec::new();
+    for follower in everything {
+        let seen = soon("a follower of everything", follower).await.unwrap();
+        assert!(seen.is_sorted_by(|one, next| one.id < next.id));
+        whole.push(seen);
+    }
+    assert!(whole.iter().all(|seen| ids(seen) == ids(&whole[0])));
+    for (key, follower) in followers {
+        let seen = soon("a follower", follower).await.unwrap();
+        let its_own = whole[0].iter().filter(|event| event.key.as_ref().is_some_and(|k| k.as_str() == key));
+        assert_eq!(ids(&seen), its_own.map(|event| event.id).collect::<Vec<_>>());
+        assert_eq!(seen.len(), 8, "what two steps and a beginning and an end are told by");
+    }
+    // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
+    let reads = metric(&engine, "pointsman_journal_reads_total") - before;
+    assert!(reads <= 6 * ORDERS as u64, "{reads} reads of the journal for {ORDERS} orders");
+    // Nobody is woken by what is not its own.
+    let woken = woken.load(Ordering::Relaxed);
+    assert!(woken <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {woken} times");
+    engine.stop(PATIENCE).await;
+}
+
+/// What does not match moves a waiting cursor along, though the wait is given up, so that the cursor neither tears nor
+/// has anything to be read from the store.
+#[tokio::test]
+async fn a_cursor_moves_over_what_does_not_match_and_is_not_torn() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let begin = head(&engine).await;
+    let (filter, mut after) = (of("mine"), begin);
+    let flood = async {
+        for _ in 0..25 {
+            emit(&engine, (0..1000).map(|_| event("a", "other")).collect()).await;
+        }
+        let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
+        while store.prune(keep, Retention::default(), now()).await.unwrap().more {}
+        let head = engine.observer().extent().await.unwrap().head;
+        engine.observer().page(&Filter::default(), head, None, 1).await.unwrap()
+    };
+    let last = tokio::select! {
+        () = engine.observer().matched(&filter, &mut after) => panic!("nothing of it has come"),
+        page = flood => page.extent.head,
+    };
+    assert_eq!(after, last);
+    assert!(engine.observer().extent().await.unwrap().is_torn(begin));
+    let before = metric(&engine, "pointsman_journal_reads_total");
+    let page = engine.observer().page(&filter, after, None, 10).await.unwrap();
+    assert!(page.events.is_empty() && !page.extent.is_torn(after));
+    assert_eq!(metric(&engine, "pointsman_journal_reads_total"), before);
+
+    let mine = emit(&engine, vec![event("a", "mine")]).await.events[0].id;
+    soon("its own", engine.observer().matched(&filter, &mut after)).await;
+    let page = engine.observer().page(&filter, after, None, 10).await.unwrap();
+    assert_eq!(ids(&page.events), [mine]);
+    engine.stop(PATIENCE).await;
+}
+
+/// Whoever begins to wait while events come misses none and sees none twice, wherever its cursor stands.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_comes_in_between_misses_nothing() {
+    const EVENTS: usize = 400;
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let begin = engine.observer().extent().await.unwrap().head;
+    let emitting = {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let mut mine = Vec::new();
+            for n in 0..EVENTS {
+                let receipt = emit(&engine, vec![event("a", &format!("k{}", n % 2))]).await;
+                mine.extend((n % 2 == 0).then_some(receipt.events[0].id));
+            }
+            mine
+        })
+    };
+    let all = |seen: &[Arc<Event>]| seen.len() == EVENTS / 2;
+    let mut followers = Vec::new();
+    while followers.len() < 50 {
+        followers.push(follow(&engine, of("k0"), begin, all, Arc::default()));
+        tokio::task::yield_now().await;
+    }
+    let mine = soon("the events", emitting).await.unwrap();
+    for follower in followers {
+        assert_eq!(ids(&soon("a follower", follower).await.unwrap()), mine);
+    }
+    engine.stop(PATIENCE).await;
+}

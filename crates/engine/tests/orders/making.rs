@@ -1,0 +1,102 @@
+//! Orders that events and schedules make, and what the journal tells beside.
+
+use pointsman_core::engine_event::SchedulerState;
+use pointsman_core::fire::Makes;
+use pointsman_core::store::{OrderRefused, Schedules};
+use pointsman_core::{NewEvent, ScheduleName, cron};
+use pointsman_engine::{Bound, RanNow, Schedule};
+
+use super::*;
+
+/// A chain of one step that notes the order and its value.
+fn noted(diary: &Diary) -> House {
+    let diary = diary.clone();
+    House::default()
+        .handler("a", move |delivery| {
+            let step = step_of(&delivery);
+            diary.note(format!("{} {}", step.order, step.value.as_str()));
+            async { Outcome::done() }
+        })
+        .chain(chain("/x", vec![step("a", "end"), end("end")]))
+}
+
+#[tokio::test]
+async fn an_event_makes_an_order_with_its_id_and_its_value() {
+    let store = store();
+    let diary = Diary::default();
+    let mut house = noted(&diary);
+    house.setup.chain_routes.bind(kind("article"), key("/x,1").chain);
+    let engine = house.start(&store).await;
+    let article = NewEvent { value: json(r#"{"n":1.0}"#), ..event("article.written", "k") };
+    let receipt = emit(&engine, vec![article, event("other", "k")]).await;
+    let order = key(&format!("/x,{}", receipt.events[0].id));
+    told(&engine, &order, "OrderFinished").await;
+    assert_eq!(diary.read(), [format!(r#"{order} {{"n":1.0}}"#)]);
+    engine.stop(PATIENCE).await;
+}
+
+fn schedule(name: &str, when: &str, order: NewOrder) -> Schedule {
+    let name = ScheduleName::new(name).unwrap();
+    Schedule::new(name, cron::Schedule::utc(when).unwrap(), Makes::Order(Box::new(order)))
+}
+
+#[tokio::test]
+async fn a_schedule_makes_orders() {
+    let store = store();
+    let diary = Diary::default();
+    let order = NewOrder { value: json("[1]"), ..NewOrder::of(key("/x,1").chain) };
+    let ticking = schedule("tick", "every 1s", order.clone());
+    let engine = noted(&diary).schedule(ticking.clone()).start(&store).await;
+    until("two orders", || async { diary.read().len() >= 2 }).await;
+    assert!(diary.read().iter().all(|note| note.starts_with("/x,") && note.ends_with(" [1]")));
+    let fires = store.fires(&ticking.name, None, 1).await.unwrap().fires;
+    assert!(fires[0].event.is_some() && fires[0].task.is_none());
+    assert!(emitted(&engine).await.is_empty());
+    engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_schedule_of_orders_is_run_by_hand() {
+    let store = store();
+    let diary = Diary::default();
+    let gone = schedule("gone", "@yearly", NewOrder::of(key("/gone,1").chain));
+    let engine = noted(&diary)
+        .schedule(schedule("yearly", "@yearly", NewOrder::of(key("/x,1").chain)))
+        .schedule(gone.clone())
+        .start(&store)
+        .await;
+    let ran = engine.run_schedule(&ScheduleName::new("yearly").unwrap()).await.unwrap();
+    let Some(RanNow::Order(Ok(added))) = ran else { panic!("{ran:?}") };
+    told(&engine, &added.order, "OrderFinished").await;
+    let ran = engine.run_schedule(&gone.name).await.unwrap();
+    assert_eq!(ran, Some(RanNow::Order(Err(OrderRefused::NoSuchChain(key("/gone,1").chain)))));
+    engine.stop(PATIENCE).await;
+}
+
+/// The types and states of scheduler events so far.
+async fn states(engine: &Engine) -> Vec<String> {
+    let filter = Filter { kinds: vec![kind("SchedulerEvent")], ..Filter::default() };
+    let page = engine.observer().page(&filter, EventId::ZERO, None, 100).await.unwrap();
+    page.events.iter().map(|event| format!("{} {}", event.kind, event.value.as_str())).collect()
+}
+
+#[tokio::test]
+async fn a_node_tells_how_it_stands_and_a_guest_does_not() {
+    let store = store();
+    let engine = House::default().start(&store).await;
+    let changed =
+        |state: SchedulerState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
+    let mut want = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
+    assert_eq!(states(&engine).await, want);
+    let mut guest = House::default();
+    guest.settings.bound = Some(Bound { handlers: Default::default(), max_events: 1 });
+    let guest = guest.start(&store).await;
+    guest.stop(PATIENCE).await;
+    assert_eq!(states(&engine).await, want);
+    engine.stop(PATIENCE).await;
+    want.extend([changed(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
+    want.extend([changed(SchedulerState::Starting), changed(SchedulerState::Running)]);
+    let engine = House::default().start(&store).await;
+    assert_eq!(states(&engine).await, want);
+    engine.stop(PATIENCE).await;
+}

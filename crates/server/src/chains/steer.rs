@@ -1,0 +1,127 @@
+//! Stopping chains, and saying what their nodes do. Both reach the orders of every tenant.
+
+use axum::Json;
+use pointsman_api::{ChainBody, ChainDetail, ChainStateBody, NodeActionBody};
+use pointsman_core::chain::{Action, ChainPath, NodeId};
+use pointsman_core::wire::{Fault, string};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::overview::find;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::config::nearest::hint;
+use crate::problem::Problem;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct StateSaid {
+    state: Option<Box<RawValue>>,
+}
+
+/// Stops a chain, or starts it again. When this answers, no step of a stopped one begins.
+#[utoipa::path(
+    put,
+    path = "/api/v1/chains/{path}/state",
+    operation_id = "set_chain_state",
+    tag = "chains",
+    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    request_body(content = ChainStateBody),
+    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+)]
+pub(crate) async fn set_state(
+    app: &App,
+    caller: Caller,
+    path: ChainPath,
+    said: StateSaid,
+) -> Result<Json<ChainDetail>, Problem> {
+    caller.unbound("a chain carries the orders of every tenant")?;
+    let state = said.state.ok_or_else(|| Fault::new("/state", "say `running` or `stopped`"))?;
+    let stopped = match string("/state", &state)?.as_str() {
+        "running" => false,
+        "stopped" => true,
+        other => return Err(Fault::new("/state", format!("{other:?} is neither running nor stopped")).into()),
+    };
+    find_defined(app, &caller, &path).await?;
+    let inner = app.clone();
+    app.deed(async move {
+        inner.engine.stop_chain(&path, stopped).await??;
+        let word = if stopped { "stop" } else { "start" };
+        inner.note(&caller, word, format!("chain {path}"), "").await;
+        find(&inner, &caller, &path).await.map(Json)
+    })
+    .await
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
+pub(crate) struct ActionSaid {
+    action: Option<Box<RawValue>>,
+}
+
+/// Says what a node does: `process`, `stop`, or `next_state`.
+#[utoipa::path(
+    put,
+    path = "/api/v1/chains/{path}/nodes/{id}/action",
+    operation_id = "set_node_action",
+    tag = "chains",
+    params(
+        ("path" = String, Path, description = "a chain's path, raw, without its leading slash"),
+        ("id" = String, Path, description = "a node of it"),
+    ),
+    request_body(content = NodeActionBody),
+    responses(
+        (status = 200, description = "The chain as it stands now", body = ChainDetail),
+        (status = 422, description = "The node is an end",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn set_action(
+    app: &App,
+    caller: Caller,
+    path: ChainPath,
+    node: NodeId,
+    said: ActionSaid,
+) -> Result<Json<ChainDetail>, Problem> {
+    caller.unbound("a node carries the orders of every tenant")?;
+    let action = said.action.ok_or_else(|| Fault::new("/action", "say `process`, `stop` or `next_state`"))?;
+    let action = action_of(&string("/action", &action)?)?;
+    let chain = find_defined(app, &caller, &path).await?;
+    check_node(&chain, &node)?;
+    let inner = app.clone();
+    app.deed(async move {
+        inner.engine.set_node(&path, &node, action).await??;
+        inner.note(&caller, "set", format!("node {node} of chain {path}"), action.as_str()).await;
+        find(&inner, &caller, &path).await.map(Json)
+    })
+    .await
+}
+
+fn action_of(text: &str) -> Result<Action, Fault> {
+    let known = Action::ALL.into_iter().find(|action| action.as_str() == text);
+    known.ok_or_else(|| Fault::new("/action", format!("{text:?} is not one of process, stop and next_state")))
+}
+
+async fn find_defined(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainBody, Problem> {
+    let found = find(app, caller, path).await?.chain;
+    match found.defined {
+        true => Ok(found),
+        false => Err(Problem::not_found(format!("the chain {path} is not defined any more"))),
+    }
+}
+
+/// Nothing is done at an end, so that there is nothing to set.
+fn check_node(chain: &ChainBody, node: &NodeId) -> Result<(), Problem> {
+    let path = &chain.path;
+    match chain.nodes.iter().find(|known| known.id == node.as_str()) {
+        None => {
+            let hint = hint(node.as_str(), chain.nodes.iter().map(|node| node.id.as_str()));
+            Err(Problem::not_found(format!("the chain {path} has no node {node}{hint}")))
+        }
+        Some(known) if known.end => {
+            let detail = format!("{node} is an end of {path}: orders that come there have arrived");
+            Err(Problem::refused(detail).pointer("/action"))
+        }
+        Some(_) => Ok(()),
+    }
+}

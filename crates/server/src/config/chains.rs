@@ -1,0 +1,278 @@
+//! `chains`: nodes that orders travel, by path.
+//!
+//! ```text
+//!  chains./publish/article.nodes ──▶ each node by itself: its keys, its handler
+//!                                └─▶ all of them together: ids, ways, an end that can be reached
+//! ```
+//!
+//! The second look is taken also where single nodes are at fault, so that both kinds of faults are told at once. A
+//! node that could not be read stands in it as an end, lest its neighbours be blamed.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::HandlerName;
+use pointsman_core::chain::{Chain, ChainPath, Node as ChainNode, NodeId, Role, Step};
+use pointsman_core::names::MAX_NAME;
+
+use super::decode::{Fields, Keys, boolean, entries, items, parsed};
+use super::fault::Findings;
+use super::handlers::{Known, is_known};
+use super::nearest::hint;
+use super::place::Place;
+use super::retry;
+use super::yaml::{Entry, Kind, Node};
+
+pub(super) const KEYS: Keys = Keys { of: "a chain", known: &["nodes"], later: &[] };
+const NODE: Keys =
+    Keys { of: "a node", known: &["id", "handler", "next", "on_error", "setback", "end"], later: &[] };
+
+/// Whoever joins more is not drawing a chain. Looking at all ways costs as much as the square of it.
+const MOST_NODES: usize = 1000;
+
+/// A chain as the configuration has it.
+#[derive(Clone, Debug)]
+pub struct Charted {
+    pub chain: Chain,
+    /// Where each of its nodes stands.
+    pub(super) places: Vec<Place>,
+}
+
+/// The chains that others may name, also those that are at fault in themselves; with the ids of their nodes.
+pub(super) type KnownChains = BTreeMap<ChainPath, Vec<NodeId>>;
+
+/// What the section comes to.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    pub(super) chains: Vec<Charted>,
+    pub(super) known: KnownChains,
+}
+
+pub(super) fn read(node: &Node, handlers: &Known, findings: &mut Findings) -> Section {
+    let mut section = Section::default();
+    for entry in entries(node, "`chains`", findings).unwrap_or_default() {
+        let path =
+            ChainPath::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
+        let read = nodes(entry, handlers, findings);
+        let Some(path) = path else { continue };
+        let (nodes, places): (Vec<ChainNode>, Vec<Place>) = read.into_iter().unzip();
+        section.known.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
+        section.chains.push(Charted { chain: Chain { path, nodes }, places });
+    }
+    section
+}
+
+/// The nodes that have an id, each with its place.
+fn nodes(entry: &Entry, handlers: &Known, findings: &mut Findings) -> Vec<(ChainNode, Place)> {
+    let Some(fields) = Fields::open(&entry.value, &KEYS, findings) else { return vec![] };
+    let Some(list) = fields.get("nodes") else {
+        findings.fault(&entry.at, format!("the chain {:?} needs `nodes`: where its orders go", entry.key));
+        return vec![];
+    };
+    let Some(list) = items(list, "`nodes`", findings) else { return vec![] };
+    if list.is_empty() {
+        findings.fault(&entry.at, format!("the chain {:?} needs at least one node", entry.key));
+    }
+    if list.len() > MOST_NODES {
+        findings.fault(&list[MOST_NODES].place, format!("a chain has at most {MOST_NODES} nodes"));
+        return vec![];
+    }
+    let read: Vec<Option<ChainNode>> = list.iter().map(|item| node(item, handlers, findings)).collect();
+    // Which node one without an id was meant to be nobody knows; somebody may lead there.
+    if let Some(nodes) = read.iter().cloned().collect::<Option<Vec<ChainNode>>>() {
+        look_whole(&entry.key, nodes, list, findings);
+    }
+    let placed = read.into_iter().zip(list).map(|(node, item)| Some((node?, item.place.clone())));
+    placed.flatten().collect()
+}
+
+/// Tells what is wrong with the nodes together.
+fn look_whole(path: &str, nodes: Vec<ChainNode>, list: &[Node], findings: &mut Findings) {
+    // The path has no part in it, and one that is at fault has been told of.
+    let Ok(path) = ChainPath::new(path).or_else(|_| ChainPath::new("/x")) else { return };
+    let chain = Chain { path, nodes };
+    for (index, fault) in chain.faults() {
+        let item = &list[index];
+        // A fault names the key it speaks of in backticks.
+        let key = fault.split('`').nth(1).and_then(|key| item.get(key));
+        let near = match key.map(|key| &key.kind) {
+            Some(Kind::Scalar { text, .. }) => hint(text, chain.nodes.iter().map(|node| node.id.as_str())),
+            Some(Kind::Null | Kind::List(_) | Kind::Map(_)) | None => String::new(),
+        };
+        findings.fault(&key.unwrap_or(item).place, format!("{fault}{near}"));
+    }
+}
+
+/// A node with an id, whatever else is wrong with it.
+fn node(item: &Node, handlers: &Known, findings: &mut Findings) -> Option<ChainNode> {
+    let fields = Fields::open(item, &NODE, findings)?;
+    let id = fields.need("id", NODE.of, findings).and_then(|n| node_id(n, findings));
+    let role = match fields.or("end", false, findings, boolean) {
+        true => {
+            end(item, findings);
+            None
+        }
+        false => step(&fields, handlers, findings),
+    };
+    Some(ChainNode { id: id?, role: role.map_or(Role::End, Role::Step) })
+}
+
+/// An order that has arrived goes nowhere.
+fn end(item: &Node, findings: &mut Findings) {
+    for entry in item.entries().iter().filter(|entry| !matches!(entry.key.as_str(), "id" | "end")) {
+        if NODE.known.contains(&entry.key.as_str()) {
+            let message = format!("a node with `end: true` has no `{}`: its orders have arrived", entry.key);
+            findings.fault(&entry.at, message);
+        }
+    }
+}
+
+fn step(fields: &Fields, handlers: &Known, findings: &mut Findings) -> Option<Step> {
+    let handler = match fields.get("handler") {
+        Some(node) => handler(node, handlers, findings),
+        None => {
+            let message = "a node needs a `handler`, whose step it is, or `end: true`";
+            findings.fault(&fields.node.place, message);
+            None
+        }
+    };
+    let next = match fields.get("next") {
+        Some(node) => node_id(node, findings),
+        None if handler.is_some() => {
+            findings.fault(&fields.node.place, "a step needs `next`: the node that its order goes to");
+            None
+        }
+        None => None,
+    };
+    let on_error = fields.get("on_error").and_then(|n| node_id(n, findings));
+    let setback = fields.get("setback").and_then(|n| retry::setback(n, findings));
+    Some(Step { handler: handler?, next: next?, on_error, setback })
+}
+
+pub(super) fn node_id(node: &Node, findings: &mut Findings) -> Option<NodeId> {
+    parsed(node, findings, |text| NodeId::new(text).map_err(|_| bad_id(text, "a node")))
+}
+
+/// Ids are alike, whatever they tell apart.
+pub(super) fn bad_id(text: &str, whose: &str) -> String {
+    format!("{text:?} is not the id of {whose}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
+}
+
+/// The name of a handler, also where there is none of that name, which is told of.
+fn handler(node: &Node, known: &Known, findings: &mut Findings) -> Option<HandlerName> {
+    let name = parsed(node, findings, str::parse::<HandlerName>)?;
+    is_known(node, &name, known, "takes no steps", findings);
+    Some(name)
+}
+
+/// Reads the path of a chain that must exist.
+pub(super) fn reference(node: &Node, known: &KnownChains, findings: &mut Findings) -> Option<ChainPath> {
+    let path = parsed(node, findings, str::parse::<ChainPath>)?;
+    exists(node, &path, known, findings).then_some(path)
+}
+
+/// Whether there is such a chain; told of if there is none.
+pub(super) fn exists(node: &Node, path: &ChainPath, known: &KnownChains, findings: &mut Findings) -> bool {
+    let there = known.contains_key(path);
+    if !there {
+        let near = hint(path.as_str(), known.keys().map(ChainPath::as_str));
+        findings.fault(&node.place, format!("there is no chain {path}{near}"));
+    }
+    there
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pointsman_core::task::retry::{Backoff, RetryPolicy};
+
+    use super::super::testing::{faults_of, read as read_text};
+    use super::*;
+
+    fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Chain>> {
+        let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
+        let known = Known { handlers: names(&["render", "deploy"]), sources: names(&["shop"]) };
+        Some(read(node, &known, findings).chains.into_iter().map(|charted| charted.chain).collect())
+    }
+
+    #[test]
+    fn steps_and_ends() {
+        let text = "/publish/article:\n  nodes:\n  - {id: render, handler: render, next: deploy, on_error: failed}\n\
+                    \x20 - {id: deploy, handler: deploy, next: done, on_error: failed, setback: {delay: 30s, max: 5}}\n\
+                    \x20 - {id: done, end: true}\n  - {id: failed, end: true}\n";
+        let chains = read_text(text, all).unwrap();
+        assert_eq!(chains[0].path.as_str(), "/publish/article");
+        let ids: Vec<&str> = chains[0].nodes.iter().map(|node| node.id.as_str()).collect();
+        assert_eq!(ids, ["render", "deploy", "done", "failed"]);
+        let Role::Step(first) = &chains[0].nodes[0].role else { panic!("{chains:?}") };
+        assert_eq!((first.handler.as_str(), first.next.as_str()), ("render", "deploy"));
+        assert_eq!((first.on_error.as_ref().map(NodeId::as_str), &first.setback), (Some("failed"), &None));
+        let Role::Step(second) = &chains[0].nodes[1].role else { panic!("{chains:?}") };
+        let delay = Duration::from_secs(30);
+        let want = RetryPolicy { max: 5, backoff: Backoff::Fixed, delay, ..RetryPolicy::default() };
+        assert_eq!(second.setback, Some(want), "it is set back for as long every time");
+        assert_eq!(chains[0].nodes[3].role, Role::End);
+    }
+
+    #[test]
+    fn every_fault_of_a_node_is_told() {
+        let text = "/a:\n  nodes:\n  - {id: a, handler: rendr, next: b}\n  - {id: b, handler: shop, next: c}\n\
+                    \x20 - {id: c, handler: render}\n  - {id: d}\n  - {id: e, end: true, next: a, hander: x}\n\
+                    \x20 - {id: f g, end: maybe, handler: render, next: a}\n  - {handler: render, next: a}\n  - x\n\
+                    \x20 - {id: h, handler: render, next: e, setback: {delay: soon, dely: 1s}}\n";
+        assert_eq!(
+            faults_of(text, all),
+            [
+                "there is no handler \"rendr\"; did you mean `render`?",
+                "\"shop\" is a source, and a source takes no steps",
+                "a step needs `next`: the node that its order goes to",
+                "a node needs a `handler`, whose step it is, or `end: true`",
+                "a node with `end: true` has no `next`: its orders have arrived",
+                "unknown setting \"hander\" of a node; did you mean `handler`?",
+                "\"f g\" is not the id of a node: 1 to 128 letters, digits, `.`, `_` and `-`",
+                "\"maybe\" is neither true nor false",
+                "a node needs `id`",
+                "a node must be a map, not a plain value",
+                "\"soon\" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`",
+                "unknown setting \"dely\" of `setback`; did you mean `delay`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_fault_of_a_whole_chain_is_told() {
+        let text = "/a: {nodes: [{id: a, handler: render, next: bb, on_error: a}, {id: b, end: true}]}\n\
+                    /b: {nodes: [{id: a, handler: render, next: a}]}\n\
+                    /c: {nodes: [{id: a, end: true}, {id: a, end: true}]}\n\
+                    /d: {nodes: []}\n/e: {}\n/f: {nodes: x}\n/g: []\n\
+                    h: {nodes: [{id: a, end: true}]}\n/i//j: {node: []}\n\
+                    /k: {nodes: [{id: a, handler: rendr, next: nowhere}]}\n";
+        assert_eq!(
+            faults_of(text, all),
+            [
+                "`next` leads to bb, and there is no such node; did you mean `b`?",
+                "from a no way leads to an end",
+                "the id a is already given to node 1",
+                "the chain \"/d\" needs at least one node",
+                "the chain \"/e\" needs `nodes`: where its orders go",
+                "`nodes` must be a list, not a plain value",
+                "a chain must be a map, not a list",
+                "\"h\" is not the path of a chain: it begins with a slash; write one like `/folder/name`",
+                "\"/i//j\" is not the path of a chain: its parts are letters, digits, `.`, `_` and `-`; write one like \
+                 `/folder/name`",
+                "the chain \"/i//j\" needs `nodes`: where its orders go",
+                "unknown setting \"node\" of a chain; did you mean `nodes`?",
+                "there is no handler \"rendr\"; did you mean `render`?",
+                "`next` leads to nowhere, and there is no such node",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_chain_of_very_many_nodes_is_refused_at_the_first_too_many() {
+        let nodes: Vec<String> =
+            (0..=MOST_NODES).map(|n| format!("{{id: n{n}, handler: render, next: n{}}}", n + 1)).collect();
+        let text = format!("/a: {{nodes: [{}]}}", nodes.join(", "));
+        assert_eq!(faults_of(&text, all), ["a chain has at most 1000 nodes"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Digests of what is configured, by which a change is noticed.
+//!
+//! The store compares them with those of the last registration and tells in the journal what was added, replaced and
+//! removed. A digest is that of the meaning, not of the text: it is the same after a restart, for another order of
+//! keys, and for another way to write the same duration or path. It covers the values that secrets refer to, so that
+//! a replaced secret is a change; nothing of them can be read from it.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::fire::Makes;
+use pointsman_core::store::{NewOrder, NewRun};
+use pointsman_core::{Json, NewEvent};
+use pointsman_engine::Schedule;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Config;
+use super::handlers::Handler;
+use super::run::{CommandRun, HttpRun, Run};
+
+impl Config {
+    /// A digest of everything that is configured, by its key in the stream. The schedules of a source's collections
+    /// are a part of the source.
+    pub(super) fn digests(&self) -> BTreeMap<String, String> {
+        let mut of_sources: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        let mut digests = BTreeMap::new();
+        for planned in &self.schedules {
+            let schedule = &planned.schedule;
+            match &schedule.makes {
+                Makes::Run(run) => {
+                    of_sources.entry(run.pair.source.as_str()).or_default().push(timing(schedule));
+                }
+                Makes::Event(_) | Makes::Order(_) => {
+                    digests.insert(format!("Schedule:/{}", schedule.name), digest(&timing(schedule)));
+                }
+            }
+        }
+        for handler in self.handlers.iter().chain(&self.sources) {
+            let name = handler.def.name.as_str();
+            let mut schedules = of_sources.remove(name).unwrap_or_default();
+            schedules.sort_by_cached_key(canonical);
+            digests.insert(format!("Job:/{name}"), digest(&job(handler, schedules)));
+        }
+        for charted in &self.chains {
+            let chain = &charted.chain;
+            digests.insert(format!("JobChain:{}", chain.path), digest(&json!({ "nodes": chain.nodes })));
+        }
+        digests
+    }
+}
+
+fn job(handler: &Handler, schedules: Vec<Value>) -> Value {
+    json!({"def": handler.def, "run": run(&handler.run), "schedules": schedules})
+}
+
+fn run(run: &Run) -> Value {
+    match run {
+        Run::Http(HttpRun { url, timeout, secrets: _, prints, headers }) => {
+            let headers: Vec<(&str, &[u8])> =
+                headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+            json!({"http": url.as_str(), "timeout": timeout, "secrets": prints, "headers": sorted(headers)})
+        }
+        Run::Command(CommandRun { spec, timeout }) => {
+            json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout})
+        }
+        Run::Pull => json!("pull"),
+    }
+}
+
+fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort();
+    list
+}
+
+fn timing(schedule: &Schedule) -> Value {
+    let Schedule { name, when, makes, catch_up, catch_up_within, overlap, jitter } = schedule;
+    json!({
+        "name": name,
+        "cron": when.expression().as_str(),
+        "dialect": when.expression().dialect().to_string(),
+        "zone": when.zone().name(),
+        "makes": made(makes),
+        "catch_up": catch_up,
+        "catch_up_within": catch_up_within,
+        "overlap": overlap,
+        "jitter": jitter,
+    })
+}
+
+fn made(makes: &Makes) -> Value {
+    match makes {
+        Makes::Event(event) => {
+            let NewEvent { kind, key, sub, value, context, tenant, priority, .. } = &**event;
+            let value = parsed(value);
+            json!({"emit": kind, "key": key, "sub": sub, "value": value, "context": context, "tenant": tenant,
+                "priority": priority.get()})
+        }
+        Makes::Run(NewRun { pair, priority }) => {
+            json!({"run": pair.to_string(), "priority": priority.map(|priority| priority.get())})
+        }
+        Makes::Order(order) => {
+            let NewOrder { chain, id, node, value, at: _, priority, tenant, origin: _ } = &**order;
+            let value = parsed(value);
+            json!({"order": chain, "id": id, "node": node, "value": value, "tenant": tenant,
+                "priority": priority.get()})
+        }
+    }
+}
+
+/// A value without the order of its keys. One that this reader cannot hold is taken as it is written.
+fn parsed(value: &Json) -> Value {
+    serde_json::from_str(value.as_str()).unwrap_or_else(|_| Value::from(value.as_str()))
+}
+
+pub(super) fn digest(value: &Value) -> String {
+    hex(canonical(value).as_bytes())
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// As text, the members of objects in the order of their names, whichever way the reader keeps them.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members: BTreeMap<&String, &Value> = members.iter().collect();
+            let members: Vec<String> = members
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}

@@ -1,0 +1,322 @@
+//! Whole configurations with chains: what reaches the engine, what is told of them, and their faults and doubts.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::chain::Chain;
+use pointsman_engine::Setup;
+
+use super::*;
+
+const CHAINS: &str = r#"
+handlers:
+  render: {run: {command: [sh]}}
+  deploy: {run: pull, observe: all}
+  index: {run: pull, observe: none}
+event_handlers:
+  record: [index]
+  record.published: [{handler: index, sync: true}, /publish/article]
+  page: [{chain: /publish/page}]
+sources:
+  shop: {schedule: "@hourly", collections: [orders]}
+schedules:
+  beat: {cron: every 1h, emit: {type: page.due, value: {a: 1, b: 2}}}
+  nightly: {cron: "0 3 * * *", order: {path: /publish/article, id: nightly, value: {n: 1}}}
+chains:
+  /publish/article:
+    nodes:
+      - {id: render, handler: render, next: deploy, on_error: failed}
+      - {id: deploy, handler: deploy, next: done, on_error: failed, setback: {delay: 30s, max: 5}}
+      - {id: done, end: true}
+      - {id: failed, end: true}
+  /publish/page:
+    nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]
+"#;
+
+fn understood(text: &str) -> (Desk, Config) {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", text);
+    let config = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}"));
+    (desk, config)
+}
+
+fn doubted(text: &str) -> Vec<String> {
+    let (desk, config) = understood(text);
+    config.warnings.iter().map(|warning| desk.plain(warning)).collect()
+}
+
+#[test]
+fn chains_reach_the_engine() {
+    let (_desk, config) = understood(CHAINS);
+    let Setup { chains, chain_routes, schedules, .. } = config.setup().unwrap();
+    let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
+    assert_eq!(paths, ["/publish/article", "/publish/page"]);
+    assert_eq!(chains[0].faults(), []);
+    let routed: Vec<(&str, &str)> =
+        chain_routes.iter().map(|(kind, list)| (kind.as_str(), list[0].as_str())).collect();
+    assert_eq!(routed, [("page", "/publish/page"), ("record.published", "/publish/article")]);
+    assert_eq!(schedules[1].name.as_str(), "nightly");
+}
+
+#[test]
+fn a_check_tells_of_chains() {
+    let (desk, config) = understood(CHAINS);
+    let told = desk.plain(check(&desk.sources(), Timestamp::from_millis(0)));
+    for want in [
+        "The configuration is good: 3 handlers, 3 routed event types, 1 source, 3 schedules, 2 chains, 0 tokens.\n",
+        "\nevent page: /publish/page\n",
+        "\nevent record.published: index (sync), /publish/article\n",
+        "\nschedule nightly: at 03:00 every day, adds the order /publish/article,nightly; next at ",
+        "\nchain /publish/article: steps render, deploy; ends done, failed\n",
+        "\nchain /publish/page: steps render; ends done",
+    ] {
+        assert!(told.contains(want), "{want:?} is missing:\n{told}");
+    }
+    let doubts: Vec<String> = config.warnings.iter().map(|warning| desk.plain(warning)).collect();
+    assert_eq!(
+        doubts,
+        [
+            "pointsman.yml:8:3: \"index\" is synchronous and pulled: the handlers after it wait until a worker has tried it"
+        ]
+    );
+}
+
+#[test]
+fn chains_that_are_shown_read_back_as_the_same() {
+    let (desk, config) = understood(CHAINS);
+    let yaml = config.to_yaml();
+    assert!(yaml.contains("  /publish/article:\n    nodes:\n      - id: render  # "), "{yaml}");
+    assert!(yaml.contains("        end: true  # "), "what ends a chain is no secret: {yaml}");
+    desk.put("pointsman.yml", &yaml);
+    let again = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    let told = |config: &Config| {
+        let Setup { chains, chain_routes, files, .. } = config.setup().unwrap();
+        (chains, chain_routes, files)
+    };
+    assert_eq!(told(&again), told(&config), "{yaml}");
+}
+
+#[test]
+fn every_fault_of_chains_is_shown_with_its_place() {
+    let text = r#"
+handlers:
+  render: {run: {command: [sh]}}
+event_handlers:
+  record: [render, /publish/artcle]
+sources:
+  shop: {collections: [orders]}
+schedules:
+  nightly: {cron: "@daily", order: {path: /publish/article, node: rendre}}
+chains:
+  /publish/article:
+    nodes:
+      - {id: render, handler: rendr, next: deplyo}
+      - id: deploy
+        handler: shop
+        next: done
+      - {id: done, end: true, next: render}
+      - {id: done, end: true}
+  /publish/loop:
+    nodes:
+      - {id: a, handler: render, next: b}
+      - {id: b, handler: render, next: a}
+  /publish/step: {nodes: [{id: a, handler: render}], setback: {max: 1}}
+"#;
+    let want = r#"
+pointsman.yml:5:20: there is no chain /publish/artcle; did you mean `/publish/article`?
+    5 |   record: [render, /publish/artcle]
+      |                    ^
+pointsman.yml:9:67: the chain /publish/article has no node rendre; did you mean `render`?
+    9 |   nightly: {cron: "@daily", order: {path: /publish/article, node: rendre}}
+      |                                                                   ^
+pointsman.yml:13:31: there is no handler "rendr"; did you mean `render`?
+   13 |       - {id: render, handler: rendr, next: deplyo}
+      |                               ^
+pointsman.yml:13:44: `next` leads to deplyo, and there is no such node; did you mean `deploy`?
+   13 |       - {id: render, handler: rendr, next: deplyo}
+      |                                            ^
+pointsman.yml:15:18: "shop" is a source, and a source takes no steps
+   15 |         handler: shop
+      |                  ^
+pointsman.yml:17:31: a node with `end: true` has no `next`: its orders have arrived
+   17 |       - {id: done, end: true, next: render}
+      |                               ^
+pointsman.yml:18:9: the id done is already given to node 3
+   18 |       - {id: done, end: true}
+      |         ^
+pointsman.yml:21:9: from a no way leads to an end
+   21 |       - {id: a, handler: render, next: b}
+      |         ^
+pointsman.yml:22:9: from b no way leads to an end
+   22 |       - {id: b, handler: render, next: a}
+      |         ^
+pointsman.yml:23:27: a step needs `next`: the node that its order goes to
+   23 |   /publish/step: {nodes: [{id: a, handler: render}], setback: {max: 1}}
+      |                           ^
+pointsman.yml:23:54: unknown setting "setback" of a chain
+   23 |   /publish/step: {nodes: [{id: a, handler: render}], setback: {max: 1}}
+      |                                                      ^
+11 faults"#;
+    assert_eq!(shown(text), want.trim_start());
+}
+
+#[test]
+fn what_is_allowed_but_not_meant_is_doubted() {
+    let text = r#"
+handlers: {a: {run: pull}, b: {run: pull}}
+event_handlers: {x: [/c], y: []}
+schedules:
+  one: {cron: "@daily", emit: {type: x.y}}
+  two: {cron: "@daily", order: {path: /c, node: side}, overlap: skip}
+chains:
+  /c:
+    nodes:
+      - {id: first, handler: a, next: done}
+      - {id: side, handler: a, next: beside}
+      - {id: beside, handler: a, next: done}
+      - {id: lost, handler: a, next: found}
+      - {id: found, handler: a, next: lost, on_error: done}
+      - {id: done, end: true}
+"#;
+    assert_eq!(
+        doubted(text),
+        [
+            "pointsman.yml:2:28: nothing routes to the handler \"b\"",
+            "pointsman.yml:3:27: events of type \"y\" are routed to no handler",
+            "pointsman.yml:6:3: the schedule \"two\": `overlap` speaks of an event's tasks; an order with an `id` is not \
+             added while it is on its way",
+            "pointsman.yml:13:9: nothing leads to the node lost of the chain /c",
+            "pointsman.yml:14:9: nothing leads to the node found of the chain /c",
+        ]
+    );
+}
+
+#[test]
+fn files_add_chains_and_clash_over_one() {
+    let desk = Desk::new();
+    let nodes = "{nodes: [{id: a, end: true}]}";
+    let one = desk.put("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
+    let two = desk.put("two.yml", format!("chains: {{/a/y: {nodes}, /b: {nodes}}}\n"));
+    let sources = Sources { files: vec![one, two.clone()], ..Sources::default() };
+    assert_eq!(sources.load().unwrap().chains.len(), 3);
+    desk.put("two.yml", format!("chains: {{/a/x: {nodes}}}\n"));
+    let faults = desk.plain(sources.load().unwrap_err());
+    assert!(faults.starts_with("two.yml:1:10: `chains./a/x` is already set at one.yml:1:10\n"), "{faults}");
+}
+
+#[test]
+fn variables_go_over_chains() {
+    let desk = Desk::new();
+    desk.put("pointsman.yml", CHAINS);
+    let variables = [
+        ("POINTSMAN_CHAINS__PUBLISH_PAGE__NODES", "[{id: done, end: true}]"),
+        ("POINTSMAN_SCHEDULES__NIGHTLY__ORDER__NODE", "deploy"),
+        ("POINTSMAN_HANDLERS__INDEX__OBSERVE", "all"),
+        ("POINTSMAN_ORDER", "/publish/article,1"),
+        ("POINTSMAN_NODE", "render"),
+    ];
+    let env: Env = variables.into_iter().collect();
+    let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(config.chains[1].chain.nodes.len(), 1);
+    assert_eq!(config.handlers[2].def.observe, pointsman_core::handler::Observe::All);
+    assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+}
+
+fn files(text: &str) -> BTreeMap<String, String> {
+    understood(text).1.setup().unwrap().files
+}
+
+/// The keys whose digests differ.
+fn changed(from: &str, to: &str) -> Vec<String> {
+    // Commands run in the folder of their file, so that both are read from the same one.
+    let desk = Desk::new();
+    let digests = |text: &str| {
+        desk.put("pointsman.yml", text);
+        desk.sources().load().unwrap_or_else(|faults| panic!("{faults}")).setup().unwrap().files
+    };
+    let (before, after) = (digests(from), digests(to));
+    let keys = before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key));
+    let mut keys: Vec<String> = keys.cloned().collect();
+    keys.dedup();
+    keys
+}
+
+#[test]
+fn everything_configured_has_a_digest_by_its_key_in_the_stream() {
+    let keys: Vec<String> = files(CHAINS).into_keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "Job:/deploy",
+            "Job:/index",
+            "Job:/render",
+            "Job:/shop",
+            "JobChain:/publish/article",
+            "JobChain:/publish/page",
+            "Schedule:/beat",
+            "Schedule:/nightly",
+        ]
+    );
+}
+
+#[test]
+fn a_digest_is_of_the_meaning_and_not_of_the_text() {
+    assert_eq!(changed(CHAINS, CHAINS), [""; 0]);
+    let rewritten = CHAINS
+        .replace("{id: render, handler: render, next: done}", "{next: done, handler: render, id: render}")
+        .replace("setback: {delay: 30s, max: 5}", "setback: {max: 5, delay: 30000ms, backoff: fixed}")
+        .replace("{a: 1, b: 2}", "{b: 2, a: 1}")
+        .replace("{run: pull, observe: all}", "{observe: all, run: pull, crashes: 3}");
+    assert_ne!(rewritten, CHAINS);
+    assert_eq!(changed(CHAINS, &rewritten), [""; 0]);
+}
+
+#[test]
+fn a_digest_changes_with_what_it_is_of_and_with_nothing_else() {
+    for (from, to, key) in [
+        ("observe: none", "observe: failures", "Job:/index"),
+        ("command: [sh]", "command: [sh, -e]", "Job:/render"),
+        ("\"@hourly\"", "\"@daily\"", "Job:/shop"),
+        ("[orders]", "[orders, customers]", "Job:/shop"),
+        ("every 1h", "every 2h", "Schedule:/beat"),
+        ("{n: 1}", "{n: 2}", "Schedule:/nightly"),
+        ("max: 5", "max: 6", "JobChain:/publish/article"),
+    ] {
+        assert_eq!(changed(CHAINS, &CHAINS.replace(from, to)), [key], "{from} → {to}");
+    }
+    let without = CHAINS.replace("  nightly:", "  weekly:");
+    assert_eq!(changed(CHAINS, &without), ["Schedule:/nightly", "Schedule:/weekly"]);
+}
+
+#[test]
+fn a_replaced_secret_is_a_change_and_cannot_be_read() {
+    let desk = Desk::new();
+    let text =
+        "handlers: {a: {run: {http: 'https://x.example/', secret: env:KEY, headers: {x-team: env:TEAM}}}}";
+    desk.put("pointsman.yml", text);
+    let digest = |key: &str, team: &str| {
+        let env = [("KEY", key), ("TEAM", team)].into_iter().collect();
+        let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+        config.setup().unwrap().files.remove("Job:/a").unwrap()
+    };
+    let keys = [
+        "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+        "whsec_HwECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+    ];
+    let first = digest(keys[0], "a");
+    assert_eq!((first.len(), &digest(keys[0], "a")), (64, &first));
+    assert_ne!(digest(keys[1], "a"), first);
+    assert_ne!(digest(keys[0], "b"), first);
+}
+
+#[test]
+fn many_long_chains_are_read() {
+    let chain = |c: usize| {
+        let nodes = (0..999).map(|n| format!("{{id: n{n}, handler: h, next: n{}}}", n + 1));
+        let nodes: Vec<String> = nodes.chain(["{id: n999, end: true}".into()]).collect();
+        format!(" /c{c}: {{nodes: [{}]}}\n", nodes.join(", "))
+    };
+    let many: String = (0..3).map(chain).collect();
+    let (_desk, config) = understood(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
+    let nodes = |chain: &Chain| chain.nodes.len();
+    assert_eq!(config.chains.iter().map(|charted| nodes(&charted.chain)).collect::<Vec<_>>(), [1000; 3]);
+}

@@ -1,0 +1,86 @@
+//! What an event caused, as a tree.
+//!
+//! The store answers a list in which each event names its cause. What belongs to a tenant that the caller may not see
+//! is left out, with all that hangs below it.
+
+use std::collections::HashMap;
+
+use pointsman_api::{CausedBody, EventSnapshot};
+use pointsman_core::store::{EventView, MOST_CAUSED, StoreError, TaskFilter};
+use pointsman_core::task::Task;
+use pointsman_core::{Event, EventId, TaskSeq};
+
+use crate::app::App;
+use crate::auth::Caller;
+
+/// How deep a tree is told: readers of JSON have their bounds, and what lies deeper can be asked for by itself.
+const DEEPEST: usize = 32;
+
+pub(super) struct Tree {
+    pub(super) caused: Vec<CausedBody>,
+    /// There may be more.
+    pub(super) cut: bool,
+}
+
+/// The tree below an event, as far as the caller may see.
+pub(super) async fn tree(app: &App, caller: &Caller, view: &EventView) -> Result<Tree, StoreError> {
+    let visible: Vec<&Event> =
+        view.caused.iter().map(AsRef::as_ref).filter(|e| caller.sees(&e.tenant)).collect();
+    let tasks = names(app, caller, view, &visible).await?;
+    let mut grove = Grove { tasks, children: HashMap::new(), cut: view.caused.len() >= MOST_CAUSED };
+    for event in visible {
+        if let Some(cause) = event.cause.and_then(|cause| cause.event) {
+            grove.children.entry(cause).or_default().push(event);
+        }
+    }
+    let caused = grove.below(view.event.id, 1);
+    Ok(Tree { caused, cut: grove.cut })
+}
+
+struct Grove<'a> {
+    children: HashMap<EventId, Vec<&'a Event>>,
+    tasks: HashMap<TaskSeq, String>,
+    cut: bool,
+}
+
+impl Grove<'_> {
+    fn below(&mut self, id: EventId, level: usize) -> Vec<CausedBody> {
+        let mut children = self.children.remove(&id).unwrap_or_default();
+        if level > DEEPEST {
+            self.cut |= !children.is_empty();
+            return vec![];
+        }
+        children.sort_by_key(|event| event.id);
+        let branch = |event: &Event| CausedBody {
+            event: EventSnapshot::from(event),
+            task: event.cause.and_then(|cause| self.tasks.get(&cause.task).cloned()),
+            caused: self.below(event.id, level + 1),
+        };
+        children.into_iter().map(branch).collect()
+    }
+}
+
+/// The names of the tasks that emitted these events, as far as they are remembered.
+async fn names(
+    app: &App,
+    caller: &Caller,
+    view: &EventView,
+    events: &[&Event],
+) -> Result<HashMap<TaskSeq, String>, StoreError> {
+    let mut names: HashMap<_, _> = view.tasks.iter().map(|task| (task.seq, task.id.to_string())).collect();
+    for seq in events.iter().filter_map(|event| event.cause).map(|cause| cause.task) {
+        if !names.contains_key(&seq)
+            && let Some(task) = task(app, seq).await?.filter(|task| caller.sees(&task.tenant))
+        {
+            names.insert(seq, task.id.to_string());
+        }
+    }
+    Ok(names)
+}
+
+/// A task by its number, as long as it is remembered.
+pub(super) async fn task(app: &App, seq: TaskSeq) -> Result<Option<Task>, StoreError> {
+    let above = TaskSeq(seq.0.saturating_add(1));
+    let page = app.store().tasks(TaskFilter::default(), Some(above), 1).await?;
+    Ok(page.tasks.into_iter().find(|task| task.seq == seq))
+}

@@ -1,0 +1,248 @@
+//! Where orders stand.
+//!
+//! All of them are read in one transaction, so that the answer is true at its `eventId` and whoever reads the events
+//! after it misses nothing. The text is written as it is sent.
+
+use axum::Json;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream;
+use http::header;
+use pointsman_core::store::OrderView;
+use pointsman_core::{EventId, Timestamp};
+use pointsman_engine::now;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::wanted::Wanted;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::Problem;
+
+/// How much text goes out at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Orders as a snapshot.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Orders {
+    orders: Vec<OrderOverview>,
+    /// The snapshot is true at this id: read the events after it.
+    event_id: u64,
+}
+
+/// Where one order stands.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OrderOverview {
+    #[serde(rename = "TYPE")]
+    kind: &'static str,
+    /// Its chain and its id: `/folder/chain,id`.
+    path: String,
+    /// The node it stands at.
+    node_id: String,
+    order_state: OrderState,
+    /// It begins no step until it is resumed. A step that runs is let end.
+    suspended: bool,
+    /// The task of its step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<String>,
+    /// It does not begin before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_at: Option<String>,
+    /// When its first step began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    /// Its step failed and is tried again then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setback_until: Option<String>,
+}
+
+/// What an order does. The first that holds counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum OrderState {
+    /// A step of it runs.
+    InProcess,
+    /// It goes on when it is resumed.
+    Suspended,
+    /// Its chain has no such node, or is gone: it waits until the node is there again.
+    Stranded,
+    /// Its step failed and is tried again later.
+    Setback,
+    /// It has begun, and its next step waits to be run.
+    InTask,
+    /// It has not begun, and its time is still to come.
+    Planned,
+    /// It has not begun, and its time has come.
+    Due,
+    /// It has not begun, and is planned for no time.
+    NotPlanned,
+}
+
+impl OrderState {
+    fn of(view: &OrderView, now: Timestamp) -> Self {
+        match view.order.planned {
+            _ if view.order.running => Self::InProcess,
+            _ if view.order.suspended => Self::Suspended,
+            _ if view.stranded => Self::Stranded,
+            _ if view.setback.is_some() => Self::Setback,
+            _ if view.order.started.is_some() => Self::InTask,
+            Some(planned) if planned > now => Self::Planned,
+            Some(_) => Self::Due,
+            None => Self::NotPlanned,
+        }
+    }
+}
+
+impl OrderOverview {
+    fn of(view: &OrderView, now: Timestamp) -> Self {
+        let order = &view.order;
+        let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
+        Self {
+            kind: "OrderOverview",
+            path: order.key.to_string(),
+            node_id: order.node.to_string(),
+            order_state: OrderState::of(view, now),
+            suspended: order.suspended,
+            task_id: view.task.as_ref().map(|(id, _, _)| id.to_string()),
+            planned_at: text(order.planned),
+            started_at: text(order.started),
+            setback_until: text(view.setback),
+        }
+    }
+}
+
+/// Where the wanted orders stand; the one alone if the path names one.
+pub(super) async fn overview(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Response, Problem> {
+    let Some(key) = &wanted.one else {
+        let page = app.store().all_orders(&wanted.path).await?;
+        let mut orders = page.orders;
+        orders.retain(|view| caller.sees(&view.order.tenant));
+        return Ok(whole(orders, page.extent.head));
+    };
+    let found = app.store().order(key).await?.filter(|(view, _)| caller.sees(&view.order.tenant));
+    let (view, extent) = found.ok_or_else(|| Problem::not_found(format!("there is no order {key}")))?;
+    let order = OrderOverview::of(&view, now());
+    Ok(Json(Stamped { value: order, event_id: extent.head.get() }).into_response())
+}
+
+/// Something as a snapshot: its own members, and the id at which they are true.
+#[derive(Serialize)]
+pub(super) struct Stamped<T> {
+    #[serde(flatten)]
+    pub(super) value: T,
+    #[serde(rename = "eventId")]
+    pub(super) event_id: u64,
+}
+
+/// All orders as one text, written piece by piece.
+fn whole(orders: Vec<OrderView>, head: EventId) -> Response {
+    let rest = Rest { orders: orders.into_iter(), head, begun: false, now: now() };
+    let text = stream::iter(rest.map(Ok::<_, std::convert::Infallible>));
+    ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
+}
+
+/// What is still to be written.
+struct Rest {
+    orders: std::vec::IntoIter<OrderView>,
+    head: EventId,
+    begun: bool,
+    now: Timestamp,
+}
+
+impl Iterator for Rest {
+    type Item = Bytes;
+    fn next(&mut self) -> Option<Bytes> {
+        let mut text = String::new();
+        if !self.begun {
+            text.push_str("{\"orders\":[");
+        } else if self.orders.len() == 0 {
+            return None;
+        }
+        while text.len() < PIECE_BYTES
+            && let Some(view) = self.orders.next()
+        {
+            if std::mem::replace(&mut self.begun, true) {
+                text.push(',');
+            }
+            let order = OrderOverview::of(&view, self.now);
+            text.push_str(&serde_json::to_string(&order).unwrap_or_default());
+        }
+        self.begun = true;
+        if self.orders.len() == 0 {
+            text.push_str(&format!("],\"eventId\":{}}}", self.head));
+        }
+        Some(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use pointsman_core::order::Order;
+    use pointsman_core::{Json, Priority, Tenant};
+    use serde_json::Value;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn view(key: &str) -> OrderView {
+        let order = Order {
+            key: key.parse().unwrap(),
+            tenant: Tenant::default(),
+            node: "a".parse().unwrap(),
+            value: Json::null(),
+            priority: Priority::default(),
+            planned: None,
+            created: NOW,
+            origin: None,
+            started: None,
+            suspended: false,
+            task: None,
+            running: false,
+        };
+        OrderView { order, task: None, setback: None, stranded: false }
+    }
+
+    async fn text(count: usize) -> Value {
+        let orders = (0..count).map(|n| view(&format!("/a/b,{n}"))).collect();
+        let body = whole(orders, EventId::new(7).unwrap()).into_body().collect().await.unwrap();
+        serde_json::from_slice(&body.to_bytes()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn any_number_of_orders_is_one_whole_answer() {
+        assert_eq!(text(0).await, serde_json::json!({"orders": [], "eventId": 7}));
+        for count in [1, 2, 2_000] {
+            let all = text(count).await;
+            let orders = all["orders"].as_array().unwrap();
+            let paths: std::collections::BTreeSet<_> = orders.iter().map(|o| o["path"].as_str()).collect();
+            assert_eq!((orders.len(), paths.len(), &all["eventId"]), (count, count, &7.into()));
+        }
+    }
+
+    #[test]
+    fn the_first_state_that_holds_counts() {
+        let later = NOW.plus(std::time::Duration::from_secs(1));
+        let state = |change: fn(&mut OrderView, Timestamp)| {
+            let mut view = view("/a/b,1");
+            change(&mut view, later);
+            OrderState::of(&view, NOW)
+        };
+        assert_eq!(state(|_, _| {}), OrderState::NotPlanned);
+        assert_eq!(state(|view, later| view.order.planned = Some(later)), OrderState::Planned);
+        assert_eq!(state(|view, _| view.order.planned = Some(NOW)), OrderState::Due);
+        assert_eq!(state(|view, _| view.order.started = Some(NOW)), OrderState::InTask);
+        assert_eq!(state(|view, later| view.setback = Some(later)), OrderState::Setback);
+        assert_eq!(state(|view, _| view.stranded = true), OrderState::Stranded);
+        assert_eq!(state(|view, _| view.order.suspended = true), OrderState::Suspended);
+        let both = state(|view, _| {
+            view.order.suspended = true;
+            view.order.running = true;
+        });
+        assert_eq!(both, OrderState::InProcess);
+    }
+}

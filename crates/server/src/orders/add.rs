@@ -1,0 +1,198 @@
+//! Adding orders.
+
+use std::collections::HashSet;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode, Uri, header};
+use pointsman_api::{AddedOrder, AddedOrders, NewOrderBody};
+use pointsman_core::Tenant;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::store::{Added, ChainView, NewOrder, OrderRefused};
+use pointsman_core::wire::Fault;
+use pointsman_engine::now;
+use serde_json::value::RawValue;
+
+use super::members;
+use crate::app::App;
+use crate::auth::{Caller, Operator};
+use crate::body::Received;
+use crate::config::nearest::hint;
+use crate::media;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// The most orders in one request.
+const MAX_ORDERS: usize = 1000;
+
+/// Adds one order, or an array of 1 to 1,000 of them.
+#[utoipa::path(
+    post,
+    path = "/api/v1/orders",
+    operation_id = "add_orders",
+    tag = "orders",
+    request_body(content = NewOrderBody, description = "an order, or an array of them",
+        example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
+    responses(
+        (status = 201, description = "The orders are on their way; `Location` is where a single one is",
+            body = AddedOrders),
+        (status = 404, description = "There is no such chain",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The chain has an order of this id",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The chain has no such node",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn add(
+    Operator(caller): Operator,
+    State(app): State<App>,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Received,
+) -> Result<Response, Problem> {
+    Query::of(&uri, &[])?;
+    media::require_json(&headers)?;
+    let asked = Asked::read(media::text(&body.bytes)?, &caller.tenant.clone().unwrap_or_default())?;
+    if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
+        return Err(caller.may_not_name(&order.tenant));
+    }
+    if asked.several {
+        foresee(&app, &asked).await?;
+    }
+    let inner = app.clone();
+    let added = app.deed(async move { carry_out(&inner, &caller, asked).await }).await?;
+    Ok(answer(&added))
+}
+
+/// The orders of a body.
+struct Asked {
+    orders: Vec<NewOrder>,
+    /// They came in an array.
+    several: bool,
+}
+
+impl Asked {
+    fn read(text: &str, tenant: &Tenant) -> Result<Self, Problem> {
+        let order = |raw: &RawValue, at: &str| {
+            let said = members::Added::parse(raw.get()).map_err(|fault| fault.under(at))?;
+            said.into_order(now(), tenant).map_err(|problem| problem.under(at))
+        };
+        let several = text.trim_start().starts_with('[');
+        if !several {
+            let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+            return Ok(Self { orders: vec![order(raw, "")?], several });
+        }
+        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+        if list.is_empty() || list.len() > MAX_ORDERS {
+            let detail = format!("an array holds 1 to {MAX_ORDERS} orders, this one holds {}", list.len());
+            return Err(Fault::new("", detail).into());
+        }
+        let orders = list.into_iter().enumerate().map(|(index, raw)| order(raw, &format!("/{index}")));
+        Ok(Self { orders: orders.collect::<Result<_, _>>()?, several })
+    }
+
+    /// Where an order stands in the body.
+    fn place(&self, index: usize) -> String {
+        if self.several { format!("/{index}") } else { String::new() }
+    }
+}
+
+fn not_json(error: serde_json::Error) -> Problem {
+    Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
+}
+
+/// Of several orders none is added if one of them would be refused. What others do at the same instant cannot be
+/// foreseen; then those that were taken are on their way, and the answer says so.
+async fn foresee(app: &App, asked: &Asked) -> Result<(), Problem> {
+    let (chains, _) = app.engine.chains().await?;
+    let mut seen: HashSet<OrderKey> = HashSet::new();
+    for (index, order) in asked.orders.iter().enumerate() {
+        let key = order.id.clone().map(|id| OrderKey { chain: order.chain.clone(), id });
+        let exists = match key {
+            Some(key) => app.engine.order(&key).await?.is_some() || !seen.insert(key),
+            None => false,
+        };
+        if let Some(refused) = refusal(order, &chains, exists) {
+            return Err(told(refused, &asked.place(index), &chains));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(order: &NewOrder, chains: &[ChainView], exists: bool) -> Option<OrderRefused> {
+    let NewOrder { chain: path, id, node, .. } = order;
+    let Some(view) = chains.iter().find(|view| view.chain.path == *path) else {
+        return Some(OrderRefused::NoSuchChain(path.clone()));
+    };
+    if let Some(node) = node.as_ref().filter(|node| view.chain.node(node).is_none()) {
+        return Some(OrderRefused::NoSuchNode(path.clone(), node.clone()));
+    }
+    id.clone().filter(|_| exists).map(|id| OrderRefused::Exists(path.clone(), id))
+}
+
+async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Vec<Added>, Problem> {
+    let results = app.engine.add_orders(asked.orders.clone()).await?;
+    let added: Vec<Added> = results.iter().flatten().cloned().collect();
+    note(app, caller, &added).await;
+    let refused = results.into_iter().enumerate().find_map(|(index, result)| Some((index, result.err()?)));
+    let Some((index, refused)) = refused else { return Ok(added) };
+    let (chains, _) = app.engine.chains().await?;
+    let problem = told(refused, &asked.place(index), &chains);
+    Err(match added.len() {
+        0 => problem,
+        count => problem.and(format!("{count} of the others were added")),
+    })
+}
+
+/// Several are one deed.
+async fn note(app: &App, caller: &Caller, added: &[Added]) {
+    match added {
+        [] => {}
+        [one] => app.note(caller, "add", format!("order {}", one.order), "").await,
+        several => {
+            let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
+            app.note(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
+        }
+    }
+}
+
+/// A refusal, pointing at what it is about.
+fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
+    match &refused {
+        OrderRefused::NoSuchChain(path) => {
+            let hint = hint(path.as_str(), chains.iter().map(|view| view.chain.path.as_str()));
+            Problem::not_found(format!("{refused}{hint}")).pointer(format!("{at}/path"))
+        }
+        OrderRefused::NoSuchNode(path, node) => {
+            let view = chains.iter().find(|view| view.chain.path == *path);
+            let nodes = view.into_iter().flat_map(|view| &view.chain.nodes);
+            let hint = hint(node.as_str(), nodes.map(|node| node.id.as_str()));
+            Problem::refused(format!("{refused}{hint}")).pointer(format!("{at}/node"))
+        }
+        OrderRefused::Exists(..) | OrderRefused::NoSuchOrder(_) | OrderRefused::Running(_) => {
+            Problem::from(refused).pointer(format!("{at}/path"))
+        }
+    }
+}
+
+fn answer(added: &[Added]) -> Response {
+    let order = |added: &Added| AddedOrder {
+        path: added.order.to_string(),
+        chain: added.order.chain.to_string(),
+        id: added.order.id.to_string(),
+        event_id: added.event.get(),
+    };
+    let orders: Vec<_> = added.iter().map(order).collect();
+    let event_id = orders.last().map_or(0, |last| last.event_id);
+    let location = match orders.as_slice() {
+        [one] => Some([(header::LOCATION, format!("/api/v1/orders{}", one.path))]),
+        _ => None,
+    };
+    let body = Json(AddedOrders { event_id, orders });
+    match location {
+        Some(location) => (StatusCode::CREATED, location, body).into_response(),
+        None => (StatusCode::CREATED, body).into_response(),
+    }
+}

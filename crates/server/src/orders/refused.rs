@@ -1,0 +1,15 @@
+//! Why something was not done to an order or a chain, as a problem.
+
+use pointsman_core::store::OrderRefused;
+
+use crate::problem::Problem;
+
+impl From<OrderRefused> for Problem {
+    fn from(refused: OrderRefused) -> Self {
+        match refused {
+            OrderRefused::NoSuchChain(_) | OrderRefused::NoSuchOrder(_) => Self::not_found(refused),
+            OrderRefused::NoSuchNode(..) => Self::refused(refused).pointer("/node"),
+            OrderRefused::Exists(..) | OrderRefused::Running(_) => Self::conflict(refused),
+        }
+    }
+}

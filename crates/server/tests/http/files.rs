@@ -1,0 +1,84 @@
+//! Changes of the configuration, as the stream tells of them.
+
+use pointsman_engine::Setup;
+use tokio::time::timeout;
+
+use crate::client::HANGS;
+use crate::house::{House, sources};
+
+fn yaml(folder: &std::path::Path, more: &str) -> String {
+    let store = folder.join("pointsman.db");
+    format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}", store.display())
+}
+
+const FIRST: &str = r#"
+handlers:
+  render: {run: {command: ['true']}}
+  index: {run: pull, retry: {delay: 60s}}
+sources:
+  shop: {schedule: '@daily', collections: [orders]}
+schedules:
+  nightly: {cron: '0 3 * * *', order: {path: /publish/article}}
+chains:
+  /publish/article: {nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]}
+"#;
+
+/// What the files have led to after an event, in the order of the keys.
+async fn told(house: &House, after: u64) -> Vec<String> {
+    let journal = house.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
+    let word = |event: &serde_json::Value| {
+        let text = |member: &str| event[member].as_str().map(str::to_owned).unwrap_or_default();
+        (text("key"), text("TYPE").replace("FileBased", ""))
+    };
+    let events = journal["eventSnapshots"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut words: Vec<(String, String)> = events.iter().map(word).collect();
+    words.sort();
+    words.dedup();
+    let words = words.into_iter().filter(|(_, what)| what != "Activated");
+    words.map(|(key, what)| format!("{what} {key}")).collect()
+}
+
+async fn head(house: &House) -> u64 {
+    house.get("/api/v1/handlers").await.json()["eventId"].as_u64().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_tells_what_became_of_the_files_and_nothing_after_a_mere_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::at(folder.path(), &yaml(folder.path(), FIRST), Setup::default()).await;
+    assert_eq!(
+        told(&house, 0).await,
+        [
+            "Added Job:/index",
+            "Added Job:/render",
+            "Added Job:/shop",
+            "Added JobChain:/publish/article",
+            "Added Schedule:/nightly",
+        ]
+    );
+
+    let start = head(&house).await;
+    let changed = FIRST
+        .replace("delay: 60s", "delay: 1m")
+        .replace("['true']", "['false']")
+        .replace("'@daily'", "'@hourly'")
+        .replace("nightly:", "weekly:")
+        .replace("{id: render, handler: render,", "{handler: render, id: render, on_error: done,");
+    let mut reloads = house.server.reloads();
+    sources(folder.path(), &yaml(folder.path(), &changed));
+    timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    let want = [
+        "Replaced Job:/render",
+        "Replaced Job:/shop",
+        "Replaced JobChain:/publish/article",
+        "Removed Schedule:/nightly",
+        "Added Schedule:/weekly",
+    ];
+    assert_eq!(told(&house, start).await, want, "another way to write a minute is no change");
+
+    let end = head(&house).await;
+    house.server.stop().await;
+    let again = House::at(folder.path(), &yaml(folder.path(), &changed), Setup::default()).await;
+    assert_eq!(told(&again, end).await, [""; 0]);
+    again.server.stop().await;
+}

@@ -1,0 +1,116 @@
+//! Chains of the program, with handlers that do as the test says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pointsman_core::chain::{Chain, ChainPath, Node, NodeId, OrderKey, Role, Step};
+use pointsman_core::store::{NewOrder, OrderCommand};
+use pointsman_core::task::Subject;
+use pointsman_core::task::retry::{Backoff, RetryPolicy};
+use pointsman_core::{HandlerDef, HandlerName, Json};
+use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner, Setup};
+use tokio::sync::Semaphore;
+
+use crate::house::House;
+
+/// Lets steps end, one a permit.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    pub(crate) fn closed() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    pub(crate) fn open() -> Self {
+        Self(Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)))
+    }
+
+    pub(crate) fn let_pass(&self, steps: usize) {
+        self.0.add_permits(steps);
+    }
+}
+
+/// Fails the steps of orders whose value is `"fail"`.
+struct Work(Gate);
+
+#[async_trait]
+impl Runner for Work {
+    fn kind(&self) -> &'static str {
+        "in-process"
+    }
+
+    async fn run(&self, delivery: Delivery) -> Outcome {
+        self.0.0.acquire().await.expect("never closed").forget();
+        match &delivery.task.subject {
+            Subject::Step(step) if step.value.as_str() == "\"fail\"" => Outcome::failed_with(7, "as asked"),
+            _ => Outcome::done(),
+        }
+    }
+}
+
+/// A chain: `a`, then `b`, then `done`; failures go to `failed`.
+pub(crate) fn chain(path: &str) -> Chain {
+    let nodes = vec![step("a", "b", None), step("b", "done", None), end("done"), end("failed")];
+    Chain { path: ChainPath::new(path).expect("a path"), nodes }
+}
+
+/// A chain of one step that is tried again in an hour.
+pub(crate) fn patient(path: &str) -> Chain {
+    let hour = Duration::from_secs(3600);
+    let setback = RetryPolicy { max: 3, backoff: Backoff::Fixed, delay: hour, max_delay: hour };
+    let nodes = vec![step("a", "done", Some(setback)), end("done"), end("failed")];
+    Chain { path: ChainPath::new(path).expect("a path"), nodes }
+}
+
+fn node(id: &str) -> NodeId {
+    NodeId::new(id).expect("a name")
+}
+
+fn step(id: &str, next: &str, setback: Option<RetryPolicy>) -> Node {
+    let handler = HandlerName::new("work").expect("a name");
+    let step = Step { handler, next: node(next), on_error: Some(node("failed")), setback };
+    Node { id: node(id), role: Role::Step(step) }
+}
+
+fn end(id: &str) -> Node {
+    Node { id: node(id), role: Role::End }
+}
+
+/// These chains, whose steps end as the gate lets them.
+pub(crate) fn setup(gate: &Gate, chains: Vec<Chain>) -> Setup {
+    let mut def = HandlerDef::new(HandlerName::new("work").expect("a name"));
+    def.retry.max = 0;
+    let runner: Arc<dyn Runner> = Arc::new(Work(gate.clone()));
+    let spec = HandlerSpec { def, timeout: Duration::from_secs(600), runner: Some(runner) };
+    Setup { handlers: vec![spec], chains, ..Setup::default() }
+}
+
+/// An order to be added, by its whole name.
+pub(crate) fn order(key: &str) -> NewOrder {
+    let key: OrderKey = key.parse().expect("an order");
+    NewOrder { id: Some(key.id), ..NewOrder::of(key.chain) }
+}
+
+impl House {
+    pub(crate) async fn add(&self, order: NewOrder) {
+        let added = self.server.engine().add_orders(vec![order]).await.expect("a store");
+        added.into_iter().for_each(|added| drop(added.expect("an order")));
+    }
+
+    /// Adds an order whose steps fail.
+    pub(crate) async fn add_failing(&self, key: &str) {
+        self.add(NewOrder { value: Json::trusted("\"fail\""), ..order(key) }).await;
+    }
+
+    pub(crate) async fn steer(&self, key: &str, command: OrderCommand) {
+        let key = key.parse().expect("an order");
+        self.server.engine().steer_order(&key, command).await.expect("a store").expect("steered");
+    }
+
+    pub(crate) async fn stop_chain(&self, path: &str, stopped: bool) {
+        let path = ChainPath::new(path).expect("a path");
+        self.server.engine().stop_chain(&path, stopped).await.expect("a store").expect("a chain");
+    }
+}

@@ -1,0 +1,116 @@
+//! What an event caused, and what that caused, as far as it is remembered.
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{Claimed, Ending, MOST_CAUSED};
+use pointsman_core::{EventId, NewEvent};
+
+use crate::Harness;
+use crate::world::*;
+
+/// Every type has a handler of its own.
+fn plan() -> Plan {
+    Plan::default().on("one", &["first", "also-first"]).on("two", &["second"]).on("three", &["third"])
+}
+
+async fn caused(world: &World<'_>, id: EventId) -> Vec<EventId> {
+    let view = must(world.store.event(id).await).expect("it is remembered");
+    view.caused.iter().map(|event| event.id).collect()
+}
+
+/// Ends a task well with these emits, each of which names it as its cause.
+async fn emitting(world: &World<'_>, task: &Claimed, emits: Vec<NewEvent>) -> Vec<EventId> {
+    let emits = emits.into_iter().map(|event| event.caused_by(task)).collect();
+    let finished = world.end(Ending { emits, ..ending(task, succeeded()) }).await.expect("ours");
+    ids_of(&finished.emitted)
+}
+
+pub async fn what_an_event_caused_is_shown_with_it(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let root = world.emit(event("one")).await.id;
+    let unrelated = world.emit(event("one")).await.id;
+    assert_eq!(caused(&world, root).await, []);
+    let mut of_root = Vec::new();
+    for name in ["first", "also-first"] {
+        let task = world.claim_one_for(name).await;
+        assert_eq!(task.event().id, root);
+        of_root.extend(emitting(&world, &task, vec![event("two"), event("leaf")]).await);
+    }
+    assert_eq!(caused(&world, root).await, of_root, "by all of its tasks");
+    let mut deeper = Vec::new();
+    for _ in 0..2 {
+        let task = world.claim_one_for("second").await;
+        deeper.extend(emitting(&world, &task, vec![event("three")]).await);
+    }
+    let deepest = emitting(&world, &world.claim_one_for("third").await, vec![event("leaf")]).await;
+    let whole = [of_root.clone(), deeper.clone(), deepest.clone()].concat();
+    assert_eq!(caused(&world, root).await, whole, "the nearer first");
+    assert_eq!(caused(&world, of_root[0]).await, [deeper[0], deepest[0]]);
+    assert_eq!(caused(&world, deepest[0]).await, []);
+    assert_eq!(caused(&world, unrelated).await, []);
+    let world = world.reopen().await;
+    assert_eq!(caused(&world, root).await, whole, "after a restart");
+}
+
+/// From which whoever reads can build the tree.
+pub async fn each_names_its_cause(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let root = world.emit(event("one")).await.id;
+    let task = world.claim_one_for("first").await;
+    let child = emitting(&world, &task, vec![event("two").value("[1]")]).await[0];
+    let below = world.claim_one_for("second").await;
+    let grandchild = emitting(&world, &below, vec![event("leaf")]).await[0];
+    let view = must(world.store.event(root).await).expect("it is remembered");
+    let causes: Vec<_> =
+        view.caused.iter().filter_map(|event| event.cause).map(|cause| (cause.event, cause.task)).collect();
+    assert_eq!(causes, [(Some(root), task.seq), (Some(child), below.seq)]);
+    assert_eq!((view.caused[0].value.as_str(), view.caused[1].id), ("[1]", grandchild));
+    assert_eq!(view.extent, world.extent().await);
+}
+
+/// A task may also emit while it runs.
+pub async fn what_is_emitted_meanwhile_is_caused_too(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let root = world.emit(event("one")).await.id;
+    let task = world.claim_one_for("first").await;
+    let meanwhile = world.emit(event("leaf").caused_by(&task)).await.id;
+    let ended = emitting(&world, &task, vec![event("leaf")]).await;
+    assert_eq!(caused(&world, root).await, [meanwhile, ended[0]]);
+}
+
+pub async fn no_more_is_shown_than_may_be(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let root = world.emit(event("one")).await.id;
+    let near = emitting(&world, &world.claim_one_for("first").await, vec![event("two"); 20]).await;
+    let task = world.claim_one_for("second").await;
+    emitting(&world, &task, vec![event("leaf"); MOST_CAUSED + 100]).await;
+    let shown = caused(&world, root).await;
+    assert_eq!(shown.len(), MOST_CAUSED);
+    assert_eq!(shown[..20], near, "the nearer first");
+    assert_eq!(caused(&world, task.event().id).await.len(), MOST_CAUSED);
+}
+
+pub async fn what_is_forgotten_is_not_shown(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let root = world.emit(event("one")).await.id;
+    let child = emitting(&world, &world.claim_one_for("first").await, vec![event("two")]).await[0];
+    world.tick(100);
+    let task = world.claim_one_for("second").await;
+    let grandchild = emitting(&world, &task, vec![event("leaf")]).await[0];
+    world.prune(Retention { count: 0, age: secs(50) }, EVERYTHING).await;
+    assert!(must(world.store.event(root).await).is_none());
+    let seen = must(world.store.event(grandchild).await).expect("it is young");
+    assert_eq!(seen.event.cause.and_then(|cause| cause.event), Some(child), "it still names its cause");
+    assert!(seen.caused.is_empty());
+}
+
+/// An order's step has no event: what it emits was caused by the step alone.
+pub async fn what_a_step_emits_has_no_event_above_it(harness: &dyn Harness) {
+    let plan = plan().chain("/x/y", "a=step>done done").orders("start", "/x/y");
+    let world = World::new(harness, plan).await;
+    let root = world.emit(event("start")).await.id;
+    let task = world.claim_one().await;
+    let emitted = emitting(&world, &task, vec![event("one")]).await[0];
+    assert_eq!(caused(&world, root).await, []);
+    let below = emitting(&world, &world.claim_one_for("first").await, vec![event("leaf")]).await;
+    assert_eq!(caused(&world, emitted).await, below);
+}

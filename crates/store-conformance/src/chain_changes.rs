@@ -1,0 +1,268 @@
+//! A chain that changes under its orders: they go on, or wait at a node that is gone and say so.
+
+use pointsman_core::Status;
+use pointsman_core::chain::Action;
+use pointsman_core::store::{OrderRefused, TaskFilter};
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    Plan::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+}
+
+/// The same chain without its node `a`.
+fn shorter() -> Plan {
+    plan().chain("/x/y", "b=second>done!failed done failed")
+}
+
+const KEY: &str = "/x/y,1";
+
+async fn waiting(harness: &dyn Harness) -> World<'_> {
+    let world = World::new(harness, plan()).await;
+    world.add(order(KEY).holding("1")).await;
+    world
+}
+
+async fn live_tasks(world: &World<'_>) -> usize {
+    let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+    world.tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await.len()
+}
+
+pub async fn an_unchanged_chain_leaves_its_orders_alone(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let (before, since) = (world.look(KEY).await, world.head().await);
+    world.register(plan()).await;
+    assert_eq!((world.look(KEY).await, world.head().await), (before, since));
+    assert_eq!(live_tasks(&world).await, 1);
+}
+
+pub async fn an_order_waits_at_a_node_that_is_gone(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.register(shorter()).await;
+    let view = world.look(KEY).await;
+    assert!(view.stranded && !view.order.suspended, "it says so");
+    assert_eq!((view.order.node.as_str(), view.task), ("a", None));
+    world.nothing_begins("its node is gone").await;
+    assert_eq!(live_tasks(&world).await, 0);
+    let mut world = world.reopen().await;
+    assert!(world.look(KEY).await.stranded, "after a restart, too");
+    assert_eq!(world.chains().await[0].orders, [(node_id("a"), 1)], "nodes that are gone are named");
+    world.register(plan()).await;
+    let view = world.look(KEY).await;
+    assert!(!view.stranded && view.task.is_some());
+    let task = world.claim_one().await;
+    assert_eq!((task.step().node.as_str(), task.step().value.as_str()), ("a", "1"));
+}
+
+pub async fn a_stranded_order_can_be_moved(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.register(shorter()).await;
+    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("a")));
+    assert_eq!(world.steer(KEY, to_node("a")).await, nowhere);
+    let since = world.head().await;
+    world.steer(KEY, to_node("b")).await.expect("nothing runs");
+    assert_eq!(world.told_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
+    assert!(!world.look(KEY).await.stranded);
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+}
+
+pub async fn a_stranded_order_can_be_suspended_and_removed(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.register(shorter()).await;
+    world.suspend(KEY).await;
+    world.resume_order(KEY).await;
+    world.nothing_begins("its node is gone").await;
+    world.remove(KEY).await;
+    world.register(plan()).await;
+    world.nothing_begins("it is gone").await;
+}
+
+pub async fn a_running_step_ends_though_its_node_is_gone(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let task = world.claim_one().await;
+    world.register(shorter()).await;
+    let view = world.look(KEY).await;
+    assert!(view.stranded && view.order.running, "what runs is let end");
+    let since = world.head().await;
+    assert_eq!(world.succeed(&task).await.status, Status::Done);
+    assert_eq!(world.told_after(since).await, ["OrderStepEnded Success"], "and leads nowhere");
+    world.nothing_begins("its node is gone").await;
+    world.register(plan()).await;
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+}
+
+pub async fn a_step_is_not_set_back_at_a_node_that_is_gone(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let task = world.claim_one().await;
+    world.register(shorter()).await;
+    world.fail(&task).await;
+    world.tick(BACKOFF);
+    world.nothing_begins("its node is gone").await;
+    let view = world.look(KEY).await;
+    assert_eq!((view.task, view.stranded), (None, true));
+    world.register(plan()).await;
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+/// The node is still there while the step runs; where it leads is asked when the step has ended.
+pub async fn a_step_leads_where_the_chain_leads_now(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let task = world.claim_one().await;
+    world.register(plan().chain("/x/y", "a=first>c c=third>done done")).await;
+    world.succeed(&task).await;
+    let task = world.claim_one().await;
+    assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("third", "c"));
+}
+
+pub async fn a_node_that_becomes_an_end_lets_its_orders_arrive(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let since = world.head().await;
+    world.register(plan().chain("/x/y", "a b=second>a")).await;
+    assert_eq!(world.told_of(KEY, since).await, ["OrderFinished nodeId:a"]);
+    assert!(world.find(KEY).await.is_none());
+    assert_eq!(live_tasks(&world).await, 0);
+}
+
+pub async fn a_waiting_step_becomes_the_new_handlers(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let since = world.head().await;
+    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
+    assert_eq!(world.told_of(KEY, since).await, [""; 0], "the order has not moved");
+    assert_eq!(live_tasks(&world).await, 1);
+    let name = world.task_of(KEY).await;
+    assert_eq!(world.task(&name).await.handler, handler("other"));
+    assert!(world.claim_for(&["first"], 10).await.is_empty());
+    let task = world.claim_one().await;
+    assert_eq!((&task.id, task.handler.as_str(), task.step().value.as_str()), (&name, "other", "1"));
+    world.succeed(&task).await;
+    assert_eq!(world.look(KEY).await.order.node, node_id("b"));
+}
+
+/// Also one that is not due, and one that was chosen for the next free slot.
+pub async fn a_handed_over_step_keeps_its_time(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.add(order(KEY).planned(world.later(60))).await;
+    world.add(order("/x/y,2")).await;
+    world.schedule(5).await;
+    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
+    let task = world.claim_one().await;
+    assert_eq!((&task.handler, &task.step().order), (&handler("other"), &order_key("/x/y,2")));
+    world.nothing_begins("the other one's time has not come").await;
+    world.tick(60);
+    assert_eq!(world.claim_one().await.handler, handler("other"));
+}
+
+pub async fn a_running_step_ends_as_it_began(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let task = world.claim_one().await;
+    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
+    assert_eq!(world.succeed(&task).await.status, Status::Done);
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+}
+
+pub async fn a_removed_chain_strands_its_orders(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.add(order("/x/y,2").starting("b")).await;
+    let running = world.claim_for(&["second"], 10).await;
+    world.register(plan().without_chain("/x/y")).await;
+    assert!(world.chains().await.is_empty());
+    let gone = Err(OrderRefused::NoSuchChain(chain_path("/x/y")));
+    assert_eq!(world.try_add(order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
+    let stranded: Vec<_> = world.orders_at("/x/y").await.iter().map(|view| view.stranded).collect();
+    assert_eq!(stranded, [true, true], "its orders are still there");
+    world.nothing_begins("there is no such chain").await;
+    world.succeed(&running[0]).await;
+    assert_eq!(world.look("/x/y,2").await.order.node, node_id("b"), "a step that ends leads nowhere");
+    assert_eq!(world.steer(KEY, to_node("b")).await, gone);
+    let mut world = world.reopen().await;
+    assert_eq!(world.statistics("/").await.total, 2);
+    world.register(plan()).await;
+    let mut steps = steps_of(&world.claim(10).await);
+    steps.sort();
+    assert_eq!(steps, ["/x/y,1 a", "/x/y,2 b"]);
+}
+
+pub async fn orders_of_a_removed_chain_can_be_removed(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.register(plan().without_chain("/x/y")).await;
+    world.remove(KEY).await;
+    assert!(world.find(KEY).await.is_none() && world.orders_at("/").await.is_empty());
+}
+
+/// A stop, and what nodes are set to, hold for the chain as it is now.
+pub async fn a_changed_chain_is_still_stopped(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.set_chain("/x/y", true).await;
+    world.register(plan().chain("/x/y", "a=other>c c=third>done done")).await;
+    world.add(order("/x/y,2").starting("c")).await;
+    world.nothing_begins("the chain is stopped").await;
+    world.set_chain("/x/y", false).await;
+    let mut handlers: Vec<_> = world.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
+    handlers.sort();
+    assert_eq!(handlers, ["other", "third"]);
+}
+
+pub async fn a_stopped_node_is_stopped_for_its_new_handler_too(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.set_node("/x/y a", Action::Stop).await;
+    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
+    world.nothing_begins("the node is stopped").await;
+    let mut world = world.reopen().await;
+    world.register(plan()).await;
+    world.nothing_begins("the node is stopped").await;
+    world.set_node("/x/y a", Action::Process).await;
+    assert_eq!(world.claim_one().await.handler, handler("first"));
+}
+
+pub async fn chains_are_read_back_as_registered(harness: &dyn Harness) {
+    let plan = plan().setback("/x/y", "a", 4, 9).chain("/c", "z=third>e e").orders("record", "/c");
+    let world = World::new(harness, plan).await;
+    let want = world.plan.registration();
+    let read = must(world.store.registration().await);
+    assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
+    let world = world.reopen().await;
+    let read = must(world.store.registration().await);
+    assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
+    let seen: Vec<_> = world.chains().await.into_iter().map(|view| view.chain).collect();
+    assert_eq!(seen, want.chains, "by path");
+    world.add(order("/x/y,1")).await;
+    assert_eq!(world.fail(&world.claim_one().await).await.due, Some(world.later(9)));
+}
+
+/// The attempt that fails is the old handler's, the next one is not.
+pub async fn a_step_set_back_is_tried_by_the_new_handler(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    let task = world.claim_one().await;
+    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
+    world.fail(&task).await;
+    world.tick(BACKOFF);
+    let again = world.claim_one().await;
+    assert_eq!((again.handler.as_str(), again.step().node.as_str()), ("other", "a"));
+    assert_eq!(live_tasks(&world).await, 1);
+}
+
+pub async fn a_change_elsewhere_leaves_a_setback_alone(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.fail(&world.claim_one().await).await;
+    let before = world.look(KEY).await;
+    assert_eq!(before.setback, Some(world.later(BACKOFF)));
+    world.register(plan().chain("/x/y", "a=first>c b=second>done c=third>done done")).await;
+    assert_eq!(world.look(KEY).await, before);
+    world.nothing_begins("it is set back").await;
+    world.tick(BACKOFF);
+    assert_eq!(world.claim_one().await.attempt, 2);
+}
+
+/// A node that dies with a step whose node is gone leaves nothing behind.
+pub async fn a_crash_at_a_node_that_is_gone_leaves_no_task(harness: &dyn Harness) {
+    let mut world = waiting(harness).await;
+    world.claim_one().await;
+    world.register(plan().without_chain("/x/y")).await;
+    world.tick(LEASE + 1);
+    world.node = must(world.store.join("heir", world.now).await);
+    world.rescue().await;
+    assert_eq!(live_tasks(&world).await, 0);
+    world.register(plan()).await;
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+}

@@ -1,0 +1,275 @@
+//! Orders listed and counted, each list a snapshot that says how new it is.
+
+use pointsman_core::journal::PathFilter;
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::OrderView;
+use pointsman_core::{Status, Timestamp};
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    let nodes = "a=first>b b=second>done!failed done failed";
+    ["/a/x", "/a/x2", "/a/b/y", "/ab", "/c"]
+        .into_iter()
+        .fold(Plan::default(), |plan, path| plan.chain(path, nodes))
+}
+
+const KEYS: [&str; 9] =
+    ["/a/b/y,1", "/a/x,1", "/a/x,10", "/a/x,12", "/a/x,2", "/a/x2,1", "/ab,1", "/c,-", "/c,x.y"];
+
+/// A world with all of these orders, added in no particular order.
+async fn crowded(harness: &dyn Harness) -> World<'_> {
+    let world = World::new(harness, plan()).await;
+    for number in 0..KEYS.len() {
+        world.add(order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
+    }
+    world
+}
+
+fn keys(views: &[OrderView]) -> Vec<String> {
+    views.iter().map(|view| view.order.key.to_string()).collect()
+}
+
+/// What the statistics of these orders are, counted one by one.
+fn recount(views: &[OrderView], now: Timestamp) -> OrderStatistics {
+    let mut sum = OrderStatistics::default();
+    for view in views {
+        let order = &view.order;
+        let begun = order.started.is_some();
+        let one = OrderStatistics {
+            total: 1,
+            not_planned: (!begun && order.planned.is_none()).into(),
+            planned: (!begun && order.planned.is_some_and(|at| at > now)).into(),
+            due: (!begun && order.planned.is_some_and(|at| at <= now)).into(),
+            started: begun.into(),
+            in_task: view.task.is_some().into(),
+            in_process: order.running.into(),
+            setback: view.setback.is_some().into(),
+            suspended: order.suspended.into(),
+            ..OrderStatistics::default()
+        };
+        sum.add(&one);
+    }
+    sum
+}
+
+pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
+    let world = crowded(harness).await;
+    let paths = [
+        "/",
+        "/a/",
+        "/a/*",
+        "/a/x",
+        "/a/x,1",
+        "/a/x,99",
+        "/a/b/",
+        "/a/b/*",
+        "/a/b",
+        "/c",
+        "/c/",
+        "/*",
+        "/nowhere/",
+        "/ab",
+        "/a",
+    ];
+    for text in paths {
+        let filter: PathFilter = path(text);
+        let want: Vec<_> = KEYS.into_iter().filter(|key| filter.matches(key)).collect();
+        assert_eq!(keys(&world.orders_at(text).await), want, "{text}");
+        assert_eq!(world.statistics(text).await.total, want.len() as u64, "{text}");
+    }
+    assert_eq!(world.orders_at("/a/x").await.len(), 4, "a chain's orders are under its path");
+}
+
+pub async fn orders_are_listed_page_by_page(harness: &dyn Harness) {
+    let world = crowded(harness).await;
+    let everything = PathFilter::Everything;
+    let page = must(world.store.orders(&everything, None, 4).await);
+    assert_eq!(keys(&page.orders), KEYS[..4]);
+    assert_eq!(page.next, Some(order_key(KEYS[3])));
+    world.remove(KEYS[3]).await;
+    world.add(order("/a/x,11")).await;
+    let page = must(world.store.orders(&everything, page.next, 100).await);
+    assert_eq!(keys(&page.orders), KEYS[4..], "reading goes on though the order is gone");
+    assert_eq!(page.next, None);
+    let page = must(world.store.orders(&everything, None, 9).await);
+    assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
+}
+
+pub async fn a_listed_order_is_whole(harness: &dyn Harness) {
+    let mut world = every_state(harness).await;
+    world.tick(1);
+    for view in world.orders_at("/").await {
+        assert_eq!(world.look(&view.order.key.to_string()).await, view);
+    }
+}
+
+/// Orders that wait, are planned, due, running, set back, suspended, suspended while running, passed on, stranded.
+async fn every_state(harness: &dyn Harness) -> World<'_> {
+    let mut world = World::new(harness, plan()).await;
+    world.add(order("/a/x,running")).await;
+    world.add(order("/a/x,ending")).await;
+    world.add(order("/a/x,failing")).await;
+    world.add(order("/a/x,gone-on")).await;
+    for task in world.claim(10).await {
+        match task.step().order.id.as_str() {
+            "ending" => world.suspend("/a/x,ending").await,
+            "failing" => drop(world.fail(&task).await),
+            "gone-on" => drop(world.succeed(&task).await),
+            _ => {}
+        }
+    }
+    world.add(order("/a/x,waiting")).await;
+    world.add(order("/a/x,planned").planned(world.later(1000))).await;
+    world.add(order("/a/x,due").planned(world.later(1))).await;
+    world.add(order("/a/x,suspended")).await;
+    world.suspend("/a/x,suspended").await;
+    world.add(order("/c,stranded")).await;
+    let short = world.plan.clone().chain("/c", "b=second>done done");
+    world.register(short).await;
+    world.tick(1);
+    world
+}
+
+pub async fn statistics_add_up_in_every_state(harness: &dyn Harness) {
+    let world = every_state(harness).await;
+    let want = OrderStatistics {
+        total: 9,
+        not_planned: 3,
+        planned: 1,
+        due: 1,
+        started: 4,
+        in_task: 7,
+        in_process: 2,
+        setback: 1,
+        suspended: 2,
+        ..OrderStatistics::default()
+    };
+    assert_eq!(world.statistics("/").await, want);
+    assert_eq!(recount(&world.orders_at("/").await, world.now), want);
+    let one = OrderStatistics { total: 1, not_planned: 1, ..OrderStatistics::default() };
+    assert_eq!(world.statistics("/c").await, one);
+    assert_eq!(world.statistics("/a/x,planned").await.planned, 1);
+    assert_eq!(world.statistics("/nowhere/").await, OrderStatistics::default());
+    let world = world.reopen().await;
+    assert_eq!(world.statistics("/").await, want, "after a restart");
+}
+
+pub async fn a_planned_order_becomes_due_by_itself(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.add(order("/a/x,1").planned(world.later(60))).await;
+    world.add(order("/a/x,2").planned(world.later(120))).await;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let statistics = world.statistics("/a/").await;
+        seen.push((statistics.planned, statistics.due));
+        world.tick(59);
+    }
+    assert_eq!(seen, [(2, 0), (2, 0), (1, 1), (0, 2)]);
+}
+
+/// From its coming to its going, the counts follow an order and come back to nothing.
+pub async fn statistics_follow_an_order(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let check = async |world: &World<'_>, when: &str| {
+        for text in ["/", "/a/", "/a/x", "/a/x,1"] {
+            let want = recount(&world.orders_at(text).await, world.now);
+            assert_eq!(world.statistics(text).await, want, "{when}");
+        }
+    };
+    world.add(order("/a/x,1")).await;
+    check(&world, "added").await;
+    world.suspend("/a/x,1").await;
+    check(&world, "suspended").await;
+    world.resume_order("/a/x,1").await;
+    check(&world, "resumed").await;
+    world.schedule(5).await;
+    check(&world, "scheduled").await;
+    let task = world.claim_one().await;
+    check(&world, "running").await;
+    world.fail(&task).await;
+    check(&world, "set back").await;
+    world.tick(BACKOFF);
+    check(&world, "to be tried again").await;
+    world.schedule(5).await;
+    check(&world, "chosen to be tried again").await;
+    let task = world.claim_one().await;
+    check(&world, "tried again").await;
+    world.snooze(&task, 5).await;
+    check(&world, "snoozing").await;
+    world.tick(5);
+    world.succeed(&world.claim_one().await).await;
+    check(&world, "gone on").await;
+    world.set_chain("/a/x", true).await;
+    check(&world, "stopped").await;
+    world.set_chain("/a/x", false).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    check(&world, "finished").await;
+    assert_eq!(world.statistics("/").await, OrderStatistics::default());
+}
+
+pub async fn chains_count_their_orders_by_node(harness: &dyn Harness) {
+    let world = crowded(harness).await;
+    world.steer("/a/x,2", to_node("b")).await.expect("nothing runs");
+    world.steer("/a/x,1", to_node("done")).await.expect("nothing runs");
+    let chains = world.chains().await;
+    let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
+    assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
+    let counts = |number: usize| {
+        let orders = chains[number].orders.iter().filter(|(_, count)| *count > 0);
+        orders.map(|(node, count)| (node.to_string(), *count)).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(1), [("a".to_string(), 2), ("b".to_string(), 1)]);
+    assert_eq!(counts(4), [("a".to_string(), 2)]);
+    world.run_all().await;
+    assert!(world.chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
+}
+
+/// Whoever has a snapshot follows the stream from its id on and misses nothing.
+pub async fn every_list_says_how_new_it_is(harness: &dyn Harness) {
+    let world = crowded(harness).await;
+    for _ in 0..3 {
+        let head = world.extent().await;
+        let everything = PathFilter::Everything;
+        assert_eq!(must(world.store.orders(&everything, None, 2).await).extent, head);
+        assert_eq!(must(world.store.order_statistics(&everything, world.now).await).1, head);
+        assert_eq!(must(world.store.chains().await).1, head);
+        let one = must(world.store.order(&order_key("/c,-")).await);
+        assert_eq!(one.map(|(_, extent)| extent), Some(head));
+        world.claim_one_for("first").await;
+        assert!(world.head().await > head.head, "a step that begins is told of");
+    }
+}
+
+pub async fn orders_survive_a_restart(harness: &dyn Harness) {
+    let world = every_state(harness).await;
+    let (orders, chains, since) = (world.orders_at("/").await, world.chains().await, world.head().await);
+    let tasks = world.tasks(&Default::default()).await;
+    let mut world = world.reopen().await;
+    assert_eq!((world.orders_at("/").await, world.chains().await), (orders, chains));
+    assert_eq!(world.tasks(&Default::default()).await, tasks);
+    assert_eq!(world.head().await, since, "a restart is no event");
+    world.tick(LEASE + 1);
+    world.heartbeat().await;
+    world.rescue().await;
+    world.run_all().await;
+    let left = keys(&world.orders_at("/").await);
+    assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,stranded"]);
+    let view = world.look("/a/x,ending").await;
+    assert!(view.order.suspended && view.task.is_none(), "its node died, and it is not tried again");
+}
+
+/// What ran when the process ended goes on where it was.
+pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/a/x,1")).await;
+    let task = world.claim_one().await;
+    let world = world.reopen().await;
+    assert!(world.look("/a/x,1").await.order.running);
+    assert_eq!(world.succeed(&task).await.status, Status::Done);
+    let task = world.claim_one().await;
+    assert_eq!(steps_of(std::slice::from_ref(&task)), ["/a/x,1 b"]);
+    world.succeed(&task).await;
+    assert!(world.find("/a/x,1").await.is_none());
+}

@@ -1,0 +1,195 @@
+//! The behaviours of chains, orders and the engine's own events.
+
+/// A part of [`suite!`](crate::suite).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! order_topics {
+    ($harness:expr) => {
+        $crate::topics! {
+            $harness;
+            causes {
+                what_an_event_caused_is_shown_with_it
+                each_names_its_cause
+                what_is_emitted_meanwhile_is_caused_too
+                no_more_is_shown_than_may_be
+                what_is_forgotten_is_not_shown
+                what_a_step_emits_has_no_event_above_it
+            }
+            chain_changes {
+                an_unchanged_chain_leaves_its_orders_alone
+                an_order_waits_at_a_node_that_is_gone
+                a_stranded_order_can_be_moved
+                a_stranded_order_can_be_suspended_and_removed
+                a_running_step_ends_though_its_node_is_gone
+                a_step_is_not_set_back_at_a_node_that_is_gone
+                a_step_leads_where_the_chain_leads_now
+                a_node_that_becomes_an_end_lets_its_orders_arrive
+                a_waiting_step_becomes_the_new_handlers
+                a_handed_over_step_keeps_its_time
+                a_running_step_ends_as_it_began
+                a_removed_chain_strands_its_orders
+                orders_of_a_removed_chain_can_be_removed
+                a_changed_chain_is_still_stopped
+                a_stopped_node_is_stopped_for_its_new_handler_too
+                chains_are_read_back_as_registered
+                a_step_set_back_is_tried_by_the_new_handler
+                a_change_elsewhere_leaves_a_setback_alone
+                a_crash_at_a_node_that_is_gone_leaves_no_task
+            }
+            chains {
+                a_stopped_chain_begins_no_step
+                what_runs_in_a_stopped_chain_is_let_end
+                scheduled_steps_of_a_stopped_chain_wait
+                a_stopped_node_holds_its_orders
+                a_node_may_be_stopped_within_a_stopped_chain
+                what_is_set_again_is_not_told_again
+                a_passed_node_has_no_step
+                passing_may_lead_to_the_end
+                not_every_order_is_passed_at_once
+                a_planned_order_passes_and_still_waits
+                a_crowd_is_passed_whole
+                a_rule_holds_a_chain
+                rules_and_stops_stand_independently
+                a_rule_may_hold_one_tenant_of_a_chain
+                a_stop_holds_no_neighbour
+                how_a_chain_is_set_is_kept
+                what_is_not_there_cannot_be_set
+                a_step_that_would_be_tried_again_is_passed
+                what_was_passed_in_a_circle_goes_on
+            }
+            engine_events {
+                the_engine_tells_of_itself
+                their_ids_are_the_journals
+                they_go_to_no_handler
+                they_are_no_objects_past
+                they_are_found_by_type_and_ancestor
+                they_are_found_by_path_and_key
+                a_tenant_sees_those_of_its_orders_and_tasks
+                they_are_read_backwards_too
+                they_are_forgotten_like_any_others
+                changed_files_are_told
+                a_file_is_activated_after_it_was_read
+            }
+            observed {
+                a_success_is_told_where_all_is
+                a_failure_is_told_with_what_it_returned
+                a_failure_that_is_made_up_for_is_told
+                what_is_run_again_without_failure_is_not_one
+                a_crash_is_a_failure
+                a_cancelled_attempt_is_told_where_all_is
+                a_start_is_told_when_it_happens
+                a_task_is_named_with_its_handler
+                orders_are_told_of_however_their_handlers_are
+                what_is_told_follows_the_registration
+                a_stale_end_is_not_told
+            }
+            order_lists {
+                orders_are_listed_by_path
+                orders_are_listed_page_by_page
+                a_listed_order_is_whole
+                statistics_add_up_in_every_state
+                a_planned_order_becomes_due_by_itself
+                statistics_follow_an_order
+                chains_count_their_orders_by_node
+                every_list_says_how_new_it_is
+                orders_survive_a_restart
+                a_running_step_survives_a_restart
+            }
+            order_makers {
+                an_event_makes_an_order
+                an_event_may_have_both
+                routes_of_ancestors_make_orders_too
+                a_repeated_emission_makes_no_second_order
+                what_is_emitted_by_tasks_makes_orders
+                an_append_can_claim_the_first_step
+                an_order_outlives_its_event
+                routes_to_chains_follow_their_registration
+                a_firing_makes_its_order
+                a_firing_may_leave_the_id_to_the_store
+                a_settled_time_makes_no_second_order
+                a_chain_that_has_gone_is_skipped
+                an_order_on_its_way_is_in_the_way
+                a_held_schedule_makes_no_order
+                a_delayed_event_makes_a_planned_order
+            }
+            order_steering {
+                a_suspended_order_waits
+                the_task_of_a_suspended_order_was_cancelled
+                a_scheduled_step_is_taken_back
+                a_running_step_of_a_suspended_order_is_let_end
+                an_order_may_be_resumed_while_its_step_runs
+                a_suspended_order_does_not_finish
+                a_suspended_step_that_is_to_be_tried_again_is_not
+                a_resumed_order_still_waits_for_its_time
+                a_removed_order_is_gone
+                a_suspended_order_can_be_removed
+                a_running_order_cannot_be_removed_or_changed
+                a_value_can_be_changed
+                an_order_can_be_moved
+                a_suspended_order_is_moved_and_stays_suspended
+                an_order_can_be_planned_anew
+                a_change_of_nothing_changes_nothing
+                what_is_not_there_cannot_be_steered
+                cancelling_a_waiting_step_suspends_its_order
+                cancelling_a_running_step_suspends_its_order
+                an_order_never_has_two_tasks
+                a_suspended_order_whose_step_fails_follows_its_way
+            }
+            order_walk {
+                a_walk_of_orders_agrees_with_its_stream
+                another_walk_of_orders_agrees_with_its_stream
+            }
+            orders {
+                an_order_travels_node_by_node
+                each_move_is_told_when_it_is_made
+                an_order_is_seen_on_its_way
+                a_step_is_told_of_its_order
+                what_a_step_returns_becomes_the_value
+                a_step_need_not_return_anything
+                an_order_may_begin_at_another_node
+                a_planned_order_begins_at_its_time
+                an_order_planned_for_the_past_begins_at_once
+                urgent_orders_come_first
+                the_same_id_is_refused_while_it_is_on_its_way
+                unknown_chains_and_nodes_are_refused
+                the_store_gives_every_order_an_id_of_its_own
+                an_addition_is_told_by_its_event
+                orders_of_a_chain_run_side_by_side
+                the_steps_of_an_order_never_run_side_by_side
+                an_end_can_claim_the_next_step
+                a_chain_may_lead_back
+            }
+            setbacks {
+                a_failed_step_is_set_back
+                the_last_failure_is_an_error
+                a_setback_replaces_the_handlers_retries
+                a_setback_is_its_nodes_alone
+                a_setback_follows_its_registration
+                without_a_setback_the_handlers_retries_count
+                a_handler_may_say_not_to_try_again
+                a_target_may_ask_for_a_wait
+                without_a_way_a_failed_order_is_suspended
+                with_a_way_a_failed_order_follows_it
+                a_halting_handler_holds_no_order_up
+                what_did_not_fail_is_kept
+                a_step_that_outlives_its_nodes_ends_in_error
+                a_stale_fence_changes_no_order
+            }
+            steps {
+                a_step_logs_and_emits_like_any_other_task
+                a_step_is_found_among_tasks
+                the_attempts_of_a_step_are_recorded
+                a_step_that_failed_is_not_retried_by_itself
+                a_width_holds_for_steps
+                a_rate_holds_for_steps
+                places_of_an_object_hold_for_steps
+                rules_of_a_handler_hold_its_steps
+                the_steps_of_a_node_have_counters_of_their_own
+                steps_may_be_pulled_by_workers
+                steps_of_a_lost_handler_are_missing_until_adopted
+                the_history_forgets_steps_that_have_ended
+                steps_that_can_begin_are_told
+            }
+        }
+    };
+}

@@ -1,0 +1,318 @@
+//! An order travels its chain node by node, a task a step, and the journal tells of every move in its order.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::store::{Claimed, Ended, Ending, OrderRefused, TaskFilter};
+use pointsman_core::{Status, Tenant};
+
+use crate::Harness;
+use crate::world::*;
+
+/// a → b → done; b's failures lead to `failed`.
+fn plan() -> Plan {
+    Plan::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+}
+
+async fn succeed_with(world: &World<'_>, task: &Claimed, value: &str) {
+    world.end_as(task, Ended::Succeeded { result: Some(json(value)) }).await;
+}
+
+pub async fn an_order_travels_node_by_node(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let added = world.try_add(order("/x/y,117")).await.expect("nothing to refuse");
+    assert_eq!(added.order, order_key("/x/y,117"));
+    let since = world.extent().await.forgotten;
+    let first = world.claim_one().await;
+    world.succeed(&first).await;
+    let second = world.claim_one().await;
+    assert_eq!(steps_of(&[first.clone(), second.clone()]), ["/x/y,117 a", "/x/y,117 b"]);
+    assert_eq!((first.handler.as_str(), second.handler.as_str()), ("first", "second"));
+    assert_ne!(first.id, second.id, "a step is a task");
+    world.succeed(&second).await;
+    assert_eq!(
+        world.shown_after(since).await,
+        [
+            r#"{"key":"Order:/x/y,117","TYPE":"FileBasedAdded","nodeId":"a"}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderStarted","nodeId":"a","taskId":"first_a"}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderStepStarted","nodeId":"a","taskId":"first_a"}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderStepEnded","nodeTransition":{"TYPE":"Success"}}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderNodeChanged","fromNodeId":"a","nodeId":"b"}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderStepStarted","nodeId":"b","taskId":"second_b"}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderStepEnded","nodeTransition":{"TYPE":"Success"}}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderNodeChanged","fromNodeId":"b","nodeId":"done"}"#,
+            r#"{"key":"/x/y,117","TYPE":"OrderFinished","nodeId":"done"}"#,
+            r#"{"key":"Order:/x/y,117","TYPE":"FileBasedRemoved"}"#,
+        ]
+    );
+    let events = world.own_after(since).await;
+    assert_eq!(events[0].id, added.event, "the first of them tells that it was added");
+    for (number, task) in [(1, &first), (2, &first), (5, &second)] {
+        assert!(events[number].value.as_str().contains(task.id.as_str()), "the task is named whole");
+    }
+    assert!(world.find("/x/y,117").await.is_none());
+    assert!(world.claim(10).await.is_empty());
+}
+
+/// Each move is told in the transaction that makes it: what is added is not begun, what has ended is not gone on.
+pub async fn each_move_is_told_when_it_is_made(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let mut since = world.head().await;
+    let mut told = async |world: &World<'_>| {
+        let told = world.told_after(since).await;
+        since = world.head().await;
+        told
+    };
+    world.add(order("/x/y,1")).await;
+    assert_eq!(told(&world).await, ["FileBasedAdded nodeId:a"]);
+    let task = world.claim_one().await;
+    let started = ["OrderStarted nodeId:a,taskId:first_a", "OrderStepStarted nodeId:a,taskId:first_a"];
+    assert_eq!(told(&world).await, started);
+    world.succeed(&task).await;
+    assert_eq!(told(&world).await, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]);
+}
+
+pub async fn an_order_is_seen_on_its_way(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let added = world.now;
+    world.add(order("/x/y,1").holding("[1]").ranking(300)).await;
+    let view = world.look("/x/y,1").await;
+    assert_eq!((view.order.key.to_string().as_str(), view.order.node.as_str()), ("/x/y,1", "a"));
+    assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 300));
+    assert_eq!((view.order.created, view.order.planned, view.order.started), (added, None, None));
+    assert!(!view.order.suspended && !view.order.running && !view.stranded);
+    assert_eq!((view.setback, &view.order.tenant), (None, &Tenant::default()));
+    let (id, status, _) = view.task.expect("it waits for its step");
+    assert_eq!(status, Status::New);
+    world.tick(5);
+    let task = world.claim_one().await;
+    assert_eq!(task.id, id);
+    let view = world.look("/x/y,1").await;
+    assert_eq!((view.order.started, view.order.running), (Some(world.now), true));
+    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((id, Status::Locked)));
+    let began = world.now;
+    world.tick(5);
+    world.succeed(&task).await;
+    let view = world.look("/x/y,1").await;
+    assert_eq!((view.order.node.as_str(), view.order.running), ("b", false));
+    assert_eq!(view.order.started, Some(began), "it has started once");
+    assert!(world.find("/x/y,2").await.is_none() && world.find("/x/z,1").await.is_none());
+}
+
+pub async fn a_step_is_told_of_its_order(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/x/y,1").holding(r#"{"n":1}"#).owned_by("shop").ranking(7)).await;
+    let task = world.claim_one().await;
+    let uuid = task.id.uuid().expect("the name ends in a uuid");
+    assert_eq!(task.id.as_str(), format!("first_a_{uuid}"));
+    let step = task.step();
+    assert_eq!((&step.order, step.node.as_str()), (&order_key("/x/y,1"), "a"));
+    assert_eq!((step.key.as_str(), step.tenant.as_str()), ("/x/y,1", "shop"));
+    assert_eq!((step.value.as_str(), task.attempt), (r#"{"n":1}"#, 1));
+    assert_eq!((task.planned, task.prev_sent), (None, None));
+    let seen = world.task(&task.id).await;
+    assert_eq!((seen.event, &*seen.collection, seen.priority.get()), (None, "a", 7));
+    assert_eq!(seen.key.as_ref().map(|key| key.as_str()), Some("/x/y,1"));
+    assert_eq!(seen.tenant, tenant("shop"));
+}
+
+pub async fn what_a_step_returns_becomes_the_value(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/x/y,1").holding("1")).await;
+    let first = world.claim_one().await;
+    assert_eq!(first.step().value.as_str(), "1");
+    succeed_with(&world, &first, "[2]").await;
+    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]");
+    assert_eq!(world.task(&first.id).await.result, Some(json("[2]")));
+    let second = world.claim_one().await;
+    assert_eq!(second.step().value.as_str(), "[2]");
+    world.fail(&second).await;
+    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]", "a failed step changes nothing");
+}
+
+/// A step that returns nothing leaves the value alone; one that returns null has returned something.
+pub async fn a_step_need_not_return_anything(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
+        let key = format!("/x/y,{id}");
+        world.add(order(&key).holding("5")).await;
+        let ended = Ended::Succeeded { result: result.map(json) };
+        world.end_as(&world.claim_one_for("first").await, ended).await;
+        assert_eq!(world.look(&key).await.order.value.as_str(), value);
+    }
+}
+
+pub async fn an_order_may_begin_at_another_node(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/x/y,1").starting("b")).await;
+    let task = world.claim_one().await;
+    assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("second", "b"));
+    let since = world.head().await;
+    world.add(order("/x/y,2").starting("failed")).await;
+    let want = ["FileBasedAdded nodeId:failed", "OrderFinished nodeId:failed", "FileBasedRemoved"];
+    assert_eq!(world.told_after(since).await, want, "an end is reached at once");
+    assert!(world.find("/x/y,2").await.is_none());
+}
+
+pub async fn a_planned_order_begins_at_its_time(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let at = world.later(60);
+    world.add(order("/x/y,1").planned(at)).await;
+    let view = world.look("/x/y,1").await;
+    assert_eq!(view.order.planned, Some(at));
+    assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((Status::New, Some(at))));
+    let claims = world.claims(10).await;
+    assert!(claims.tasks.is_empty());
+    assert_eq!(claims.next_due, Some(at));
+    let mut world = world.reopen().await;
+    world.tick(59);
+    world.nothing_begins("a second too early").await;
+    world.tick(1);
+    let first = world.claim_one().await;
+    world.succeed(&first).await;
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
+}
+
+pub async fn an_order_planned_for_the_past_begins_at_once(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/x/y,1").planned(world.now.minus(secs(60)))).await;
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+}
+
+pub async fn urgent_orders_come_first(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for (id, priority) in [("low", 1), ("high", 9000), ("middle", 500), ("also-high", 9000)] {
+        world.add(order(&format!("/x/y,{id}")).ranking(priority)).await;
+    }
+    let mut ran = Vec::new();
+    for _ in 0..4 {
+        ran.extend(world.claim_for(&["first"], 1).await);
+    }
+    let want = ["/x/y,high a", "/x/y,also-high a", "/x/y,middle a", "/x/y,low a"];
+    assert_eq!(steps_of(&ran), want);
+    for task in &ran {
+        world.succeed(task).await;
+    }
+    assert_eq!(steps_of(&world.claim(1).await), ["/x/y,high b"], "at every node");
+}
+
+pub async fn the_same_id_is_refused_while_it_is_on_its_way(harness: &dyn Harness) {
+    let world = World::new(harness, plan().chain("/x/z", "a=first>done done")).await;
+    world.add(order("/x/y,1").holding("1")).await;
+    let since = world.head().await;
+    let refused = Err(OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id));
+    assert_eq!(world.try_add(order("/x/y,1").holding("2")).await, refused);
+    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
+    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "1");
+    world.add(order("/x/z,1")).await;
+    let answers = world.add_all(vec![order("/x/y,2"), order("/x/y,2"), order("/x/y,3")]).await;
+    assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+    world.run_all().await;
+    world.add(order("/x/y,1").holding("3")).await;
+    assert_eq!(world.claim_one().await.step().value.as_str(), "3", "once it is gone the id is free");
+}
+
+pub async fn unknown_chains_and_nodes_are_refused(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
+    let answers = world
+        .add_all(vec![order("/x/z,1"), order("/x/y,1").starting("nowhere"), order("/x/y,2"), order("/x,1")])
+        .await;
+    assert_eq!(answers[0], Err(OrderRefused::NoSuchChain(z)));
+    assert_eq!(answers[1], Err(OrderRefused::NoSuchNode(y, node_id("nowhere"))));
+    assert_eq!(answers[2].as_ref().map(|added| added.order.to_string()), Ok("/x/y,2".into()));
+    assert!(answers[3].is_err());
+    assert_eq!(world.orders_at("/").await.len(), 1, "each is answered for itself");
+    assert_eq!(world.own_after(world.extent().await.forgotten).await.len(), 1);
+}
+
+/// Nor is an id given out that a person has taken or that was given out before, whatever has ended since.
+pub async fn the_store_gives_every_order_an_id_of_its_own(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let mut ids = BTreeSet::new();
+    for number in 0..40 {
+        assert!(ids.insert(world.add(order(&format!("/x/y,{number}"))).await));
+    }
+    let answers = world.add_all(vec![order("/x/y"); 30]).await;
+    for added in answers {
+        assert!(ids.insert(added.expect("nothing to refuse").order), "within one call");
+    }
+    world.run_all().await;
+    assert!(world.orders_at("/").await.is_empty());
+    let world = world.reopen().await;
+    for _ in 0..30 {
+        assert!(ids.insert(world.add(order("/x/y")).await), "after a restart");
+    }
+}
+
+pub async fn an_addition_is_told_by_its_event(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let answers = world.add_all(vec![order("/x/y"), order("/x/y,1"), order("/x/y")]).await;
+    let added: Vec<_> = answers.into_iter().map(|added| added.expect("nothing to refuse")).collect();
+    let events = world.own_after(world.extent().await.forgotten).await;
+    for (added, event) in added.iter().zip(&events) {
+        assert_eq!((added.event, event.kind.as_str()), (event.id, "FileBasedAdded"));
+        let key = event.key.as_ref().map(|key| key.to_string());
+        assert_eq!(key, Some(format!("Order:{}", added.order)));
+    }
+    assert_eq!(events.len(), 3);
+}
+
+pub async fn orders_of_a_chain_run_side_by_side(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for id in 1..=5 {
+        world.add(order(&format!("/x/y,{id}"))).await;
+    }
+    let running = world.claim(10).await;
+    let orders: BTreeSet<_> = steps_of(&running).into_iter().collect();
+    assert_eq!(orders.len(), 5);
+    world.succeed(&running[2]).await;
+    assert_eq!(world.claim(10).await.len(), 1, "one overtakes the others");
+}
+
+/// Not even where both nodes have the same handler.
+pub async fn the_steps_of_an_order_never_run_side_by_side(harness: &dyn Harness) {
+    let plan = Plan::default().free("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
+    let world = World::new(harness, plan).await;
+    world.add(order("/x/y,1")).await;
+    for node in ["a", "b", "c"] {
+        let running = world.claim(10).await;
+        assert_eq!(steps_of(&running), [format!("/x/y,1 {node}")]);
+        world.nothing_begins("while a step runs").await;
+        world.succeed(&running[0]).await;
+    }
+    assert!(world.find("/x/y,1").await.is_none());
+}
+
+pub async fn an_end_can_claim_the_next_step(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/x/y,1").holding("1")).await;
+    let first = world.claim_one().await;
+    let since = world.head().await;
+    let ended = Ending { ended: Ended::Succeeded { result: Some(json("2")) }, ..ending(&first, succeeded()) };
+    let (answers, claims) = must(world.store.finish(vec![ended], Some(world.asking(5)), world.now).await);
+    assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
+    assert_eq!(steps_of(&claims.tasks), ["/x/y,1 b"]);
+    assert_eq!(claims.tasks[0].step().value.as_str(), "2");
+    let want = [
+        "OrderStepEnded Success",
+        "OrderNodeChanged fromNodeId:a,nodeId:b",
+        "OrderStepStarted nodeId:b,taskId:second_b",
+    ];
+    assert_eq!(world.told_after(since).await, want);
+}
+
+/// A chain may lead back; the order goes round until a step fails.
+pub async fn a_chain_may_lead_back(harness: &dyn Harness) {
+    let plan = Plan::default().chain("/x/y", "a=first>a!done done");
+    let world = World::new(harness, plan).await;
+    world.add(order("/x/y,1").holding("0")).await;
+    for round in 1..=3 {
+        succeed_with(&world, &world.claim_one().await, &round.to_string()).await;
+    }
+    let task = world.claim_one().await;
+    assert_eq!((task.step().value.as_str(), task.attempt), ("3", 1));
+    let since = world.head().await;
+    world.fail_for_good(&task).await;
+    assert_eq!(world.told_after(since).await[2], "OrderFinished nodeId:done");
+    assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 4, "a task each time");
+}

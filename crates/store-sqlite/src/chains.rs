@@ -1,0 +1,260 @@
+//! Chains as they are defined and set, in memory beside the file; and what people do to them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use pointsman_core::chain::{Action, Chain, ChainPath, ChainState, NodeId};
+use pointsman_core::engine_event::{EngineEvent, FileChange};
+use pointsman_core::order::Input;
+use pointsman_core::route::ChainRoutes;
+use pointsman_core::store::OrderRefused;
+use pointsman_core::task::QueueOf;
+use pointsman_core::task::retry::RetryPolicy;
+use pointsman_core::{HandlingKey, Timestamp};
+use rusqlite::Connection;
+
+use crate::error::{Fault, Result};
+use crate::queues::QueueState;
+use crate::state::{RESOLVED_TYPES, from_meta, put_meta_json};
+use crate::writer::Txn;
+
+/// All chains that were ever defined, and which events make orders for them.
+#[derive(Debug, Default)]
+pub(crate) struct Chains {
+    known: BTreeMap<ChainPath, Arc<Known>>,
+    routes: ChainRoutes,
+    /// Routes resolved for each type seen, until the registration changes.
+    resolved: HashMap<HandlingKey, Arc<[ChainPath]>>,
+}
+
+/// A chain, and how it is set. What operators have set outlives the definition.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Known {
+    chain: Chain,
+    defined: bool,
+    pub(crate) state: ChainState,
+}
+
+impl Known {
+    /// Its definition, if it has one now.
+    pub(crate) fn chain(&self) -> Option<&Chain> {
+        Some(&self.chain).filter(|_| self.defined)
+    }
+}
+
+impl Chains {
+    pub(crate) fn load(conn: &Connection) -> Result<Self> {
+        let known = read_chains(conn)?.into_iter().map(|known| (known.chain.path.clone(), Arc::new(known)));
+        let routes = from_meta(conn, "chain_routes")?.unwrap_or_default();
+        Ok(Self { known: known.collect(), routes, resolved: HashMap::new() })
+    }
+
+    pub(crate) fn get(&self, path: &ChainPath) -> Option<&Arc<Known>> {
+        self.known.get(path)
+    }
+
+    pub(crate) fn defined(&self) -> impl Iterator<Item = &Chain> {
+        self.known.values().filter_map(|known| known.chain())
+    }
+
+    pub(crate) fn routes(&self) -> &ChainRoutes {
+        &self.routes
+    }
+
+    /// Whether the tasks of a queue wait because their chain or their node is stopped.
+    pub(crate) fn holds(&self, of: &QueueOf) -> bool {
+        let QueueOf::Node { chain, node } = of else { return false };
+        self.known.get(chain).is_some_and(|known| known.state.holds(node))
+    }
+
+    /// What takes the place of the handler's retries for a queue's tasks.
+    pub(crate) fn setback(&self, of: &QueueOf) -> Option<&RetryPolicy> {
+        let QueueOf::Node { chain, node } = of else { return None };
+        self.known.get(chain)?.chain.step(node)?.setback.as_ref()
+    }
+
+    /// The chains that an event of this type makes orders for.
+    pub(crate) fn resolve(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
+        if let Some(known) = self.resolved.get(kind) {
+            return known.clone();
+        }
+        if self.resolved.len() >= RESOLVED_TYPES {
+            self.resolved.clear();
+        }
+        let found: Arc<[_]> = self.routes.resolve(kind).into();
+        self.resolved.insert(kind.clone(), found.clone());
+        found
+    }
+}
+
+pub(crate) fn read_chains(conn: &Connection) -> Result<Vec<Known>> {
+    let mut statement =
+        conn.prepare_cached("SELECT def, defined, state FROM pointsman_chain ORDER BY path")?;
+    let mut rows = statement.query([])?;
+    let mut chains = Vec::new();
+    while let Some(row) = rows.next()? {
+        let json = |index: usize| row.get_ref(index)?.as_str().map_err(Fault::damaged);
+        chains.push(Known {
+            chain: serde_json::from_str(json(0)?).map_err(Fault::damaged)?,
+            defined: row.get(1)?,
+            state: serde_json::from_str(json(2)?).map_err(Fault::damaged)?,
+        });
+    }
+    Ok(chains)
+}
+
+impl Txn<'_> {
+    /// Makes these the chains there are. Orders of those that changed go on by the new definition.
+    pub(crate) fn register_chains(
+        &mut self,
+        chains: &[Chain],
+        routes: &ChainRoutes,
+        now: Timestamp,
+    ) -> Result<()> {
+        put_meta_json(self.conn, "chain_routes", routes)?;
+        self.conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
+        let sql = "INSERT INTO pointsman_chain (path, def, defined, state) VALUES (?1, ?2, 1, ?3)
+                   ON CONFLICT (path) DO UPDATE SET def = ?2, defined = 1";
+        let fresh = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
+        for chain in chains {
+            let def = serde_json::to_string(chain).map_err(Fault::damaged)?;
+            self.conn.prepare_cached(sql)?.execute((chain.path.as_str(), def, &fresh))?;
+        }
+        let before = std::mem::replace(&mut self.state.chains, Chains::load(self.conn)?);
+        let changed = |(path, known): &(&ChainPath, &Arc<Known>)| before.get(path) != Some(known);
+        let now_known = &self.state.chains.known;
+        let changed: Vec<_> = now_known.iter().filter(changed).map(|(path, _)| path.clone()).collect();
+        for path in changed {
+            let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 ORDER BY n";
+            self.reconsider(sql, [path.as_str()], now)?;
+        }
+        // Those that had no handler to begin with may have one now.
+        let sql = "SELECT n FROM pointsman_order WHERE task IS NULL AND NOT suspended ORDER BY n";
+        self.reconsider(sql, [], now)
+    }
+
+    /// Tells what has changed among the things that are configured in files.
+    pub(crate) fn register_files(&mut self, files: &BTreeMap<String, String>, now: Timestamp) -> Result<()> {
+        let before = read_files(self.conn)?;
+        for key in before.keys().filter(|key| !files.contains_key(*key)) {
+            self.conn.prepare_cached("DELETE FROM pointsman_file WHERE key = ?1")?.execute([key])?;
+            self.tell_file(FileChange::Removed, key, now)?;
+        }
+        let sql = "INSERT OR REPLACE INTO pointsman_file (key, digest) VALUES (?1, ?2)";
+        for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
+            self.conn.prepare_cached(sql)?.execute((key, digest))?;
+            let change = if before.contains_key(key) { FileChange::Replaced } else { FileChange::Added };
+            self.tell_file(change, key, now)?;
+            self.tell_file(FileChange::Activated, key, now)?;
+        }
+        Ok(())
+    }
+
+    fn tell_file(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
+        self.tell(&EngineEvent::FileBased { change, key: key.into() }, now)
+    }
+
+    pub(crate) fn stop_chain(
+        &mut self,
+        path: &ChainPath,
+        stopped: bool,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+            return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
+        };
+        if known.state.stopped == stopped {
+            return Ok(Ok(()));
+        }
+        let state = ChainState { stopped, ..known.state.clone() };
+        let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
+        let passing: Vec<NodeId> = state.actions.keys().filter(|node| state.passes(node)).cloned().collect();
+        self.set_chain(&known, state, now)?;
+        self.tell(&event, now)?;
+        for node in passing {
+            self.reconsider_node(path, &node, now)?;
+        }
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn set_node(
+        &mut self,
+        path: &ChainPath,
+        node: &NodeId,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+            return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
+        };
+        if known.chain.step(node).is_none() {
+            return Ok(Err(OrderRefused::NoSuchNode(path.clone(), node.clone())));
+        }
+        if known.state.action(node) == action {
+            return Ok(Ok(()));
+        }
+        let mut state = known.state.clone();
+        match action {
+            Action::Process => drop(state.actions.remove(node)),
+            Action::Stop | Action::NextState => drop(state.actions.insert(node.clone(), action)),
+        }
+        self.set_chain(&known, state, now)?;
+        let (chain, node) = (path.clone(), node.clone());
+        self.tell(&EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action }, now)?;
+        self.reconsider_node(path, &node, now)?;
+        Ok(Ok(()))
+    }
+
+    /// Writes how a chain is set, and holds or frees the queues of its steps.
+    fn set_chain(&mut self, known: &Known, state: ChainState, now: Timestamp) -> Result<()> {
+        let path = known.chain.path.clone();
+        let json = serde_json::to_string(&state).map_err(Fault::damaged)?;
+        let sql = "UPDATE pointsman_chain SET state = ?2 WHERE path = ?1";
+        self.conn.prepare_cached(sql)?.execute((path.as_str(), json))?;
+        self.state.chains.known.insert(path.clone(), Arc::new(Known { state, ..known.clone() }));
+        for queue in self.state.refresh_held(|queue| is_step_of(queue, &path))? {
+            self.unschedule(queue, now)?;
+        }
+        self.state.woke = true;
+        Ok(())
+    }
+
+    /// How a node is set has changed: those that it passes now go on, and so do those that it passed in a circle.
+    fn reconsider_node(&mut self, path: &ChainPath, node: &NodeId, now: Timestamp) -> Result<()> {
+        let passes = self.state.chains.get(path).is_some_and(|known| known.state.passes(node));
+        match passes {
+            true => {
+                let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 AND node = ?2 ORDER BY n";
+                self.reconsider(sql, [path.as_str(), node.as_str()], now)
+            }
+            // They may rest at any node of the circle.
+            false => {
+                let sql = "SELECT n FROM pointsman_order
+                           WHERE chain = ?1 AND task IS NULL AND NOT suspended ORDER BY n";
+                self.reconsider(sql, [path.as_str()], now)
+            }
+        }
+    }
+
+    fn reconsider<P: rusqlite::Params>(&mut self, sql: &str, which: P, now: Timestamp) -> Result<()> {
+        let numbers: Vec<i64> = {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            statement.query_map(which, |r| r.get(0))?.collect::<rusqlite::Result<_>>()?
+        };
+        for number in numbers {
+            self.order_input(number, Input::Changed, now)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a queue holds the steps of a chain's orders.
+pub(crate) fn is_step_of(queue: &QueueState, path: &ChainPath) -> bool {
+    matches!(&queue.of, QueueOf::Node { chain, .. } if chain == path)
+}
+
+pub(crate) fn read_files(conn: &Connection) -> Result<BTreeMap<String, String>> {
+    let mut statement = conn.prepare_cached("SELECT key, digest FROM pointsman_file")?;
+    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,411 @@
+//! Carries out what the core decides of orders, each time in the transaction of what happened.
+
+use pointsman_core::chain::{ChainState, NodeId, OrderId, OrderKey};
+use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::order::{Effect, Input, Order, Origin, StepEnd};
+use pointsman_core::store::{Added, NewOrder, OrderCommand, OrderRefused};
+use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
+use pointsman_core::{Event, EventId, HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
+use rusqlite::{Connection, Row};
+
+use crate::error::{Fault, Result};
+use crate::lanes::Waiting;
+use crate::life::Remains;
+use crate::phase::Phase;
+use crate::row::Live;
+use crate::writer::Txn;
+
+/// An order and its number.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbered {
+    pub(crate) n: i64,
+    pub(crate) order: Order,
+}
+
+/// The columns of an order, in the order that [`Numbered::from_row`] reads them; from `pointsman_order o`. That a step
+/// runs is told by its task. It is asked for apart, because SQLite prepares a statement anew for each order if the
+/// table of tasks, with its partial indexes, is joined.
+macro_rules! order {
+    () => {
+        "o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task, \
+         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth"
+    };
+}
+pub(crate) use order;
+
+impl Numbered {
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
+        let text = |index: usize| -> Result<&str> { row.get_ref(index)?.as_str().map_err(Fault::damaged) };
+        let time = |index: usize| -> Result<Option<Timestamp>> {
+            Ok(row.get::<_, Option<i64>>(index)?.map(Timestamp::from_micros))
+        };
+        let order = Order {
+            key: text(1)?.parse().map_err(Fault::damaged)?,
+            node: NodeId::new(text(2)?).map_err(Fault::damaged)?,
+            tenant: Tenant::new(text(3)?).map_err(Fault::damaged)?,
+            value: Json::trusted(text(4)?),
+            priority: Priority::try_from(row.get::<_, i64>(5)?).map_err(Fault::damaged)?,
+            planned: time(6)?,
+            created: Timestamp::from_micros(row.get(7)?),
+            started: time(8)?,
+            suspended: row.get(9)?,
+            task: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
+            running: row.get(11)?,
+            origin: match row.get::<_, Option<i64>>(12)? {
+                Some(event) => Some(Origin { event: EventId::from_i64(event), depth: row.get(13)? }),
+                None => None,
+            },
+        };
+        Ok(Self { n: row.get(0)?, order })
+    }
+
+    pub(crate) fn load(conn: &Connection, n: i64) -> Result<Option<Self>> {
+        let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.n = ?1");
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query([n])?;
+        rows.next()?.map(Self::from_row).transpose()
+    }
+
+    pub(crate) fn named(conn: &Connection, key: &OrderKey) -> Result<Option<Self>> {
+        let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1");
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query([key.to_string()])?;
+        rows.next()?.map(Self::from_row).transpose()
+    }
+
+    /// The step that it stands before or in.
+    pub(crate) fn step(&self) -> Result<StepRun> {
+        let Order { key, node, tenant, value, origin, .. } = &self.order;
+        Ok(StepRun {
+            key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
+            order: key.clone(),
+            node: node.clone(),
+            tenant: tenant.clone(),
+            origin: *origin,
+            value: value.clone(),
+        })
+    }
+}
+
+impl Txn<'_> {
+    /// Journals an event of the engine's own.
+    pub(crate) fn tell(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
+        self.tell_of(&Tenant::nobody(), event, now).map(drop)
+    }
+
+    /// Journals one of a tenant's order or task.
+    pub(crate) fn tell_of(
+        &mut self,
+        tenant: &Tenant,
+        event: &EngineEvent,
+        now: Timestamp,
+    ) -> Result<EventId> {
+        let event = Event { tenant: tenant.clone(), ..event.at(self.state.ids.next(now)) };
+        self.insert_event(&event, TaskSeq(0), 0)?;
+        Ok(event.id)
+    }
+
+    pub(crate) fn add_order(
+        &mut self,
+        new: NewOrder,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Added, OrderRefused>> {
+        let Some(chain) = self.state.chains.get(&new.chain).and_then(|known| known.chain()) else {
+            return Ok(Err(OrderRefused::NoSuchChain(new.chain)));
+        };
+        let node = match new.node {
+            Some(node) if chain.node(&node).is_none() => {
+                return Ok(Err(OrderRefused::NoSuchNode(new.chain, node)));
+            }
+            Some(node) => Some(node),
+            None => chain.nodes.first().map(|node| node.id.clone()),
+        };
+        let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?;
+        let id = match new.id {
+            Some(id) => id,
+            None => OrderId::new(self.state.ids.next(now).to_string()).map_err(Fault::damaged)?,
+        };
+        let key = OrderKey { chain: new.chain, id };
+        if Numbered::named(self.conn, &key)?.is_some() {
+            return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
+        }
+        let order = Order {
+            key: key.clone(),
+            tenant: new.tenant,
+            node,
+            value: new.value,
+            priority: new.priority,
+            planned: new.at,
+            created: now,
+            origin: new.origin,
+            started: None,
+            suspended: false,
+            task: None,
+            running: false,
+        };
+        let sql = "INSERT INTO pointsman_order
+                     (key, chain, node, tenant, value, priority, planned, created, suspended, origin, depth)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)";
+        self.conn.prepare_cached(sql)?.execute((
+            key.to_string(),
+            key.chain.as_str(),
+            order.node.as_str(),
+            order.tenant.as_str(),
+            order.value.as_str(),
+            i64::from(order.priority),
+            order.planned.map(Timestamp::micros),
+            now.micros(),
+            order.origin.map(|origin| origin.event.as_i64()),
+            order.origin.map_or(0, |origin| origin.depth),
+        ))?;
+        let n = self.conn.last_insert_rowid();
+        let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
+        let event = self.tell_of(&order.tenant, &added, now)?;
+        self.input(Numbered { n, order }, Input::Added, now)?;
+        Ok(Ok(Added { order: key, event }))
+    }
+
+    pub(crate) fn steer_order(
+        &mut self,
+        key: &OrderKey,
+        command: OrderCommand,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let Some(found) = Numbered::named(self.conn, key)? else {
+            return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
+        };
+        let running = found.order.running;
+        match command {
+            OrderCommand::Suspend => drop(self.input(found, Input::Suspend, now)?),
+            OrderCommand::Resume => drop(self.input(found, Input::Resume, now)?),
+            OrderCommand::Remove | OrderCommand::Change { .. } if running => {
+                return Ok(Err(OrderRefused::Running(key.clone())));
+            }
+            OrderCommand::Remove => drop(self.input(found, Input::Remove, now)?),
+            OrderCommand::Change { value, node, at } => {
+                return self.change_order(found, value, node, at, now);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn change_order(
+        &mut self,
+        mut found: Numbered,
+        value: Option<Json>,
+        node: Option<NodeId>,
+        at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let path = found.order.key.chain.clone();
+        if let Some(to) = &node {
+            let Some(chain) = self.state.chains.get(&path).and_then(|known| known.chain()) else {
+                return Ok(Err(OrderRefused::NoSuchChain(path)));
+            };
+            if chain.node(to).is_none() {
+                return Ok(Err(OrderRefused::NoSuchNode(path, to.clone())));
+            }
+        }
+        let to = node.filter(|node| *node != found.order.node);
+        if let Some(value) = value {
+            found.order.value = value;
+            self.save_order(&found)?;
+        }
+        if at.is_some() {
+            found.order.planned = at;
+            // Its task was made for the other time, and is made anew.
+            let task = found.order.task.take();
+            self.save_order(&found)?;
+            self.cancel_step(task, now)?;
+        }
+        self.input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
+        Ok(Ok(()))
+    }
+
+    /// Something happened to an order, if there is one of that number.
+    pub(crate) fn order_input(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
+        match Numbered::load(self.conn, n)? {
+            Some(found) => self.input(found, input, now).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Something happened to an order; answers the order as it then is.
+    fn input(&mut self, found: Numbered, input: Input, now: Timestamp) -> Result<Numbered> {
+        let Numbered { n, order } = found;
+        let before = order.clone();
+        let known = self.state.chains.get(&order.key.chain).cloned();
+        let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
+        let chain = known.as_ref().and_then(|known| known.chain());
+        let (order, effects) = order.input(input, chain, &state, now);
+        let mut found = Numbered { n, order };
+        let (mut canceled, mut removed) = (None, false);
+        for effect in effects {
+            match effect {
+                Effect::Tell(event) => drop(self.tell_of(&before.tenant, &event, now)?),
+                Effect::Begin { handler } => found.order.task = self.begin_step(&found, &handler, now)?,
+                Effect::Stay { handler } => {
+                    if !self.is_task_of(found.order.task, &found.order.node, &handler)? {
+                        canceled = found.order.task;
+                        found.order.task = self.begin_step(&found, &handler, now)?;
+                    }
+                }
+                Effect::Cancel => canceled = before.task,
+                Effect::Remove => removed = true,
+            }
+        }
+        if persistent(&found.order) != persistent(&before) {
+            self.save_order(&found)?;
+        }
+        self.cancel_step(canceled, now)?;
+        if removed {
+            self.conn.prepare_cached("DELETE FROM pointsman_order WHERE n = ?1")?.execute([n])?;
+        }
+        // Where a step runs, its order is remembered along with it.
+        let running = found.order.task.and_then(|task| self.state.running.get_mut(&task));
+        if let Some(running) = running {
+            running.order = Some(found.clone());
+        }
+        Ok(found)
+    }
+
+    /// Ends a task that its order has done with.
+    fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
+        if let Some(task) = task {
+            // A refusal means that it has ended, which is what was wanted.
+            let _ = self.command(task, Command::Cancel, Remains::default(), now)?;
+        }
+        Ok(())
+    }
+
+    fn save_order(&self, found: &Numbered) -> Result<()> {
+        let Numbered { n, order } = found;
+        let sql = "UPDATE pointsman_order
+                   SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7 WHERE n = ?1";
+        self.conn.prepare_cached(sql)?.execute((
+            n,
+            order.node.as_str(),
+            order.value.as_str(),
+            order.planned.map(Timestamp::micros),
+            order.started.map(Timestamp::micros),
+            order.suspended,
+            order.task.map(|task| task.0),
+        ))?;
+        Ok(())
+    }
+
+    /// Whether a waiting task is that of this node and handler.
+    fn is_task_of(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
+        let Some(task) = task else { return Ok(false) };
+        let Some(live) = Live::load(self.conn, task)? else { return Ok(false) };
+        let queue = self.state.queue(live.queue)?;
+        let here = matches!(&queue.of, QueueOf::Node { node: of, .. } if of == node);
+        Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
+    }
+
+    /// Makes the task of an order's step. A handler that was never registered leaves the order without one.
+    fn begin_step(
+        &mut self,
+        found: &Numbered,
+        handler: &HandlerName,
+        now: Timestamp,
+    ) -> Result<Option<TaskSeq>> {
+        let order = &found.order;
+        let Some(handler) = self.state.handler_named(handler).cloned() else { return Ok(None) };
+        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let queue = self.state.queue_of(self.conn, handler.id, &order.tenant, of)?;
+        let due = order.planned.unwrap_or(now).max(now);
+        let seq = self.state.take_tasks(1);
+        let mut live = Live {
+            seq,
+            queue,
+            event: None,
+            order: Some(found.n),
+            phase: Phase::Ready,
+            lane: None,
+            place: None,
+            crowd: None,
+            bucket: None,
+            sync: false,
+            stage: 0,
+            priority: order.priority.into(),
+            score: handler.def.limits.score(order.priority, now),
+            rank: 0,
+            prev_sent: None,
+            planned: order.planned.filter(|_| order.started.is_none()),
+            created: now,
+            started: None,
+            error: None,
+            life: Life::beginning(due, false),
+        };
+        (live.phase, live.rank) = self.free_phase(&Waiting::of(&live, due), now)?;
+        live.insert(self.conn)?;
+        self.state.moved(queue, None, Some(live.phase))?;
+        Ok(Some(seq))
+    }
+
+    /// The order whose step a task is.
+    pub(crate) fn order_of(&self, live: &Live) -> Result<Option<Numbered>> {
+        let Some(n) = live.order else { return Ok(None) };
+        let order = Numbered::load(self.conn, n)?;
+        order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
+    }
+
+    /// An attempt of an order's step begins.
+    pub(crate) fn step_started(
+        &mut self,
+        order: Option<Numbered>,
+        task: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<Numbered>> {
+        let Some(order) = order else { return Ok(None) };
+        self.input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
+    }
+
+    /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
+    pub(crate) fn step_ended(
+        &mut self,
+        live: &Live,
+        order: Option<Numbered>,
+        end: Option<StepEnd>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (Some(n), Some(end)) = (live.order, end) else { return Ok(()) };
+        let order = match order {
+            Some(order) => Some(order),
+            None => Numbered::load(self.conn, n)?,
+        };
+        match order {
+            // An order that has done with the task does not hear of it any more.
+            Some(found) if found.order.task == Some(live.seq) => {
+                self.input(found, Input::StepEnded(end), now).map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// What of an order lies in its row.
+fn persistent(order: &Order) -> (&NodeId, &str, Option<Timestamp>, Option<Timestamp>, bool, Option<TaskSeq>) {
+    let Order { node, value, planned, started, suspended, task, .. } = order;
+    (node, value.as_str(), *planned, *started, *suspended, *task)
+}
+
+/// What a command to a task means for the order whose step it is.
+pub(crate) fn step_end(live: &Live, command: Command, life: &Life, remains: Remains<'_>) -> Option<StepEnd> {
+    let over = matches!(life.state, State::Done | State::Error { .. });
+    Some(match command {
+        Command::Succeed { .. } => StepEnd::Success { value: remains.result.map(Json::trusted) },
+        Command::Fail { .. } | Command::Expire { .. } if over => StepEnd::Error { return_code: remains.code },
+        Command::Fail { .. } => StepEnd::SetBack,
+        Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
+        Command::Cancel => StepEnd::Canceled { running: live.phase == Phase::Locked },
+        Command::Schedule
+        | Command::Unschedule
+        | Command::Lock(_)
+        | Command::Renew { .. }
+        | Command::Retry
+        | Command::Lose
+        | Command::Adopt => return None,
+    })
+}

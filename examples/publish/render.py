@@ -1,0 +1,20 @@
+"""A step: turns an article into a page.
+
+The order's value comes in on standard input. The result takes its place, and the next step finds it there.
+"""
+
+import html
+import json
+import os
+import sys
+
+article = json.load(sys.stdin)["value"]
+if not isinstance(article, dict) or not article.get("title"):
+    sys.exit("an article has a title")
+
+title, text = html.escape(article["title"]), html.escape(article.get("text", ""))
+page = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{text}</p>"
+print(f"{len(page)} characters")
+
+with open(os.environ["POINTSMAN_EFFECTS"], "a", encoding="utf-8") as effects:
+    print(json.dumps({"result": {**article, "page": page}}), file=effects)
