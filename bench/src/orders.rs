@@ -63,9 +63,7 @@ async fn travel(dir: &Path, wanted: usize, slots: usize) -> anyhow::Result<(usiz
             for round in 0..per_producer {
                 let from = (producer * per_producer + round) * BATCH;
                 let orders = (from..from + BATCH).map(order).collect::<anyhow::Result<_>>()?;
-                for added in engine.add_orders(orders).await? {
-                    added?;
-                }
+                engine.add_orders(orders).await?.map_err(|(_, refused)| refused)?;
             }
             anyhow::Ok(())
         })
@@ -76,7 +74,7 @@ async fn travel(dir: &Path, wanted: usize, slots: usize) -> anyhow::Result<(usiz
     stepped.reached((orders * STEPS) as u64).await;
     rig::all_ended(&store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
-    let left = engine.orders(&PathFilter::Everything, None, 1).await?.orders;
+    let left = engine.orders(&PathFilter::Everything, None, None, 1).await?.orders;
     let steps = stepped.count();
     engine.stop(Duration::from_secs(10)).await;
     ensure!(left.is_empty(), "an order has not arrived: {:?}", left.first());

@@ -31,7 +31,7 @@ pub use handler::{
 };
 pub use node::{AuditList, DeedBody, NodeBody, NodeList};
 pub use order::{
-    AddedOrder, AddedOrders, ChangeOrderBody, NewOrderBody, OrderBody, OrderList, OrderTaskBody,
+    AddedOrder, AddedOrders, ChangeOrderBody, FailedBody, NewOrderBody, OrderBody, OrderList, OrderTaskBody,
 };
 pub use problem::Problem;
 pub use redrive::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};

@@ -46,6 +46,19 @@ pub struct OrderBody {
     pub setback_until: String,
     /// Its chain has no such node: it waits until the chain has it again, or somebody moves it.
     pub stranded: bool,
+    /// What holds its waiting step back: its chain or its node is stopped, or a rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// What suspended it, where a step of its own did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedBody>,
+}
+
+/// The step that suspended an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedBody {
+    pub task: String,
+    pub error: String,
 }
 
 /// The task of an order's step.
@@ -82,6 +95,11 @@ impl From<&OrderView> for OrderBody {
             task,
             setback_until: time(view.setback),
             stranded: view.stranded,
+            held: view.held.clone(),
+            failed: view
+                .failed
+                .as_ref()
+                .map(|(task, error)| FailedBody { task: task.to_string(), error: error.clone() }),
         }
     }
 }

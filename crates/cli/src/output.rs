@@ -38,12 +38,17 @@ impl Output {
         self.line(serde_json::to_string(value)?)
     }
 
+    /// The width of the terminal; a pipe has none.
+    pub(crate) fn width(self) -> Option<usize> {
+        table::terminal()
+    }
+
     /// A table, or a sentence if it would be empty.
     pub(crate) fn table(self, head: &[&str], rows: Vec<Vec<String>>, empty: &str) -> io::Result<()> {
         if rows.is_empty() {
             return self.line(empty);
         }
-        table::lines(head, rows, table::terminal()).iter().try_for_each(|line| self.line(line))
+        table::lines(head, rows, self.width()).iter().try_for_each(|line| self.line(line))
     }
 
     /// Names and values, one pair a line. What is empty is left out.

@@ -2,14 +2,17 @@
 
 mod banner;
 
+use std::time::Duration;
+
 use clap::Args;
 use pointsman_engine::Setup;
 use pointsman_server::Server;
+use pointsman_server::server::settings;
 
 use crate::args::Global;
 use crate::config::{ConfigArgs, faulty};
 use crate::failure::Result;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use crate::process::{self, Signals};
 use banner::Banner;
 
@@ -48,11 +51,30 @@ impl Serve {
             tracing::warn!("{warning}");
         }
         let banner = Banner::of(&config);
+        let (name, drain) = (settings(&config).node_name, config.drain);
         let started = Server::start(config, Some(sources), Setup::default()).await;
         let server = started.map_err(process::not_started)?;
         banner.show(&server, output)?;
         signals.next().await;
-        tracing::info!("stopping; another signal stops at once");
-        process::stop(server.stop(), &mut signals).await
+        let stopped = async {
+            tracing::info!("stopping{}; another signal stops at once", awaited(&server, &name, drain).await);
+            server.stop().await;
+        };
+        process::stop(stopped, &mut signals).await?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// What keeps the server from ending at once, and how long at most.
+async fn awaited(server: &Server, name: &str, drain: Duration) -> String {
+    let nodes = server.engine().store().nodes().await.unwrap_or_default();
+    let running = nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running).sum();
+    match running {
+        0 => String::new(),
+        _ => {
+            let tasks = counted(running, "running task", "running tasks");
+            format!(": waiting for {tasks}, at most {} s", drain.as_secs_f64())
+        }
     }
 }

@@ -17,13 +17,15 @@ use clap::Args;
 use pointsman_api::client::{Client, EventQuery, Frame, Frames};
 use pointsman_api::{CauseBody, EventSeq};
 use pointsman_core::journal::PathFilter;
+use pointsman_core::names::RESERVED_TYPES;
 use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
+use pointsman_server::config::nearest::hint;
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::happening::{Happening, Of};
 use crate::output::Output;
-use line::Line;
+use line::{Line, Lines};
 use tree::Tree;
 
 /// Watch events and what becomes of them
@@ -100,6 +102,9 @@ impl Watch {
                 "`pointsman events show ID -o json` tells of one event what caused it and what it caused.",
             ));
         }
+        for kind in &self.kinds {
+            mistyped(kind).iter().for_each(|hint| note(hint));
+        }
         let mut query = EventQuery {
             kind: self.kinds(),
             path: self.path.clone(),
@@ -112,7 +117,8 @@ impl Watch {
         let from_now = self.after.is_none() && !self.since_start;
         let day = from_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
         let tree = self.tree.then(Tree::default);
-        let mut view = View { output, tasks: !self.no_tasks, tree, day, resume: None };
+        let lines = Lines::new(output.paint, output.width().is_some());
+        let mut view = View { output, tasks: !self.no_tasks, lines, tree, day, resume: None };
         // A server that is not there at first is a mistake to be told; one that goes away later comes back.
         let mut frames = client.stream(&query, None).await?;
         loop {
@@ -148,6 +154,16 @@ impl Watch {
             }
         }
     }
+}
+
+/// What is said of a type that is nearly one of the engine's. Anybody may emit others, which are told from those by
+/// having dots or no capital.
+fn mistyped(kind: &HandlingKey) -> Option<String> {
+    let text = kind.as_str();
+    let is_own =
+        RESERVED_TYPES.contains(&text) || !text.starts_with(char::is_uppercase) || text.contains('.');
+    let near = if is_own { String::new() } else { hint(text, RESERVED_TYPES.iter().copied()) };
+    (!near.is_empty()).then(|| format!("the engine tells of no {text}{near}"))
 }
 
 /// How far back `--since-start` goes in a journal that has forgotten its start.
@@ -197,6 +213,7 @@ enum End {
 struct View {
     output: Output,
     tasks: bool,
+    lines: Lines,
     tree: Option<Tree>,
     /// The day of the last line.
     day: Option<String>,
@@ -239,8 +256,8 @@ impl View {
         // What is not understood is newer than this program; whoever wants it can have it with `-o json`.
         let lines: Vec<Line> = match (told(frame), &mut self.tree) {
             (TORN, _) => line::torn(paint, &frame.data).into_iter().collect(),
-            (TASK, None) => line::task(paint, &frame.data).into_iter().collect(),
-            (_, None) => line::event(paint, &frame.data).into_iter().collect(),
+            (TASK, None) => self.lines.task(&frame.data).into_iter().collect(),
+            (_, None) => self.lines.event(&frame.data).into_iter().collect(),
             (TASK, Some(tree)) => {
                 serde_json::from_str(&frame.data).map(|change| tree.task(paint, &change)).unwrap_or_default()
             }
@@ -285,4 +302,21 @@ fn told(frame: &Frame) -> &str {
 /// Something about the watching itself: not a part of what is watched.
 fn note(text: &str) {
     eprintln!("── {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_that_is_nearly_one_of_the_engines_is_told() {
+        let told = |kind: &str| mistyped(&kind.parse().unwrap());
+        assert_eq!(
+            told("OrderEvnt").unwrap(),
+            "the engine tells of no OrderEvnt; did you mean `OrderEvent`?"
+        );
+        for fine in ["OrderEvent", "Event", "order.started", "order", "Wholesale"] {
+            assert_eq!(told(fine), None, "{fine}");
+        }
+    }
 }

@@ -24,8 +24,8 @@ impl ChainPath {
             ))
         };
         let Some(rest) = text.strip_prefix('/') else { return Err(bad("it begins with a slash")) };
-        // An order's key is the path, a comma and its id, and a key has its bound.
-        if text.len() + 1 + MAX_NAME > MAX_KEY {
+        // In the stream an order is `Order:`, the path, a comma and its id, and a key has its bound.
+        if "Order:".len() + text.len() + 1 + MAX_NAME > MAX_KEY {
             return Err(bad("it is too long"));
         }
         for segment in rest.split('/') {
@@ -176,6 +176,14 @@ impl Chain {
         self.nodes.iter().find(|node| node.id == *id)
     }
 
+    /// Whose steps it is made of.
+    pub fn handlers(&self) -> impl Iterator<Item = &HandlerName> {
+        self.nodes.iter().filter_map(|node| match &node.role {
+            Role::Step(step) => Some(&step.handler),
+            Role::End => None,
+        })
+    }
+
     pub fn step(&self, id: &NodeId) -> Option<&Step> {
         match &self.node(id)?.role {
             Role::Step(step) => Some(step),
@@ -186,6 +194,9 @@ impl Chain {
     /// What is wrong with it, each with the place of the node in the list.
     pub fn faults(&self) -> Vec<(usize, String)> {
         let mut faults = Vec::new();
+        if self.nodes.is_empty() {
+            faults.push((0, "a chain has at least one node".into()));
+        }
         let mut seen: HashMap<&NodeId, usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
             if let Some(first) = seen.insert(&node.id, index) {

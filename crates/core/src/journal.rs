@@ -88,7 +88,7 @@ fn family(kind: &str) -> Option<&'static str> {
 
 /// Which keys, by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that
 /// (and, where it is a chain, its orders).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathFilter {
     #[default]
     Everything,
@@ -104,8 +104,12 @@ pub struct BadPath(String);
 impl std::str::FromStr for PathFilter {
     type Err = BadPath;
     fn from_str(text: &str) -> Result<Self, BadPath> {
-        let bad =
-            text.contains("//") || text.chars().any(char::is_control) || text.len() > crate::names::MAX_KEY;
+        let bad = text.contains("//")
+            || text.chars().any(char::is_control)
+            || text.len() > crate::names::MAX_KEY
+            || text.split('/').any(|step| step == "." || step == "..")
+            // It stands for the children of a folder, and those are the end of a path.
+            || text.split('/').rev().skip(1).any(|step| step == "*");
         if !text.starts_with('/') || bad {
             return Err(BadPath(text.into()));
         }
@@ -180,7 +184,13 @@ mod tests {
             assert!(yes.iter().all(|key| filter.matches(key)), "{path}");
             assert!(!no.iter().any(|key| filter.matches(key)), "{path}");
         }
-        for bad in ["", "a", "//", "/a//b", "/a\n"] {
+        for good in ["/*", "/a/*", "/a.b/..c/", "/a/b*", "/*a/b"] {
+            assert!(good.parse::<PathFilter>().is_ok(), "{good:?}");
+        }
+        for bad in [
+            "", "a", "//", "/a//b", "/a\n", "/.", "/..", "/a/../b/", "/a/./b", "/a/..", "/../*", "/a/*/b",
+            "/*/", "/*/*", "/a/*/",
+        ] {
             assert!(bad.parse::<PathFilter>().is_err(), "{bad:?}");
         }
     }

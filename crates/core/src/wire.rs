@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 
 use crate::event::{Context, MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
@@ -17,6 +17,9 @@ use crate::{HandlingKey, Json, NewEvent, ObjectKey, Priority, Tenant, Timestamp,
 
 /// The largest value of an event, in bytes of its JSON.
 pub const MAX_VALUE: usize = 1 << 20;
+/// The largest result of a task, in bytes of its JSON. That of a step becomes its order's value, and may be as large as
+/// one ([`Subject::max_result`](crate::task::Subject::max_result)).
+pub const MAX_RESULT: usize = 64 << 10;
 
 /// What is wrong with a JSON document, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +120,14 @@ fn value(raw: &RawValue) -> Result<Json, Fault> {
     Ok(Json::trusted(text))
 }
 
+/// Refuses a result of so many bytes where its task may return no more than `most`.
+pub fn check_result(size: usize, most: usize) -> Result<(), String> {
+    match size <= most {
+        true => Ok(()),
+        false => Err(format!("a result has at most {most} bytes, this one has {size}")),
+    }
+}
+
 fn context(raw: &RawValue) -> Result<Context, Fault> {
     let entries: BTreeMap<String, Box<RawValue>> = read("/context", raw, "an object of strings")?;
     if entries.len() > MAX_CONTEXT_ENTRIES {
@@ -177,12 +188,31 @@ pub fn read<T: DeserializeOwned>(at: &str, raw: &RawValue, what: &str) -> Result
 /// Reads an object whose members stay raw. The fault tells what serde found without its line and column: what
 /// is read here is often a part of something larger, where they would mislead.
 pub fn members<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
-    serde_json::from_str(text).map_err(|error| {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = T::deserialize(OnlyObject(&mut json)).and_then(|read| json.end().map(|()| read));
+    read.map_err(|error| {
         let said = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         let said = said.strip_suffix(&place).unwrap_or(&said);
         Fault::new(member_named(said).map(pointer_step).unwrap_or_default(), said)
     })
+}
+
+/// Takes JSON objects and nothing else. What is derived for a struct would otherwise take an array as well, by the
+/// order in which its members happen to be declared.
+struct OnlyObject<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for OnlyObject<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
 }
 
 /// The member that serde says is unknown or repeated.
@@ -284,7 +314,24 @@ mod tests {
             assert_eq!(fault.pointer, pointer);
             assert!(fault.detail.contains(&pointer[1..]), "{fault}");
         }
-        assert!(event("[]").unwrap_err().detail.contains("a JSON object that describes an event"));
+    }
+
+    #[test]
+    fn only_an_object_has_members() {
+        for text in ["[]", r#"["a"]"#, r#"["a",null,null,1,null,null,null,null,null]"#, " [ 1 ]", "1", "null"]
+        {
+            let fault = event(text).unwrap_err();
+            assert_eq!(fault.pointer, "");
+            assert!(
+                fault.detail.ends_with("expected a JSON object that describes an event"),
+                "{text}: {fault}"
+            );
+        }
+        assert!(event(r#"[["a"]]"#).unwrap_err().detail.starts_with("invalid type: sequence"));
+        for text in ["", "{", r#"{"type":"a"} x"#, r#"{"type":"a"}{}"#] {
+            assert!(event(text).is_err(), "{text}");
+        }
+        assert!(event(" \n{\"type\":\"a\"}\t").is_ok());
     }
 
     proptest::proptest! {

@@ -15,6 +15,8 @@ pub(crate) struct Brief {
     pub(crate) event: Option<EventId>,
     /// How many emits lie between its event and one that nothing caused.
     pub(crate) depth: u16,
+    /// The most bytes that its result has.
+    pub(crate) max_result: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: i64,
 }
@@ -29,6 +31,7 @@ impl Brief {
             key: task.subject.key().cloned(),
             event: task.subject.cause(),
             depth: task.subject.depth(),
+            max_result: task.subject.max_result(),
             attempt: task.attempt,
             fence: task.fence,
         }
@@ -57,6 +60,7 @@ mod tests {
             key: None,
             event: None,
             depth: 0,
+            max_result: 0,
             attempt: 1,
             fence: 1,
         };

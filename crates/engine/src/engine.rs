@@ -1,5 +1,6 @@
 //! The engine: all rooms of one node, started and stopped together.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ struct Inner {
     rooms: Mutex<Option<Rooms>>,
     /// Held while something else is set up, so that the store and the node agree on which came last.
     reconfiguring: tokio::sync::Mutex<()>,
+    /// The journal tells that this node stops.
+    stopping: AtomicBool,
 }
 
 /// The running rooms, by when they are to end.
@@ -112,7 +115,8 @@ impl Engine {
         }
         let rooms = Mutex::new(Some(Rooms { early, late, journaling, last }));
         telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Running).await;
-        Ok(Self { inner: Arc::new(Inner { node, intake, rooms, reconfiguring: Default::default() }) })
+        let (reconfiguring, stopping) = Default::default();
+        Ok(Self { inner: Arc::new(Inner { node, intake, rooms, reconfiguring, stopping }) })
     }
 
     /// Journals events; answers when they are durable.
@@ -185,6 +189,15 @@ impl Engine {
         &self.inner.node
     }
 
+    /// Tells in the journal that this node is about to stop, for those who follow it and will not see the end. All else
+    /// goes on until [`Engine::stop`], which tells it itself where nobody has.
+    pub async fn announce_stop(&self) {
+        if !self.inner.stopping.swap(true, Ordering::AcqRel) {
+            let node = &self.inner.node;
+            telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping).await;
+        }
+    }
+
     /// Stops claiming, lets running attempts end for up to `drain`, gives the rest back without cost, leaves
     /// the store's list of nodes, and ends the rooms.
     pub async fn stop(&self, drain: Duration) {
@@ -192,7 +205,7 @@ impl Engine {
         let Some(rooms) = rooms else { return };
         let node = &self.inner.node;
         node.slots.close();
-        telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping).await;
+        self.announce_stop().await;
         rooms.early.stop().await;
         node.redrives.stop().await;
         if timeout(drain, idle(node)).await.is_err() {

@@ -58,7 +58,7 @@ pub use change::TaskChange;
 pub use clock::Agenda;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
-pub use pull::PullRequest;
+pub use pull::{Leased, PullRequest};
 pub use redrive::{Redrive, RedriveRefused, RedriveRequest, RedriveState};
 pub use run_now::RanNow;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};

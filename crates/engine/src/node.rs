@@ -148,11 +148,12 @@ impl Node {
         let EndedAttempt { task, ending } = ended;
         self.metrics.task_stands(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
-        self.changes.finished(task, finished, ended.error(), at);
-        self.changes.created(&ending.emits, &finished.emitted, at);
+        // The journal first: whoever hears of a change finds there what belongs to it.
         if let Some(last) = finished.emitted.last() {
             self.signals.grown(last.id);
         }
+        self.changes.finished(task, finished, ended.error(), at);
+        self.changes.created(&ending.emits, &finished.emitted, at);
         if !ending.logs.is_empty() {
             self.logbook.stored();
         }

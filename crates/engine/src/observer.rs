@@ -109,6 +109,19 @@ impl Observer {
         self.store.extent().await.inspect_err(|_| self.failed())
     }
 
+    /// The journal has forgotten something: from now on the tail does not tell of it either, though nothing is
+    /// committed that it would learn it from.
+    pub(crate) async fn forget(&self) -> Result<(), StoreError> {
+        if !self.is_filling() {
+            return Ok(());
+        }
+        let forgotten = self.extent().await?.forgotten;
+        if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
+            tail.forget(forgotten);
+        }
+        Ok(())
+    }
+
     /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
     /// wait is given up by dropping it. Costs nothing while nothing matches.
     pub async fn matched(&self, filter: &Filter, after: &mut EventId) {
@@ -227,7 +240,8 @@ impl Observer {
         tail.as_ref()?.page(filter, after, until, limit)
     }
 
-    fn is_filling(&self) -> bool {
+    /// The tail is there.
+    pub(crate) fn is_filling(&self) -> bool {
         self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 

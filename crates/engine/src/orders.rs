@@ -1,5 +1,6 @@
 //! Chains and orders, as people steer them while the node works.
 
+use pointsman_core::Tenant;
 use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::OrderStatistics;
@@ -15,38 +16,47 @@ use crate::time::now;
 const MOST_TOLD: usize = 1000;
 
 impl Engine {
-    /// Adds orders; answers each. All that are taken are added in one transaction.
+    /// Adds all of these orders or none of them: then the first that is refused is named by its index.
     pub async fn add_orders(
         &self,
         orders: Vec<NewOrder>,
-    ) -> Result<Vec<Result<Added, OrderRefused>>, StoreError> {
-        let added = self.store().add_orders(orders, now()).await?;
-        if let Some(newest) = added.iter().flatten().map(|added| added.event).max() {
+    ) -> Result<Result<Vec<Added>, (usize, OrderRefused)>, StoreError> {
+        let added = match self.store().add_orders(orders, now()).await? {
+            Ok(added) => added,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if let Some(newest) = added.iter().map(|added| added.event).max() {
             self.node().signals.grown(newest);
         }
-        for added in added.iter().flatten().rev().take(MOST_TOLD) {
+        for added in added.iter().rev().take(MOST_TOLD) {
             self.tell_step(&added.order).await;
         }
         self.node().signals.work();
-        Ok(added)
+        Ok(Ok(added))
     }
 
     pub async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>, StoreError> {
         self.store().order(key).await
     }
 
-    /// Orders whose keys match, ascending, after `after` if given.
+    /// Orders whose keys match, ascending, after `after` if given; only this tenant's if given.
     pub async fn orders(
         &self,
         path: &PathFilter,
+        tenant: Option<&Tenant>,
         after: Option<OrderKey>,
         limit: usize,
     ) -> Result<OrderPage, StoreError> {
-        self.store().orders(path, after, limit).await
+        self.store().orders(path, tenant, after, limit).await
     }
 
-    pub async fn order_statistics(&self, path: &PathFilter) -> Result<(OrderStatistics, Extent), StoreError> {
-        self.store().order_statistics(path, now()).await
+    /// How many of the orders whose keys match stand where; only this tenant's if given.
+    pub async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+    ) -> Result<(OrderStatistics, Extent), StoreError> {
+        self.store().order_statistics(path, tenant, now()).await
     }
 
     /// Suspends, resumes, changes or removes an order. A step that runs is let end; what cannot be done beside one is

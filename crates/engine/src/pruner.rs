@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{Pruned, StoreError};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +24,7 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 async fn prune(node: Arc<Node>) {
     let (journal, history) = (node.settings.journal, node.settings.history);
     loop {
-        match node.store.prune(journal, history, now()).await {
+        match sweep(&node, journal, history).await {
             Ok(pruned) => {
                 if pruned.events + pruned.tasks > 0 {
                     tracing::debug!(events = pruned.events, tasks = pruned.tasks, "pruned");
@@ -35,5 +37,57 @@ async fn prune(node: Arc<Node>) {
                 sleep(PERIOD).await;
             }
         }
+    }
+}
+
+/// One piece. When it answers, what is forgotten is no longer told from memory either: the mark may have moved though
+/// nothing was removed yet.
+async fn sweep(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
+    let pruned = node.store.prune(journal, history, now()).await?;
+    node.observer.forget().await?;
+    Ok(pruned)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::journal::Filter;
+    use pointsman_core::store::Emission;
+    use pointsman_core::{EventId, HandlingKey, NewEvent};
+    use pointsman_store_sqlite::SqliteStore;
+
+    use super::*;
+    use crate::{Engine, Settings, Setup};
+
+    /// Nothing is committed after the sweep that could tell of it.
+    #[tokio::test]
+    async fn a_cursor_is_torn_as_soon_as_what_follows_it_is_forgotten() {
+        let store = Arc::new(SqliteStore::in_memory(now()).unwrap());
+        let mut settings = Settings::default();
+        settings.rooms.pruner = false;
+        let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
+        let (node, everything) = (engine.node(), Filter::default());
+        let page =
+            async |after: EventId| engine.observer().page(&everything, after, None, 5000).await.unwrap();
+        let begin = engine.observer().extent().await.unwrap().head;
+        while !node.observer.is_filling() {
+            page(begin).await;
+            tokio::task::yield_now().await;
+        }
+        let event = NewEvent::of(HandlingKey::new("a").unwrap());
+        engine.emit(Emission { events: vec![event; 3000], idempotency: None }).await.unwrap();
+        let ids: Vec<_> = page(begin).await.events.iter().map(|event| event.id).collect();
+        assert_eq!(ids.len(), 3000);
+
+        let keep = Retention { count: 500, age: Duration::from_secs(86_400) };
+        while sweep(node, keep, Retention::default()).await.unwrap().more {}
+        let forgotten = engine.store().extent().await.unwrap().forgotten;
+        let last = ids.iter().position(|id| *id == forgotten).unwrap();
+        assert!((1..2500).contains(&last), "{last}");
+        for index in [0, last - 1, last, last + 1, 2999] {
+            let page = page(ids[index]).await;
+            assert_eq!(page.extent.is_torn(ids[index]), index < last, "{index}, forgotten up to {last}");
+            assert_eq!(page.extent.forgotten, forgotten);
+        }
+        engine.stop(Duration::ZERO).await;
     }
 }

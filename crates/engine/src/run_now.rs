@@ -34,7 +34,10 @@ impl Engine {
             Makes::Run(run) => Ok(self.run(run.clone()).await?.ok().map(RanNow::Task)),
             Makes::Order(order) => {
                 let added = self.add_orders(vec![NewOrder::clone(order)]).await?;
-                Ok(added.into_iter().next().map(RanNow::Order))
+                Ok(match added {
+                    Ok(added) => added.into_iter().next().map(|added| RanNow::Order(Ok(added))),
+                    Err((_, refused)) => Some(RanNow::Order(Err(refused))),
+                })
             }
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::names::is_reserved;
 use pointsman_core::store::{Ended, Ending};
+use pointsman_core::wire::check_result;
 use pointsman_core::{Cause, NewEvent};
 
 use crate::Outcome;
@@ -41,10 +42,13 @@ pub(crate) fn released() -> Outcome {
 /// far as they are allowed.
 pub(crate) fn settle(task: &Brief, outcome: Outcome, mut allowance: Allowance) -> Ending {
     let (ended, emits) = match outcome.ended {
-        Ended::Succeeded { .. } | Ended::Snoozed { .. } => match with_cause(task, outcome.emits) {
-            Ok(emits) => (outcome.ended, emits),
-            Err(error) => (Ended::Failed { error, code: 1, after: None, last: true }, vec![]),
-        },
+        Ended::Succeeded { .. } | Ended::Snoozed { .. } => {
+            let emits = bounded(task, &outcome.ended).and_then(|()| with_cause(task, outcome.emits));
+            match emits {
+                Ok(emits) => (outcome.ended, emits),
+                Err(error) => (Ended::Failed { error, code: 1, after: None, last: true }, vec![]),
+            }
+        }
         Ended::Failed { error, code, after, last } => {
             (Ended::Failed { error: cut(error), code, after, last }, vec![])
         }
@@ -52,6 +56,14 @@ pub(crate) fn settle(task: &Brief, outcome: Outcome, mut allowance: Allowance) -
     };
     let logs = outcome.logs.into_iter().filter_map(|line| allowance.admit(line)).collect();
     Ending { task: task.seq, fence: task.fence, ended, target: outcome.target, emits, logs }
+}
+
+/// A result that is too large fails the attempt for good, whoever returned it.
+fn bounded(task: &Brief, ended: &Ended) -> Result<(), String> {
+    match ended {
+        Ended::Succeeded { result: Some(result) } => check_result(result.as_str().len(), task.max_result),
+        _ => Ok(()),
+    }
 }
 
 /// Tells each emit what caused it. What may not be emitted fails the attempt for good: it would be no other

@@ -32,7 +32,7 @@ impl Tail {
 
     /// Adds a page that was read after its head, and lets go of what is too much or was forgotten.
     pub(crate) fn extend(&mut self, page: Page) {
-        self.extent = Extent { forgotten: page.extent.forgotten, head: page.scanned.max(self.extent.head) };
+        self.extent.head = page.scanned.max(self.extent.head);
         for event in page.events {
             self.bytes += size(&event);
             self.events.push_back(event);
@@ -40,6 +40,12 @@ impl Tail {
         while self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES {
             self.drop_first();
         }
+        self.forget(page.extent.forgotten);
+    }
+
+    /// Lets go of what the journal has forgotten. A page that was read before may come later; it forgets no less.
+    pub(crate) fn forget(&mut self, forgotten: EventId) {
+        self.extent.forgotten = self.extent.forgotten.max(forgotten);
         while self.events.front().is_some_and(|event| event.id <= self.extent.forgotten) {
             self.drop_first();
         }

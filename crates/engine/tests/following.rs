@@ -93,7 +93,7 @@ async fn a_thousand_followers_of_orders_share_their_reads() {
     for n in 0..ORDERS {
         let id = Some(OrderId::new(n.to_string()).unwrap());
         let new = NewOrder { id, ..NewOrder::of(ChainPath::new("/x").unwrap()) };
-        engine.add_orders(vec![new]).await.unwrap().remove(0).unwrap();
+        engine.add_orders(vec![new]).await.unwrap().unwrap();
     }
     let mut whole = Vec::new();
     for follower in everything {

@@ -136,12 +136,12 @@ async fn other_replies_are_nobodys_business() {
 
 #[tokio::test]
 async fn bad_effects_fail_for_good() {
-    let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(2 << 20));
+    let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(4 << 20));
     for (body, said) in [
         (r#"{"emit":[{"type":"a"},{"type":"TaskEnded"}]}"#.to_owned(), "/emit/1/type"),
         (r#"{"emit":[],"lgo":[]}"#.to_owned(), "`lgo`"),
         (r#"{"result":1,"snooze":1}"#.to_owned(), "/snooze"),
-        (large, "more than 1048576 bytes"),
+        (large, "more than 4194304 bytes"),
     ] {
         let outcome = answered(200, JSON, body).await;
         let (error, last) = failure(&outcome);

@@ -11,6 +11,8 @@ mod changing;
 mod failing;
 #[path = "orders/making.rs"]
 mod making;
+#[path = "orders/returning.rs"]
+mod returning;
 #[path = "orders/steering.rs"]
 mod steering;
 #[path = "orders/travelling.rs"]
@@ -41,8 +43,7 @@ fn key(text: &str) -> OrderKey {
 async fn add(engine: &Engine, order: &str, value: &str) -> OrderKey {
     let OrderKey { chain, id } = key(order);
     let new = NewOrder { id: Some(id), value: json(value), ..NewOrder::of(chain) };
-    let added = engine.add_orders(vec![new]).await.unwrap();
-    added.into_iter().next().unwrap().unwrap().order
+    engine.add_orders(vec![new]).await.unwrap().unwrap().remove(0).order
 }
 
 /// The step that a delivery is about.

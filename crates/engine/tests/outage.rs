@@ -65,11 +65,8 @@ async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
     let head = engine.observer().extent().await.unwrap().head;
     while after < head {
         let page = engine.observer().page(&Default::default(), after, Some(head), 1000).await.unwrap();
-        handled += page
-            .events
-            .iter()
-            .filter(|event| event.kind.as_str() != "c" && !event.is_engine())
-            .count();
+        handled +=
+            page.events.iter().filter(|event| event.kind.as_str() != "c" && !event.is_engine()).count();
         after = page.scanned;
     }
     assert_eq!(handled, 2, "the event and what its handler emitted, once");

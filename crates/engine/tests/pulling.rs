@@ -220,8 +220,8 @@ async fn tenants_and_rules_are_kept() {
     let leased = soon("a task", engine.pull(only)).await.unwrap();
     assert_eq!(leased.len(), 1);
     assert_eq!(leased[0].subject.tenant(), &north);
-    let whose = engine.leased_from(&leased[0].id, leased[0].fence).await.unwrap();
-    assert_eq!(whose, Ok(north));
+    let held = engine.leased(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
+    assert_eq!(held.tenant, north);
 
     let place = Place::Handler(name("audit"));
     let (by, reason) = ("ops".to_owned(), String::new());

@@ -16,9 +16,6 @@ use pointsman_core::store::Ended;
 use pointsman_core::{Json, Timestamp};
 use serde::Serialize;
 
-/// The largest result that a task keeps, in bytes of its JSON.
-pub const MAX_RESULT: usize = 64 * 1024;
-
 /// Not now: the task is tried again later and loses no retry. Five minutes later if nothing is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snooze(Duration);
@@ -159,11 +156,8 @@ impl Answer for Snooze {
 impl<T: Serialize, E: Failure> Answer for Result<T, E> {
     fn into_result(self) -> Result<Option<Json>, HandlerError> {
         let value = self.map_err(E::into_error)?;
-        let fault = |what: &dyn Display| HandlerError::permanent(format!("the handler's result: {what}"));
-        let result = Json::of(&value).map_err(|e| fault(&e))?;
-        if result.as_str().len() > MAX_RESULT {
-            return Err(fault(&format!("it has more than {MAX_RESULT} bytes of JSON")));
-        }
+        let fault = |what| HandlerError::permanent(format!("the handler's result: {what}"));
+        let result = Json::of(&value).map_err(fault)?;
         Ok((result.as_str() != "null").then_some(result))
     }
 }
@@ -209,14 +203,6 @@ mod tests {
         assert_eq!(ended(Snooze::after(wait)), Ended::Snoozed { until: later });
         assert_eq!(ended(Err::<(), _>(Snooze::after(wait))), Ended::Snoozed { until: later });
         assert_eq!(ended(Snooze::default()), Ended::Snoozed { until: Timestamp::from_millis(301_000) });
-    }
-
-    #[test]
-    fn a_result_is_bounded() {
-        let Ended::Failed { error, last, .. } = ended(Ok::<_, String>("x".repeat(MAX_RESULT))) else {
-            panic!()
-        };
-        assert!(last && error.contains("65536 bytes"), "{error}");
     }
 
     #[test]

@@ -25,8 +25,7 @@ tokio::task_local! {
 impl Scope {
     pub(crate) fn new(task: &Claimed, lines: Lines) -> Self {
         let depth = task.subject.depth().saturating_add(1);
-        let event = task.subject.event().map(|event| event.id);
-        Self { lines, cause: Cause { event, task: task.seq, depth } }
+        Self { lines, cause: Cause { event: task.subject.cause(), task: task.seq, depth } }
     }
 
     /// Runs a future inside the attempt.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Tokens};
+use crate::jobscheduler::Tallies;
 
 /// How many bytes of request bodies are held at a time, over all connections.
 const BODY_BUDGET: usize = 256 << 20;
@@ -25,13 +26,15 @@ pub(crate) struct Shared {
     pub(crate) body_budget: Arc<Semaphore>,
     /// What has been begun and must not be cut short.
     pub(crate) deeds: TaskTracker,
+    pub(crate) tallies: Tallies,
 }
 
 impl Shared {
     pub(crate) fn new(engine: Engine, tokens: Tokens, stopping: CancellationToken) -> App {
         let body_budget = Arc::new(Semaphore::new(BODY_BUDGET));
         let (tokens, deeds) = (watch::Sender::new(tokens), TaskTracker::new());
-        Arc::new(Self { engine, tokens, stopping, body_budget, deeds })
+        let tallies = Tallies::default();
+        Arc::new(Self { engine, tokens, stopping, body_budget, deeds, tallies })
     }
 
     /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who

@@ -173,12 +173,6 @@ impl Problem {
         self.pointer = self.pointer.map(|pointer| format!("{prefix}{pointer}"));
         self
     }
-
-    /// Adds to what is told.
-    pub(crate) fn and(mut self, more: impl fmt::Display) -> Self {
-        self.detail = format!("{}; {more}", self.detail);
-        self
-    }
 }
 
 impl IntoResponse for Problem {

@@ -149,13 +149,15 @@ impl Server {
         self.stop().await;
     }
 
-    /// Ends streams and long polls, lets requests and running attempts end within bounds, gives back what is
+    /// Tells that it stops, ends streams and long polls once they have been told, lets requests and running attempts end within bounds, gives back what is
     /// left without cost, and closes the store.
     pub async fn stop(mut self) {
         if let Some(watch) = self.watch.take() {
             // Its thread may be in the middle of a reload, which needs this runtime to go on.
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
+        // Before streams end, each of which still tells what has been journaled by then.
+        self.engine.announce_stop().await;
         self.stopping.cancel();
         if let Some(listening) = self.listening.take() {
             let _ = listening.await;

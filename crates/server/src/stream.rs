@@ -15,7 +15,7 @@ use pointsman_api::TaskChangeBody;
 use pointsman_core::journal::Filter;
 use pointsman_core::{Event, EventId};
 use pointsman_engine::TaskChange;
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use tokio::time::{Instant, sleep_until};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -81,6 +81,7 @@ pub(crate) async fn stream(
         sent: after,
         next: Instant::now(),
         alive: Instant::now() + KEEP_ALIVE,
+        last: false,
         over: false,
     };
     Ok(sse::response(stream::unfold(follower, |mut follower| async move {
@@ -114,6 +115,8 @@ struct Follower {
     /// When the reader may hear something again, and when it must.
     next: Instant,
     alive: Instant,
+    /// The server stops: what has been journaled until then is all that is still told.
+    last: bool,
     over: bool,
 }
 
@@ -122,8 +125,10 @@ enum Woken {
     Grown,
     Changed(TaskChange),
     Quiet,
-    /// The server stops, or the reader's token has been taken back.
-    Over,
+    /// The server stops.
+    Stopping,
+    /// The reader's token has been taken back.
+    Revoked,
 }
 
 impl Follower {
@@ -184,11 +189,10 @@ impl Follower {
             return Some(frames);
         }
         match self.woken().await {
-            Woken::Grown => self.walk.go_on(),
+            Woken::Grown => self.go_on(),
             Woken::Changed(change) => {
                 self.heard.push(change);
-                self.hear();
-                self.walk.go_on();
+                self.go_on();
             }
             Woken::Quiet => {
                 let reached = self.walk.reached();
@@ -196,9 +200,21 @@ impl Follower {
                 self.sent = self.sent.max(reached);
                 return Some(sse::keep_alive(moved.then(|| reached.get())));
             }
-            Woken::Over => self.over = true,
+            // What was journaled before the stop was announced is still told, the announcement among it.
+            Woken::Stopping if !self.last => {
+                self.last = true;
+                self.go_on();
+            }
+            Woken::Stopping | Woken::Revoked => self.over = true,
         }
         None
+    }
+
+    /// Walks on through what has come. Changes are heard before it: where the journal never rests, they would otherwise
+    /// never have their turn.
+    fn go_on(&mut self) {
+        self.hear();
+        self.walk.go_on();
     }
 
     async fn woken(&mut self) -> Woken {
@@ -213,8 +229,8 @@ impl Follower {
         };
         tokio::select! {
             biased;
-            () = app.stopping.cancelled() => Woken::Over,
-            () = app.revoked(caller) => Woken::Over,
+            () = app.stopping.cancelled() => Woken::Stopping,
+            () = app.revoked(caller) => Woken::Revoked,
             woken = news => woken,
             () = sleep_until(*alive) => Woken::Quiet,
         }
@@ -222,10 +238,13 @@ impl Follower {
 
     /// What else is known of tasks by now.
     fn hear(&mut self) {
-        while self.heard.len() < MOST_HEARD
-            && let Some(Ok(change)) = self.changes.as_mut().map(broadcast::Receiver::try_recv)
-        {
-            self.heard.push(change);
+        let Some(changes) = &mut self.changes else { return };
+        while self.heard.len() < MOST_HEARD {
+            match changes.try_recv() {
+                Ok(change) => self.heard.push(change),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use crate::paging::PageSize;
 
 /// A reader that has just been told something is told the next no sooner than this, and then all that has come
 /// meanwhile: where much happens, many readers would otherwise cost a message each for every event.
-pub(crate) const GATHER: Duration = Duration::from_millis(5);
+pub(crate) const GATHER: Duration = Duration::from_millis(10);
 
 /// What the next step of a walk met.
 #[derive(Debug)]

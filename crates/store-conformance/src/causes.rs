@@ -1,6 +1,7 @@
 //! What an event caused, and what that caused, as far as it is remembered.
 
 use pointsman_core::journal::Retention;
+use pointsman_core::order::Origin;
 use pointsman_core::store::{Claimed, Ending, MOST_CAUSED};
 use pointsman_core::{EventId, NewEvent};
 
@@ -103,14 +104,52 @@ pub async fn what_is_forgotten_is_not_shown(harness: &dyn Harness) {
     assert!(seen.caused.is_empty());
 }
 
-/// An order's step has no event: what it emits was caused by the step alone.
-pub async fn what_a_step_emits_has_no_event_above_it(harness: &dyn Harness) {
-    let plan = plan().chain("/x/y", "a=step>done done").orders("start", "/x/y");
-    let world = World::new(harness, plan).await;
-    let root = world.emit(event("start")).await.id;
+/// Nothing lies above what a step emits if no event made its order.
+pub async fn what_a_step_of_a_plain_order_emits_has_no_event_above_it(harness: &dyn Harness) {
+    let world = World::new(harness, plan().chain("/x/y", "a=step>done done")).await;
+    world.add(order("/x/y,1")).await;
     let task = world.claim_one().await;
+    assert_eq!((task.subject.cause(), task.subject.depth()), (None, 0));
     let emitted = emitting(&world, &task, vec![event("one")]).await[0];
-    assert_eq!(caused(&world, root).await, []);
+    let view = must(world.store.event(emitted).await).expect("it is remembered");
+    let cause = view.event.cause.expect("a task emitted it");
+    assert_eq!((cause.event, cause.task, cause.depth), (None, task.seq, 1));
     let below = emitting(&world, &world.claim_one_for("first").await, vec![event("leaf")]).await;
     assert_eq!(caused(&world, emitted).await, below);
+}
+
+/// What each step of an order emits was caused by the event that made the order, also after a restart, and when the
+/// journal has forgotten the event.
+pub async fn what_a_step_emits_is_caused_by_the_event_that_made_its_order(harness: &dyn Harness) {
+    let plan = plan().chain("/x/y", "a=step>b b=step>c c=step>done done").orders("start", "/x/y");
+    let world = World::new(harness, plan).await;
+    let root = world.emit(event("start")).await.id;
+    let mut emitted = emitting(&world, &world.claim_one().await, vec![event("leaf"), event("one")]).await;
+    let mut world = world.reopen().await;
+    let task = world.claim_one_for("step").await;
+    assert_eq!((task.subject.cause(), task.subject.depth()), (Some(root), 0));
+    emitted.extend(emitting(&world, &task, vec![event("leaf")]).await);
+    assert_eq!(caused(&world, root).await, emitted);
+    let below = emitting(&world, &world.claim_one_for("first").await, vec![event("leaf")]).await;
+    assert_eq!(caused(&world, root).await, [emitted, below].concat(), "and what that caused");
+    world.tick(100);
+    world.prune(Retention { count: 0, age: secs(50) }, EVERYTHING).await;
+    assert!(must(world.store.event(root).await).is_none());
+    assert_eq!(world.claim_one_for("step").await.subject.cause(), Some(root), "the order still knows");
+}
+
+/// An event makes an order whose step emits the next event: each lies one deeper, so that a circle is seen to be one.
+pub async fn depth_grows_through_orders(harness: &dyn Harness) {
+    let plan = plan().chain("/x/y", "a=step>done done").orders("round", "/x/y");
+    let world = World::new(harness, plan).await;
+    let mut last = world.emit(event("round")).await.id;
+    for depth in 0..5 {
+        let task = world.claim_one().await;
+        assert_eq!((task.subject.cause(), task.subject.depth()), (Some(last), depth));
+        let view = must(world.store.order(&task.step().order).await).expect("it is on its way").0;
+        assert_eq!(view.order.origin, Some(Origin { event: last, depth }));
+        last = emitting(&world, &task, vec![event("round")]).await[0];
+        let made = must(world.store.event(last).await).expect("it is remembered").event;
+        assert_eq!(made.depth(), depth + 1);
+    }
 }

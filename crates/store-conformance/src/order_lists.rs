@@ -85,15 +85,15 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
 pub async fn orders_are_listed_page_by_page(harness: &dyn Harness) {
     let world = crowded(harness).await;
     let everything = PathFilter::Everything;
-    let page = must(world.store.orders(&everything, None, 4).await);
+    let page = must(world.store.orders(&everything, None, None, 4).await);
     assert_eq!(keys(&page.orders), KEYS[..4]);
     assert_eq!(page.next, Some(order_key(KEYS[3])));
     world.remove(KEYS[3]).await;
     world.add(order("/a/x,11")).await;
-    let page = must(world.store.orders(&everything, page.next, 100).await);
+    let page = must(world.store.orders(&everything, None, page.next, 100).await);
     assert_eq!(keys(&page.orders), KEYS[4..], "reading goes on though the order is gone");
     assert_eq!(page.next, None);
-    let page = must(world.store.orders(&everything, None, 9).await);
+    let page = must(world.store.orders(&everything, None, None, 9).await);
     assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
 }
 
@@ -209,6 +209,24 @@ pub async fn statistics_follow_an_order(harness: &dyn Harness) {
     assert_eq!(world.statistics("/").await, OrderStatistics::default());
 }
 
+pub async fn statistics_may_be_one_tenants(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::default().chain("/x", "a=first>done done")).await;
+    for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
+        world.add(order(key).owned_by(of)).await;
+    }
+    world.suspend("/x,1").await;
+    let counted = async |of: &str, text: &str| {
+        let (of, path) = (tenant(of), path(text));
+        let numbers = must(world.store.order_statistics(&path, Some(&of), world.now).await).0;
+        (numbers.total, numbers.suspended)
+    };
+    assert_eq!(counted("shop", "/").await, (2, 1));
+    assert_eq!(counted("shop", "/x,2").await, (1, 0));
+    assert_eq!(counted("other", "/").await, (1, 0));
+    assert_eq!(counted("nobody", "/").await, (0, 0));
+    assert_eq!(world.statistics("/").await.total, 3);
+}
+
 pub async fn chains_count_their_orders_by_node(harness: &dyn Harness) {
     let world = crowded(harness).await;
     world.steer("/a/x,2", to_node("b")).await.expect("nothing runs");
@@ -232,8 +250,8 @@ pub async fn every_list_says_how_new_it_is(harness: &dyn Harness) {
     for _ in 0..3 {
         let head = world.extent().await;
         let everything = PathFilter::Everything;
-        assert_eq!(must(world.store.orders(&everything, None, 2).await).extent, head);
-        assert_eq!(must(world.store.order_statistics(&everything, world.now).await).1, head);
+        assert_eq!(must(world.store.orders(&everything, None, None, 2).await).extent, head);
+        assert_eq!(must(world.store.order_statistics(&everything, None, world.now).await).1, head);
         assert_eq!(must(world.store.chains().await).1, head);
         let one = must(world.store.order(&order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));

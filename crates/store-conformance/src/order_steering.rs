@@ -45,13 +45,20 @@ pub async fn a_suspended_order_waits(harness: &dyn Harness) {
     assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
-/// It is history that a person made, as with any other task.
+/// A step that was begun is history, under the name that it had; one that never was leaves nothing behind.
 pub async fn the_task_of_a_suspended_order_was_cancelled(harness: &dyn Harness) {
-    let world = waiting(harness).await;
-    let task = world.task_of(KEY).await;
+    let world = World::new(harness, plan().setback("/x/y", "a", 2, 5)).await;
+    world.add(order(KEY)).await;
+    let never = world.task_of(KEY).await;
     world.suspend(KEY).await;
-    assert_eq!(world.task(&task).await.life.state.reason(), Some(EndReason::Canceled));
+    assert!(must(world.store.task(&never).await).is_none());
     assert_eq!(world.queue_of("first", steps_at("/x/y", "a")).await.ready, 0);
+    world.resume_order(KEY).await;
+    let task = world.claim_one().await;
+    assert_ne!(task.id, never, "no name is given twice");
+    world.fail(&task).await;
+    world.steer(KEY, to_node("b")).await.expect("nothing runs");
+    assert_eq!(world.task(&task.id).await.life.state.reason(), Some(EndReason::Canceled));
 }
 
 /// What was chosen for the next free slot is not begun either.
@@ -143,7 +150,7 @@ pub async fn a_removed_order_is_gone(harness: &dyn Harness) {
     assert_eq!(world.shown_after(since).await, [r#"{"key":"Order:/x/y,1","TYPE":"FileBasedRemoved"}"#]);
     assert!(world.find(KEY).await.is_none() && world.orders_at("/").await.is_empty());
     world.nothing_begins("it is gone").await;
-    assert_eq!(world.task(&task).await.life.state.reason(), Some(EndReason::Canceled));
+    assert!(must(world.store.task(&task).await).is_none(), "and so is its step, which never began");
     assert_eq!(world.statistics("/").await.total, 0);
     world.add(order(KEY).holding("2")).await;
     assert_eq!(world.claim_one().await.step().value.as_str(), "2");

@@ -13,7 +13,9 @@ macro_rules! order_topics {
                 what_is_emitted_meanwhile_is_caused_too
                 no_more_is_shown_than_may_be
                 what_is_forgotten_is_not_shown
-                what_a_step_emits_has_no_event_above_it
+                what_a_step_of_a_plain_order_emits_has_no_event_above_it
+                what_a_step_emits_is_caused_by_the_event_that_made_its_order
+                depth_grows_through_orders
             }
             chain_changes {
                 an_unchanged_chain_leaves_its_orders_alone
@@ -21,6 +23,7 @@ macro_rules! order_topics {
                 a_stranded_order_can_be_moved
                 a_stranded_order_can_be_suspended_and_removed
                 a_running_step_ends_though_its_node_is_gone
+                a_step_may_end_where_an_end_is_now
                 a_step_is_not_set_back_at_a_node_that_is_gone
                 a_step_leads_where_the_chain_leads_now
                 a_node_that_becomes_an_end_lets_its_orders_arrive
@@ -90,6 +93,7 @@ macro_rules! order_topics {
                 statistics_add_up_in_every_state
                 a_planned_order_becomes_due_by_itself
                 statistics_follow_an_order
+                statistics_may_be_one_tenants
                 chains_count_their_orders_by_node
                 every_list_says_how_new_it_is
                 orders_survive_a_restart
@@ -152,6 +156,7 @@ macro_rules! order_topics {
                 urgent_orders_come_first
                 the_same_id_is_refused_while_it_is_on_its_way
                 unknown_chains_and_nodes_are_refused
+                several_are_added_all_or_none
                 the_store_gives_every_order_an_id_of_its_own
                 an_addition_is_told_by_its_event
                 orders_of_a_chain_run_side_by_side

@@ -204,8 +204,6 @@ pub async fn the_same_id_is_refused_while_it_is_on_its_way(harness: &dyn Harness
     assert!(world.told_after(since).await.is_empty(), "nothing has happened");
     assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "1");
     world.add(order("/x/z,1")).await;
-    let answers = world.add_all(vec![order("/x/y,2"), order("/x/y,2"), order("/x/y,3")]).await;
-    assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     world.run_all().await;
     world.add(order("/x/y,1").holding("3")).await;
     assert_eq!(world.claim_one().await.step().value.as_str(), "3", "once it is gone the id is free");
@@ -214,15 +212,40 @@ pub async fn the_same_id_is_refused_while_it_is_on_its_way(harness: &dyn Harness
 pub async fn unknown_chains_and_nodes_are_refused(harness: &dyn Harness) {
     let world = World::new(harness, plan()).await;
     let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
-    let answers = world
-        .add_all(vec![order("/x/z,1"), order("/x/y,1").starting("nowhere"), order("/x/y,2"), order("/x,1")])
-        .await;
-    assert_eq!(answers[0], Err(OrderRefused::NoSuchChain(z)));
-    assert_eq!(answers[1], Err(OrderRefused::NoSuchNode(y, node_id("nowhere"))));
-    assert_eq!(answers[2].as_ref().map(|added| added.order.to_string()), Ok("/x/y,2".into()));
-    assert!(answers[3].is_err());
-    assert_eq!(world.orders_at("/").await.len(), 1, "each is answered for itself");
-    assert_eq!(world.own_after(world.extent().await.forgotten).await.len(), 1);
+    assert_eq!(world.try_add(order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
+    let nowhere = world.try_add(order("/x/y,1").starting("nowhere")).await;
+    assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, node_id("nowhere"))));
+    assert!(world.try_add(order("/x,1")).await.is_err());
+    assert!(world.orders_at("/").await.is_empty());
+    assert!(world.own_after(world.extent().await.forgotten).await.is_empty());
+}
+
+/// The first that is refused is told by its place, and none is added.
+pub async fn several_are_added_all_or_none(harness: &dyn Harness) {
+    let world = World::new(harness, plan().chain("/x/z", "a=first>done done")).await;
+    world.add(order("/x/y,taken")).await;
+    let since = world.head().await;
+    let exists = |key: &str| OrderRefused::Exists(order_key(key).chain, order_key(key).id);
+    let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("nowhere"));
+    for (bad, refused) in [
+        (order("/x/y,taken"), exists("/x/y,taken")),
+        (order("/x/y,1"), exists("/x/y,1")),
+        // Though it would be gone by then.
+        (order("/x/y,at-end"), exists("/x/y,at-end")),
+        (order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
+        (order("/x/y,2").starting("nowhere"), nowhere),
+    ] {
+        let good = [order("/x/y"), order("/x/y,1"), order("/x/z,1"), order("/x/y,at-end").starting("done")];
+        let answer = world.try_add_all([&good[..], &[bad, order("/gone,1")]].concat()).await;
+        assert_eq!(answer, Err((4, refused)));
+    }
+    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
+    assert_eq!(world.orders_at("/").await.len(), 1);
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,taken a"]);
+    let added = world.add_all(vec![order("/x/y,1"), order("/x/z,1"), order("/x/y")]).await;
+    assert_eq!(added[..2].iter().map(|one| one.order.to_string()).collect::<Vec<_>>(), ["/x/y,1", "/x/z,1"]);
+    assert_eq!(world.claim(10).await.len(), 3);
+    assert_eq!(world.try_add_all(vec![]).await, Ok(vec![]));
 }
 
 /// Nor is an id given out that a person has taken or that was given out before, whatever has ended since.
@@ -232,9 +255,8 @@ pub async fn the_store_gives_every_order_an_id_of_its_own(harness: &dyn Harness)
     for number in 0..40 {
         assert!(ids.insert(world.add(order(&format!("/x/y,{number}"))).await));
     }
-    let answers = world.add_all(vec![order("/x/y"); 30]).await;
-    for added in answers {
-        assert!(ids.insert(added.expect("nothing to refuse").order), "within one call");
+    for added in world.add_all(vec![order("/x/y"); 30]).await {
+        assert!(ids.insert(added.order), "within one call");
     }
     world.run_all().await;
     assert!(world.orders_at("/").await.is_empty());
@@ -246,8 +268,7 @@ pub async fn the_store_gives_every_order_an_id_of_its_own(harness: &dyn Harness)
 
 pub async fn an_addition_is_told_by_its_event(harness: &dyn Harness) {
     let world = World::new(harness, plan()).await;
-    let answers = world.add_all(vec![order("/x/y"), order("/x/y,1"), order("/x/y")]).await;
-    let added: Vec<_> = answers.into_iter().map(|added| added.expect("nothing to refuse")).collect();
+    let added = world.add_all(vec![order("/x/y"), order("/x/y,1"), order("/x/y")]).await;
     let events = world.own_after(world.extent().await.forgotten).await;
     for (added, event) in added.iter().zip(&events) {
         assert_eq!((added.event, event.kind.as_str()), (event.id, "FileBasedAdded"));

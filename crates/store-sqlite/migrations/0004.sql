@@ -1,10 +1,12 @@
 -- Watch: chains and orders, what is configured in files, and what caused what.
 
+-- `pending`: orders beyond this number have yet to be looked at, because the chain has changed.
 CREATE TABLE pointsman_chain (
     path    TEXT PRIMARY KEY,
     def     TEXT NOT NULL,
     defined INTEGER NOT NULL,
-    state   TEXT NOT NULL
+    state   TEXT NOT NULL,
+    pending INTEGER
 ) WITHOUT ROWID;
 
 -- Orders on their way. `task`: that of the step where it stands; the task points back by `n`.
@@ -22,8 +24,11 @@ CREATE TABLE pointsman_order (
     suspended INTEGER NOT NULL,
     task      INTEGER,
     origin    INTEGER, -- the event that it was made for, and the depth of that
-    depth     INTEGER NOT NULL
+    depth     INTEGER NOT NULL,
+    stepped   INTEGER NOT NULL DEFAULT 0,
+    halted_by INTEGER -- the task that suspended it
 );
+CREATE INDEX pointsman_order_chain ON pointsman_order (chain);
 CREATE INDEX pointsman_order_node ON pointsman_order (chain, node);
 
 -- A digest of each thing that is configured in files, to tell what has changed.

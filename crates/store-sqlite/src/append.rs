@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::chain::{ChainPath, OrderId};
 use pointsman_core::order::Origin;
-use pointsman_core::store::{Emission, Idempotency, NewOrder, Receipt, Refused, Sequenced};
+use pointsman_core::store::{Emission, Idempotency, NewOrder, OrderRefused, Receipt, Refused, Sequenced};
 use pointsman_core::task::{Life, Subject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 use rusqlite::OptionalExtension;
@@ -137,7 +137,9 @@ impl Txn<'_> {
             ..NewOrder::of(chain.clone())
         };
         // A route to a chain that is gone leads nowhere.
-        let _ = self.add_order(order, now)?;
+        if let Err(OrderRefused::Exists(..)) = self.add_order(order.clone(), now)? {
+            let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
+        }
         Ok(())
     }
 

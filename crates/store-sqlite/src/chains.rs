@@ -10,8 +10,8 @@ use pointsman_core::route::ChainRoutes;
 use pointsman_core::store::OrderRefused;
 use pointsman_core::task::QueueOf;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{HandlingKey, Timestamp};
-use rusqlite::Connection;
+use pointsman_core::{HandlerName, HandlingKey, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Fault, Result};
 use crate::queues::QueueState;
@@ -67,6 +67,17 @@ impl Chains {
         self.known.get(chain).is_some_and(|known| known.state.holds(node))
     }
 
+    /// What keeps the steps of a node back, in words.
+    pub(crate) fn stopped(&self, of: &QueueOf) -> Option<String> {
+        let QueueOf::Node { chain, node } = of else { return None };
+        let state = &self.known.get(chain)?.state;
+        match (state.stopped, state.holds(node)) {
+            (true, _) => Some(format!("the chain {chain} is stopped")),
+            (false, true) => Some(format!("the node {node} of {chain} is stopped")),
+            (false, false) => None,
+        }
+    }
+
     /// What takes the place of the handler's retries for a queue's tasks.
     pub(crate) fn setback(&self, of: &QueueOf) -> Option<&RetryPolicy> {
         let QueueOf::Node { chain, node } = of else { return None };
@@ -104,12 +115,13 @@ pub(crate) fn read_chains(conn: &Connection) -> Result<Vec<Known>> {
 }
 
 impl Txn<'_> {
-    /// Makes these the chains there are. Orders of those that changed go on by the new definition.
+    /// Makes these the chains there are. Orders of those that changed are to be looked at again, and so are those of
+    /// chains with a handler that was not there before.
     pub(crate) fn register_chains(
         &mut self,
         chains: &[Chain],
         routes: &ChainRoutes,
-        now: Timestamp,
+        fresh_handlers: &[HandlerName],
     ) -> Result<()> {
         put_meta_json(self.conn, "chain_routes", routes)?;
         self.conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
@@ -122,15 +134,10 @@ impl Txn<'_> {
         }
         let before = std::mem::replace(&mut self.state.chains, Chains::load(self.conn)?);
         let changed = |(path, known): &(&ChainPath, &Arc<Known>)| before.get(path) != Some(known);
-        let now_known = &self.state.chains.known;
-        let changed: Vec<_> = now_known.iter().filter(changed).map(|(path, _)| path.clone()).collect();
-        for path in changed {
-            let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 ORDER BY n";
-            self.reconsider(sql, [path.as_str()], now)?;
-        }
-        // Those that had no handler to begin with may have one now.
-        let sql = "SELECT n FROM pointsman_order WHERE task IS NULL AND NOT suspended ORDER BY n";
-        self.reconsider(sql, [], now)
+        let begins = |known: &Known| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
+        let now_known = self.state.chains.known.iter();
+        let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
+        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.reconsider(path))
     }
 
     /// Tells what has changed among the things that are configured in files.
@@ -168,11 +175,11 @@ impl Txn<'_> {
         }
         let state = ChainState { stopped, ..known.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
-        let passing: Vec<NodeId> = state.actions.keys().filter(|node| state.passes(node)).cloned().collect();
+        let passes = state.actions.keys().any(|node| state.passes(node));
         self.set_chain(&known, state, now)?;
         self.tell(&event, now)?;
-        for node in passing {
-            self.reconsider_node(path, &node, now)?;
+        if passes {
+            self.reconsider(path)?;
         }
         Ok(Ok(()))
     }
@@ -193,6 +200,7 @@ impl Txn<'_> {
         if known.state.action(node) == action {
             return Ok(Ok(()));
         }
+        let passed = known.state.passes(node);
         let mut state = known.state.clone();
         match action {
             Action::Process => drop(state.actions.remove(node)),
@@ -201,7 +209,10 @@ impl Txn<'_> {
         self.set_chain(&known, state, now)?;
         let (chain, node) = (path.clone(), node.clone());
         self.tell(&EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action }, now)?;
-        self.reconsider_node(path, &node, now)?;
+        // Those that rested in a circle may stand at any node.
+        if passed || action == Action::NextState {
+            self.reconsider(path)?;
+        }
         Ok(Ok(()))
     }
 
@@ -219,32 +230,31 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// How a node is set has changed: those that it passes now go on, and so do those that it passed in a circle.
-    fn reconsider_node(&mut self, path: &ChainPath, node: &NodeId, now: Timestamp) -> Result<()> {
-        let passes = self.state.chains.get(path).is_some_and(|known| known.state.passes(node));
-        match passes {
-            true => {
-                let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 AND node = ?2 ORDER BY n";
-                self.reconsider(sql, [path.as_str(), node.as_str()], now)
-            }
-            // They may rest at any node of the circle.
-            false => {
-                let sql = "SELECT n FROM pointsman_order
-                           WHERE chain = ?1 AND task IS NULL AND NOT suspended ORDER BY n";
-                self.reconsider(sql, [path.as_str()], now)
-            }
-        }
+    /// All orders of a chain are to be looked at again.
+    fn reconsider(&self, path: &ChainPath) -> Result<()> {
+        let sql = "UPDATE pointsman_chain SET pending = 0 WHERE path = ?1";
+        self.conn.prepare_cached(sql)?.execute([path.as_str()])?;
+        Ok(())
     }
 
-    fn reconsider<P: rusqlite::Params>(&mut self, sql: &str, which: P, now: Timestamp) -> Result<()> {
+    /// Looks at some of the orders again whose chains have changed; answers whether there may be more. In pieces, so
+    /// that nobody who emits waits behind all of them; how far it has come outlives the process.
+    pub(crate) fn reconsider_some(&mut self, now: Timestamp) -> Result<bool> {
+        let sql = "SELECT path, pending FROM pointsman_chain WHERE pending IS NOT NULL LIMIT 1";
+        let pending: Option<(String, i64)> =
+            self.conn.prepare_cached(sql)?.query_row([], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
+        let Some((path, from)) = pending else { return Ok(false) };
         let numbers: Vec<i64> = {
+            let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 AND n > ?2 ORDER BY n LIMIT 500";
             let mut statement = self.conn.prepare_cached(sql)?;
-            statement.query_map(which, |r| r.get(0))?.collect::<rusqlite::Result<_>>()?
+            statement.query_map((&path, from), |r| r.get(0))?.collect::<rusqlite::Result<_>>()?
         };
-        for number in numbers {
-            self.order_input(number, Input::Changed, now)?;
+        for number in &numbers {
+            self.order_input(*number, Input::Changed, now)?;
         }
-        Ok(())
+        let sql = "UPDATE pointsman_chain SET pending = ?2 WHERE path = ?1";
+        self.conn.prepare_cached(sql)?.execute((path, numbers.last()))?;
+        Ok(true)
     }
 }
 

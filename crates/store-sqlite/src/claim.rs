@@ -138,7 +138,7 @@ impl Txn<'_> {
     fn lock(&mut self, mut live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
         let order = self.order_of(&live)?;
         let subject = match &order {
-            Some(order) => Subject::Step(order.step()?),
+            Some(order) => Subject::Step(self.step_of(&live, order)?),
             None => self.subject_of(&live)?,
         };
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();

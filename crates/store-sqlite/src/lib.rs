@@ -10,7 +10,7 @@
 //! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `replay.rs` and `prune.rs` are the
 //!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
 //!   run, `reform.rs` what a changed registration means for those that wait.
-//! - What runs next: `queues.rs` counts, `turns.rs` knows whose turn it is, `bands.rs` which key's, `gauges.rs` what the
+//! - What runs next: `queues/` counts and keeps them, `turns.rs` knows whose turn it is, `bands.rs` which key's, `gauges.rs` what the
 //!   limits say, and `deal.rs` deals.
 //! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `list_tasks.rs`, `people.rs` and `why.rs` read.
 //! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
@@ -20,6 +20,7 @@
 //! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
 //! process out, so whatever an earlier process held when it died is free as soon as the file is opened again.
 
+mod add_orders;
 mod append;
 mod bands;
 mod chains;

@@ -162,7 +162,7 @@ impl Txn<'_> {
     /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
     pub(crate) fn subject_of(&self, live: &Live) -> Result<Subject> {
         if let Some(order) = self.order_of(live)? {
-            return order.step().map(Subject::Step);
+            return self.step_of(live, &order).map(Subject::Step);
         }
         let Some(id) = live.event else { return self.run_of(live.queue).map(Subject::Run) };
         if let Some(event) = self.state.recent.get(id) {

@@ -1,9 +1,9 @@
 //! Carries out what the core decides of orders, each time in the transaction of what happened.
 
-use pointsman_core::chain::{ChainState, NodeId, OrderId, OrderKey};
-use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::chain::{ChainState, NodeId, OrderKey};
+use pointsman_core::engine_event::{EngineEvent, FileChange};
 use pointsman_core::order::{Effect, Input, Order, Origin, StepEnd};
-use pointsman_core::store::{Added, NewOrder, OrderCommand, OrderRefused};
+use pointsman_core::store::{OrderCommand, OrderRefused};
 use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
 use pointsman_core::{Event, EventId, HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 use rusqlite::{Connection, Row};
@@ -13,6 +13,7 @@ use crate::lanes::Waiting;
 use crate::life::Remains;
 use crate::phase::Phase;
 use crate::row::Live;
+use crate::state::put_meta;
 use crate::writer::Txn;
 
 /// An order and its number.
@@ -28,7 +29,7 @@ pub(crate) struct Numbered {
 macro_rules! order {
     () => {
         "o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task, \
-         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth"
+         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.stepped, o.halted_by"
     };
 }
 pub(crate) use order;
@@ -51,6 +52,8 @@ impl Numbered {
             suspended: row.get(9)?,
             task: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
             running: row.get(11)?,
+            stepped: row.get(14)?,
+            halted_by: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
             origin: match row.get::<_, Option<i64>>(12)? {
                 Some(event) => Some(Origin { event: EventId::from_i64(event), depth: row.get(13)? }),
                 None => None,
@@ -73,9 +76,9 @@ impl Numbered {
         rows.next()?.map(Self::from_row).transpose()
     }
 
-    /// The step that it stands before or in.
-    pub(crate) fn step(&self) -> Result<StepRun> {
-        let Order { key, node, tenant, value, origin, .. } = &self.order;
+    /// Its step at a node: that where it stands, or where it stood when the task was made.
+    pub(crate) fn step(&self, node: &NodeId) -> Result<StepRun> {
+        let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
             key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
             order: key.clone(),
@@ -103,66 +106,6 @@ impl Txn<'_> {
         let event = Event { tenant: tenant.clone(), ..event.at(self.state.ids.next(now)) };
         self.insert_event(&event, TaskSeq(0), 0)?;
         Ok(event.id)
-    }
-
-    pub(crate) fn add_order(
-        &mut self,
-        new: NewOrder,
-        now: Timestamp,
-    ) -> Result<std::result::Result<Added, OrderRefused>> {
-        let Some(chain) = self.state.chains.get(&new.chain).and_then(|known| known.chain()) else {
-            return Ok(Err(OrderRefused::NoSuchChain(new.chain)));
-        };
-        let node = match new.node {
-            Some(node) if chain.node(&node).is_none() => {
-                return Ok(Err(OrderRefused::NoSuchNode(new.chain, node)));
-            }
-            Some(node) => Some(node),
-            None => chain.nodes.first().map(|node| node.id.clone()),
-        };
-        let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?;
-        let id = match new.id {
-            Some(id) => id,
-            None => OrderId::new(self.state.ids.next(now).to_string()).map_err(Fault::damaged)?,
-        };
-        let key = OrderKey { chain: new.chain, id };
-        if Numbered::named(self.conn, &key)?.is_some() {
-            return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
-        }
-        let order = Order {
-            key: key.clone(),
-            tenant: new.tenant,
-            node,
-            value: new.value,
-            priority: new.priority,
-            planned: new.at,
-            created: now,
-            origin: new.origin,
-            started: None,
-            suspended: false,
-            task: None,
-            running: false,
-        };
-        let sql = "INSERT INTO pointsman_order
-                     (key, chain, node, tenant, value, priority, planned, created, suspended, origin, depth)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)";
-        self.conn.prepare_cached(sql)?.execute((
-            key.to_string(),
-            key.chain.as_str(),
-            order.node.as_str(),
-            order.tenant.as_str(),
-            order.value.as_str(),
-            i64::from(order.priority),
-            order.planned.map(Timestamp::micros),
-            now.micros(),
-            order.origin.map(|origin| origin.event.as_i64()),
-            order.origin.map_or(0, |origin| origin.depth),
-        ))?;
-        let n = self.conn.last_insert_rowid();
-        let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
-        let event = self.tell_of(&order.tenant, &added, now)?;
-        self.input(Numbered { n, order }, Input::Added, now)?;
-        Ok(Ok(Added { order: key, event }))
     }
 
     pub(crate) fn steer_order(
@@ -207,6 +150,8 @@ impl Txn<'_> {
             }
         }
         let to = node.filter(|node| *node != found.order.node);
+        let value = value.filter(|value| *value != found.order.value);
+        let replaced = value.is_some() || at.is_some();
         if let Some(value) = value {
             found.order.value = value;
             self.save_order(&found)?;
@@ -217,6 +162,11 @@ impl Txn<'_> {
             let task = found.order.task.take();
             self.save_order(&found)?;
             self.cancel_step(task, now)?;
+        }
+        if replaced {
+            let key = format!("Order:{}", found.order.key);
+            let replaced = EngineEvent::FileBased { change: FileChange::Replaced, key };
+            self.tell_of(&found.order.tenant, &replaced, now)?;
         }
         self.input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
         Ok(Ok(()))
@@ -231,7 +181,7 @@ impl Txn<'_> {
     }
 
     /// Something happened to an order; answers the order as it then is.
-    fn input(&mut self, found: Numbered, input: Input, now: Timestamp) -> Result<Numbered> {
+    pub(crate) fn input(&mut self, found: Numbered, input: Input, now: Timestamp) -> Result<Numbered> {
         let Numbered { n, order } = found;
         let before = order.clone();
         let known = self.state.chains.get(&order.key.chain).cloned();
@@ -269,19 +219,27 @@ impl Txn<'_> {
         Ok(found)
     }
 
-    /// Ends a task that its order has done with.
+    /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
     fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
-        if let Some(task) = task {
-            // A refusal means that it has ended, which is what was wanted.
-            let _ = self.command(task, Command::Cancel, Remains::default(), now)?;
+        let Some(live) = task.map(|task| Live::load(self.conn, task)).transpose()?.flatten() else {
+            return Ok(());
+        };
+        if live.life.attempt == 0 {
+            live.delete(self.conn)?;
+            put_meta(self.conn, "task_floor", self.state.last_task())?;
+            return self.state.moved(live.queue, Some(live.phase), None);
         }
+        // A refusal means that it has ended, which is what was wanted.
+        let _ = self.command_live(live, Command::Cancel, Remains::default(), now)?;
         Ok(())
     }
 
     fn save_order(&self, found: &Numbered) -> Result<()> {
         let Numbered { n, order } = found;
         let sql = "UPDATE pointsman_order
-                   SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7 WHERE n = ?1";
+                   SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, stepped = ?8,
+                       halted_by = ?9
+                   WHERE n = ?1";
         self.conn.prepare_cached(sql)?.execute((
             n,
             order.node.as_str(),
@@ -290,6 +248,8 @@ impl Txn<'_> {
             order.started.map(Timestamp::micros),
             order.suspended,
             order.task.map(|task| task.0),
+            order.stepped,
+            order.halted_by.map(|task| task.0),
         ))?;
         Ok(())
     }
@@ -344,6 +304,14 @@ impl Txn<'_> {
         Ok(Some(seq))
     }
 
+    /// The step of an order that a task runs.
+    pub(crate) fn step_of(&self, live: &Live, order: &Numbered) -> Result<StepRun> {
+        match &self.state.queue(live.queue)?.of {
+            QueueOf::Node { node, .. } => order.step(node),
+            QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
+        }
+    }
+
     /// The order whose step a task is.
     pub(crate) fn order_of(&self, live: &Live) -> Result<Option<Numbered>> {
         let Some(n) = live.order else { return Ok(None) };
@@ -385,10 +353,10 @@ impl Txn<'_> {
     }
 }
 
-/// What of an order lies in its row.
-fn persistent(order: &Order) -> (&NodeId, &str, Option<Timestamp>, Option<Timestamp>, bool, Option<TaskSeq>) {
-    let Order { node, value, planned, started, suspended, task, .. } = order;
-    (node, value.as_str(), *planned, *started, *suspended, *task)
+/// What of an order can change in its row.
+fn persistent(order: &Order) -> impl PartialEq + '_ {
+    let Order { node, value, planned, started, suspended, task, stepped, halted_by, .. } = order;
+    (node, value.as_str(), planned, started, suspended, task, stepped, halted_by)
 }
 
 /// What a command to a task means for the order whose step it is.

@@ -1,5 +1,7 @@
 //! What an unfinished task waits for, as one number.
 
+use pointsman_core::Status;
+
 /// The phases of an unfinished task. The lifecycle's `new` is four of them here, because a claim must find
 /// what can run without passing over what cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,16 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    pub(crate) fn status(self) -> Status {
+        match self {
+            Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => Status::New,
+            Self::Scheduled => Status::Scheduled,
+            Self::Locked => Status::Locked,
+            Self::Halted => Status::Error,
+            Self::Missing => Status::Missing,
+        }
+    }
+
     /// It has its turn, or is about to: it takes one of the places of its object.
     pub(crate) fn is_active(self) -> bool {
         matches!(self, Self::Ready | Self::Scheduled | Self::Locked)

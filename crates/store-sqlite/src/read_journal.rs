@@ -41,10 +41,7 @@ pub(crate) fn load_event(conn: &Connection, id: EventId) -> Result<Option<Event>
 fn event_of(row: &Row<'_>) -> Result<Event> {
     let text = |index: usize| -> Result<&str> { row.get_ref(index)?.as_str().map_err(Fault::damaged) };
     let key = |index: usize| -> Result<Option<ObjectKey>> {
-        match row.get_ref(index)?.as_str_or_null().map_err(Fault::damaged)? {
-            Some(text) => ObjectKey::new(text).map(Some).map_err(Fault::damaged),
-            None => Ok(None),
-        }
+        Ok(row.get_ref(index)?.as_str_or_null().map_err(Fault::damaged)?.map(ObjectKey::trusted))
     };
     let context = match row.get_ref(7)?.as_str_or_null().map_err(Fault::damaged)? {
         Some(json) => serde_json::from_str(json).map_err(Fault::damaged)?,

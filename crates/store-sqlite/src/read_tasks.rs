@@ -23,7 +23,7 @@ pub(crate) fn seq_of(conn: &Connection, id: &TaskId) -> Result<Option<TaskSeq>> 
     })
 }
 
-fn realm(conn: &Connection) -> Result<Realm> {
+pub(crate) fn realm(conn: &Connection) -> Result<Realm> {
     let sql = "SELECT value FROM pointsman_meta WHERE name = 'realm'";
     Ok(Realm(conn.prepare_cached(sql)?.query_row([], |r| r.get::<_, i64>(0))? as u64))
 }

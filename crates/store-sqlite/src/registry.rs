@@ -39,7 +39,9 @@ impl Txn<'_> {
         self.rescore(&before)?;
         self.state.resume_turns(now)?;
         self.reform(&before, now)?;
-        self.register_chains(&registration.chains, &registration.chain_routes, now)?;
+        let fresh = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
+        let fresh: Vec<_> = fresh.map(|handler| handler.def.name.clone()).collect();
+        self.register_chains(&registration.chains, &registration.chain_routes, &fresh)?;
         self.register_files(&registration.files, now)?;
         self.state.woke = true;
         Ok(())

@@ -144,7 +144,8 @@ impl Queue for SqliteStore {
 #[async_trait]
 impl Registry for SqliteStore {
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.register(&registration, now)).await
+        self.writer.run(move |txn| txn.register(&registration, now)).await?;
+        self.reconsider(now).await
     }
 
     async fn registration(&self) -> Result<Registration> {
@@ -296,14 +297,22 @@ impl Schedules for SqliteStore {
     }
 }
 
+impl SqliteStore {
+    /// Looks at all orders again whose chains have changed.
+    async fn reconsider(&self, now: Timestamp) -> Result<()> {
+        while self.writer.run(move |txn| txn.reconsider_some(now)).await? {}
+        Ok(())
+    }
+}
+
 #[async_trait]
 impl Orders for SqliteStore {
     async fn add_orders(
         &self,
         orders: Vec<NewOrder>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<Added, OrderRefused>>> {
-        self.writer.run(move |txn| orders.into_iter().map(|order| txn.add_order(order, now)).collect()).await
+    ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>> {
+        self.writer.run(move |txn| txn.add_orders(orders, now)).await
     }
 
     async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
@@ -311,19 +320,32 @@ impl Orders for SqliteStore {
         self.readers.run(move |conn| read_orders::order(conn, &key)).await
     }
 
-    async fn orders(&self, path: &PathFilter, after: Option<OrderKey>, limit: usize) -> Result<OrderPage> {
-        let path = path.clone();
-        self.readers.run(move |conn| read_orders::orders(conn, &path, after.as_ref(), limit)).await
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderKey>,
+        limit: usize,
+    ) -> Result<OrderPage> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers
+            .run(move |conn| read_orders::orders(conn, &path, tenant.as_ref(), after.as_ref(), limit))
+            .await
     }
 
-    async fn all_orders(&self, path: &PathFilter) -> Result<OrderPage> {
-        let path = path.clone();
-        self.readers.run(move |conn| read_orders::all_orders(conn, &path)).await
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers.run(move |conn| read_orders::all_orders(conn, &path, tenant.as_ref())).await
     }
 
-    async fn order_statistics(&self, path: &PathFilter, now: Timestamp) -> Result<(OrderStatistics, Extent)> {
-        let path = path.clone();
-        self.readers.run(move |conn| read_orders::statistics(conn, &path, now)).await
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers.run(move |conn| read_orders::statistics(conn, &path, tenant.as_ref(), now)).await
     }
 
     async fn steer_order(
@@ -347,7 +369,9 @@ impl Orders for SqliteStore {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let chain = chain.clone();
-        self.writer.run(move |txn| txn.stop_chain(&chain, stopped, now)).await
+        let done = self.writer.run(move |txn| txn.stop_chain(&chain, stopped, now)).await?;
+        self.reconsider(now).await?;
+        Ok(done)
     }
 
     async fn set_node(
@@ -358,6 +382,8 @@ impl Orders for SqliteStore {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let (chain, node) = (chain.clone(), node.clone());
-        self.writer.run(move |txn| txn.set_node(&chain, &node, action, now)).await
+        let done = self.writer.run(move |txn| txn.set_node(&chain, &node, action, now)).await?;
+        self.reconsider(now).await?;
+        Ok(done)
     }
 }

@@ -1,7 +1,7 @@
 //! Gathers what there is to know of a task that waits. What it means, the core says.
 
 use pointsman_core::task::why::{Facts, Gate, MOST_AHEAD, explain};
-use pointsman_core::task::{QueueOf, Status, TaskId, TaskSeq};
+use pointsman_core::task::{Status, TaskId, TaskSeq};
 use pointsman_core::{HandlerName, Timestamp};
 use rusqlite::OptionalExtension;
 
@@ -39,7 +39,7 @@ impl Txn<'_> {
             pull: handler.def.pull,
             sync: self.sync_before(live)?,
             lane: self.before_in_lane(live)?,
-            order: self.chain_before(&queue.of),
+            order: self.state.chains.stopped(&queue.of),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
             pace: gauge.pace,
@@ -54,17 +54,6 @@ impl Txn<'_> {
             asked: self.state.asked.get(&handler.id).copied(),
             ahead: self.ahead_of(live)?,
         })
-    }
-
-    /// What keeps the steps of a node back, in words.
-    fn chain_before(&self, of: &QueueOf) -> Option<String> {
-        let QueueOf::Node { chain, node } = of else { return None };
-        let state = &self.state.chains.get(chain)?.state;
-        match (state.stopped, state.holds(node)) {
-            (true, _) => Some(format!("the chain {chain} is stopped")),
-            (false, true) => Some(format!("the node {node} of {chain} is stopped")),
-            (false, false) => None,
-        }
     }
 
     fn named(&self, seq: i64) -> Result<Option<TaskId>> {

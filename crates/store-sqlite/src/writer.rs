@@ -199,11 +199,15 @@ impl WriterThread {
                 tracing::error!(%fault, "a transaction failed and was rolled back");
                 self.recover();
             }
+            // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
+            if outcome.is_ok() {
+                self.tell_head(head);
+            }
             for job in group.drain(..) {
                 job.answer(outcome.clone());
             }
             if outcome.is_ok() {
-                self.tell(head);
+                self.tell_work();
             }
         }
     }
@@ -242,22 +246,27 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Tells listeners what the commit brought.
-    fn tell(&mut self, head_before: pointsman_core::EventId) {
+    /// Tells listeners how far the journal has grown by a commit.
+    fn tell_head(&self, before: pointsman_core::EventId) {
         let head = self.state.ids.last();
+        if head != before {
+            self.tell(Signal::Journal(head));
+        }
+    }
+
+    /// Tells listeners whether a commit brought work.
+    fn tell_work(&mut self) {
         let woke = std::mem::take(&mut self.state.woke) && self.state.any_runnable();
         let sooner = std::mem::take(&mut self.state.sooner);
-        if head == head_before && !woke && !sooner {
-            return;
+        if woke || sooner {
+            self.tell(Signal::Work);
         }
+    }
+
+    fn tell(&self, signal: Signal) {
         let listeners = self.listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
         for listener in listeners {
-            if head != head_before {
-                listener.heard(Signal::Journal(head));
-            }
-            if woke || sooner {
-                listener.heard(Signal::Work);
-            }
+            listener.heard(signal);
         }
     }
 }

@@ -41,7 +41,8 @@ pub(super) struct Add {
     at: Option<Timestamp>,
 
     /// Begin after this time: `90`, `90s`, `1h30m`, `PT90S`
-    #[arg(long = "in", value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
+    #[arg(long = "in", value_name = "DURATION", value_parser = later, allow_hyphen_values = true,
+        conflicts_with = "at")]
     delay: Option<String>,
 
     /// How urgent its steps are: 1 to 9000, higher first [default: 100]
@@ -51,6 +52,16 @@ pub(super) struct Add {
     /// Whose order it is
     #[arg(long)]
     tenant: Option<Tenant>,
+}
+
+/// How long an order waits. The command line takes what begins with a hyphen too, so that it can be told plainly.
+fn later(text: &str) -> std::result::Result<String, String> {
+    match text.strip_prefix('-') {
+        Some(ago) if duration(ago).is_ok() => {
+            Err("an order cannot begin in the past; without --in it begins at once".into())
+        }
+        _ => duration(text),
+    }
 }
 
 /// An order, or a chain.

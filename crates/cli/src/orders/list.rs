@@ -6,8 +6,10 @@ use pointsman_api::client::{Client, OrderQuery};
 use pointsman_core::Tenant;
 use pointsman_core::journal::PathFilter;
 
+use super::nowhere::nowhere;
+use super::stands::{GoneChains, now, stands};
 use crate::failure::Result;
-use crate::output::{Output, day_and_time, short};
+use crate::output::{Output, short};
 
 /// List orders, by path
 #[derive(Debug, Default, Args)]
@@ -62,12 +64,13 @@ impl List {
             return Ok(output.json(&list)?);
         }
         if list.orders.is_empty() {
-            return Ok(output.line(nothing(self.path.as_deref()))?);
+            return Ok(output.line(nothing(client, self.path.as_deref()).await)?);
         }
+        let gone = GoneChains::of(client, &list.orders).await;
         let foreign = list.orders.iter().any(|order| order.tenant != Tenant::default().as_str());
-        let head = ["order", "node", "stands", "created", "value", "task"];
+        let head = ["order", "node", "stands", "value"];
         let head: Vec<&str> = if foreign { [&["tenant"], &head[..]].concat() } else { head.to_vec() };
-        output.table(&head, list.orders.iter().map(|order| row(order, foreign)).collect(), "")?;
+        output.table(&head, rows(&list.orders, &gone, foreign, output.width()), "")?;
         if let Some(cursor) = &list.next {
             output.line(format!("There are more: --cursor {cursor}"))?;
         }
@@ -75,43 +78,47 @@ impl List {
     }
 }
 
-fn nothing(path: Option<&str>) -> String {
+async fn nothing(client: &Client, path: Option<&str>) -> String {
     match path {
-        Some(path) if path != "/" => format!("No orders at {path}."),
+        Some(path) if path != "/" => match nowhere(client, path).await {
+            Some(wrong) => format!("No orders at {path}. {wrong}"),
+            None => format!("No orders at {path}."),
+        },
         _ => "No orders. `pointsman orders add` adds one; `pointsman chains` lists where to.".into(),
     }
 }
 
-fn row(order: &OrderBody, foreign: bool) -> Vec<String> {
-    let tenant = foreign.then(|| order.tenant.clone());
-    let rest = [
-        order.path.clone(),
-        order.node.clone(),
-        stands(order),
-        day_and_time(&order.created_at),
-        short(order.value.as_str(), 40),
-        order.task.as_ref().map(|task| task.id.clone()).unwrap_or_default(),
-    ];
-    tenant.into_iter().chain(rest).collect()
+/// The most characters of how an order stands, and of its value. The latter gives way to the rest of the table.
+const STANDS: usize = 60;
+const VALUE: usize = 40;
+/// The fewest of a value that are worth their place.
+const LEAST_VALUE: usize = 10;
+/// How an order stands is broken at blanks where the table is narrow, and then takes about this.
+const BROKEN: usize = 28;
+
+fn rows(orders: &[OrderBody], gone: &GoneChains, foreign: bool, width: Option<usize>) -> Vec<Vec<String>> {
+    let now = now();
+    let rows: Vec<Vec<String>> = orders.iter().map(|order| row(order, gone, foreign, &now)).collect();
+    let most = width.map_or(VALUE, |width| room(&rows, width));
+    let value = |order: &OrderBody| short(order.value.as_str(), most);
+    rows.into_iter().zip(orders).map(|(row, order)| [row, vec![value(order)]].concat()).collect()
 }
 
-/// How an order stands at its node, in a few words.
-pub(super) fn stands(order: &OrderBody) -> String {
-    let runs = order.task.as_ref().is_some_and(|task| task.status == "RUNNING");
-    match order {
-        _ if order.suspended && runs => "suspended; its step is let end".into(),
-        _ if order.stranded => "stranded: its chain has no such node".into(),
-        _ if order.suspended => "suspended".into(),
-        _ if runs => "its step runs".into(),
-        _ if !order.setback_until.is_empty() => {
-            format!("set back until {}", day_and_time(&order.setback_until))
-        }
-        // Both are written alike, so that they compare as texts.
-        _ if order.started_at.is_empty() && order.planned_at > order.created_at => {
-            format!("planned for {}", day_and_time(&order.planned_at))
-        }
-        _ => "waits".into(),
-    }
+/// All but the value.
+fn row(order: &OrderBody, gone: &GoneChains, foreign: bool, now: &str) -> Vec<String> {
+    let tenant = foreign.then(|| order.tenant.clone());
+    let stands = short(&stands(order, gone, now), STANDS);
+    tenant.into_iter().chain([order.path.clone(), order.node.clone(), stands]).collect()
+}
+
+/// How many characters of a line the other columns leave for a value.
+fn room(rows: &[Vec<String>], width: usize) -> usize {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (stands, names) = (columns.saturating_sub(1), 0..columns.saturating_sub(1));
+    let names: usize = names.map(|column| widest(column).max("ORDER".len())).sum();
+    let others = names + widest(stands).min(BROKEN) + 2 * columns;
+    width.saturating_sub(others).clamp(LEAST_VALUE, VALUE)
 }
 
 impl Stats {
@@ -121,6 +128,14 @@ impl Stats {
             return Ok(output.json(&statistics)?);
         }
         let numbers = serde_json::to_value(statistics.numbers)?;
+        let path = self.path.as_deref().filter(|_| numbers["total"] == 0);
+        let wrong = match path {
+            Some(path) => nowhere(client, path).await,
+            None => None,
+        };
+        if let Some(wrong) = wrong {
+            return Ok(output.line(format!("No orders. {wrong}"))?);
+        }
         // In the order in which they are documented, which is not that of a JSON object.
         let names = [
             "total",
@@ -142,54 +157,28 @@ impl Stats {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_api::OrderTaskBody;
+    use pointsman_api::FailedBody;
     use pointsman_core::Json;
 
+    use super::super::stands::tests::order;
     use super::*;
 
-    fn order() -> OrderBody {
-        OrderBody {
-            event_id: None,
-            path: "/a,1".into(),
-            chain: "/a".into(),
-            id: "1".into(),
-            node: "x".into(),
-            value: Json::null(),
-            tenant: "default".into(),
-            priority: 100,
-            planned_at: String::new(),
-            created_at: "2026-01-31T12:00:00.000000Z".into(),
-            started_at: String::new(),
-            suspended: false,
-            task: None,
-            setback_until: String::new(),
-            stranded: false,
-        }
-    }
-
     #[test]
-    fn how_an_order_stands_is_told_in_words() {
-        let later = || "2026-01-31T13:00:00.000000Z".to_owned();
-        let task =
-            |status: &str| Some(OrderTaskBody { id: "t".into(), status: status.into(), due: String::new() });
-        let told = [
-            (order(), "waits"),
-            (OrderBody { task: task("SCHEDULED"), ..order() }, "waits"),
-            (OrderBody { task: task("RUNNING"), ..order() }, "its step runs"),
-            (OrderBody { suspended: true, ..order() }, "suspended"),
-            (
-                OrderBody { suspended: true, task: task("RUNNING"), ..order() },
-                "suspended; its step is let end",
-            ),
-            (OrderBody { setback_until: later(), ..order() }, "set back until 2026-01-31 13:00:00"),
-            (OrderBody { planned_at: later(), ..order() }, "planned for 2026-01-31 13:00:00"),
-            (
-                OrderBody { stranded: true, suspended: true, ..order() },
-                "stranded: its chain has no such node",
-            ),
-        ];
-        for (order, words) in told {
-            assert_eq!(stands(&order), words);
-        }
+    fn a_value_gives_way_to_what_stands_before_it() {
+        let failed = FailedBody { task: "x".into(), error: "exit code 1: there is no such file".repeat(3) };
+        let order = OrderBody {
+            path: "/publish/article,1794761680908000".into(),
+            value: Json::parse(&format!("{{\"text\":\"{}\"}}", "long".repeat(30))).unwrap(),
+            suspended: true,
+            failed: Some(failed),
+            ..order()
+        };
+        let cells =
+            |width| rows(std::slice::from_ref(&order), &GoneChains::default(), false, width).remove(0);
+        let wide = cells(None);
+        assert_eq!((wide.len(), wide[3].chars().count(), wide[2].chars().count()), (4, VALUE, STANDS));
+        assert!(wide[2].starts_with("suspended: exit code 1: ") && wide[2].ends_with('…'), "{wide:?}");
+        assert_eq!(cells(Some(80))[3].chars().count(), LEAST_VALUE);
+        assert_eq!(cells(Some(200))[3].chars().count(), VALUE);
     }
 }

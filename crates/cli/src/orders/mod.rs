@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!  list     many of them, and how they are spread
+//!  nowhere  why there are none at a path
+//!  stands   how one stands, in a few words
 //!  show     one of them
 //!  add      a new one
 //!  steer    suspend, resume and remove; another node, another value, another time
@@ -9,7 +11,9 @@
 
 mod add;
 mod list;
+mod nowhere;
 mod show;
+mod stands;
 mod steer;
 
 use clap::{Args, Subcommand};
@@ -119,7 +123,10 @@ fn about(order: &OrderKey, error: ClientError) -> Failure {
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.hint(format!(
-            "`pointsman orders list {}` lists its chain's orders. One that has arrived at an end is gone.",
+            "One that has arrived at an end is gone.\n\
+             `pointsman tasks --key {order}` lists the steps that it had;\n\
+             `pointsman watch --since-start --path {order}` tells what became of it;\n\
+             `pointsman orders list {}` lists those of its chain that are on their way.",
             order.chain
         )),
         Some(409) => failure.hint(format!(

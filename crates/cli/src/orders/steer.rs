@@ -1,12 +1,14 @@
 //! `pointsman orders suspend`, `resume`, `remove`, `move` and `set`.
 
 use clap::Args;
-use pointsman_api::ChangeOrderBody;
-use pointsman_api::client::Client;
+use pointsman_api::client::{Client, ClientError};
+use pointsman_api::{ChangeOrderBody, OrderBody};
 use pointsman_core::Timestamp;
 use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_server::config::nearest::hint;
 
-use super::{ORDER, about, list};
+use super::stands::stands_now;
+use super::{ORDER, about};
 use crate::args::moment;
 use crate::emit::value;
 use crate::failure::{Failure, Result};
@@ -59,11 +61,10 @@ async fn one(client: &Client, output: Output, order: &OrderKey, how: Steer) -> R
     if output.is_json() {
         return Ok(output.json(&now)?);
     }
-    let stands = match how {
-        Steer::Suspend | Steer::Resume => list::stands(&now),
-        Steer::Remove => "removed".into(),
-    };
-    Ok(output.line(format!("{order}  {}  {stands}", now.node))?)
+    match how {
+        Steer::Suspend | Steer::Resume => tell(client, output, order, &now).await,
+        Steer::Remove => Ok(output.line(format!("{order}  {}  removed", now.node))?),
+    }
 }
 
 /// Put an order at another node
@@ -98,7 +99,7 @@ pub(super) struct Set {
     #[arg(value_name = "PATH,ID", help = ORDER)]
     order: OrderKey,
     /// What its next step is given: JSON, `@file`, or `-` for standard input
-    #[arg(long, value_name = "JSON|@FILE|-", required_unless_present = "at")]
+    #[arg(long, value_name = "JSON|@FILE|-")]
     value: Option<String>,
     /// Let it wait until then: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
@@ -114,6 +115,10 @@ impl Move {
 
 impl Set {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
+        if self.value.is_none() && self.at.is_none() {
+            return Err(Failure::usage("there is nothing to set")
+                .hint("Say what the order is to have: another value with --value, another time with --at."));
+        }
         let value = self.value.as_deref().map(value).transpose()?;
         let change = ChangeOrderBody { value, node: None, at: self.at };
         changed(client, output, &self.order, &change).await
@@ -121,9 +126,53 @@ impl Set {
 }
 
 async fn changed(client: &Client, output: Output, order: &OrderKey, change: &ChangeOrderBody) -> Result {
-    let now = client.change_order(order, change).await.map_err(|e| about(order, e))?;
+    let now = match client.change_order(order, change).await {
+        Ok(now) => now,
+        Err(error) => return Err(not_changed(client, order, change, error).await),
+    };
     if output.is_json() {
         return Ok(output.json(&now)?);
     }
-    Ok(output.line(format!("{order}  {}  {}", now.node, list::stands(&now)))?)
+    tell(client, output, order, &now).await
+}
+
+/// A node that is not there was perhaps mistyped.
+async fn not_changed(
+    client: &Client,
+    order: &OrderKey,
+    change: &ChangeOrderBody,
+    error: ClientError,
+) -> Failure {
+    let (Some(422), Some(node)) = (error.status(), &change.node) else { return about(order, error) };
+    let text = error.to_string();
+    let Ok(detail) = client.chain(&order.chain).await else { return about(order, error) };
+    let near = hint(node, detail.chain.nodes.iter().map(|node| node.id.as_str()));
+    // The server may have said so itself.
+    let near = if text.contains(&near) { "." } else { &near };
+    about(order, error).hint(format!("`pointsman chains show {}` lists its nodes{near}", order.chain))
+}
+
+/// Says where an order is now.
+async fn tell(client: &Client, output: Output, order: &OrderKey, now: &OrderBody) -> Result {
+    let line = match arrived(client, order, now).await {
+        Some(end) => format!("{order}  has arrived at {end}"),
+        None => format!("{order}  {}  {}", now.node, stands_now(client, now).await),
+    };
+    Ok(output.line(line)?)
+}
+
+/// The end that an order has come to. The answer to a command shows the order as it was before it vanished.
+async fn arrived(client: &Client, order: &OrderKey, now: &OrderBody) -> Option<String> {
+    // One that is on its way has a task, unless something keeps it.
+    if now.suspended || now.stranded || now.task.is_some() {
+        return None;
+    }
+    let is_gone = client.order(order).await.is_err_and(|error| error.status() == Some(404));
+    if !is_gone {
+        return None;
+    }
+    let detail = client.chain(&order.chain).await.ok();
+    let mut nodes = detail.iter().flat_map(|detail| &detail.chain.nodes);
+    let is_end = nodes.any(|node| node.id == now.node && node.end);
+    Some(if is_end { now.node.clone() } else { "an end".into() })
 }

@@ -158,12 +158,20 @@ fn show(output: Output, detail: &ScheduleDetail) -> Result {
         ("makes", schedule.makes.as_ref().map(makes).unwrap_or_default()),
         ("catch up", word(serde_json::to_value(schedule.catch_up))),
         ("within", seconds(schedule.catch_up_within_seconds)),
-        ("overlap", word(serde_json::to_value(schedule.overlap))),
+        ("overlap", overlap(schedule, word(serde_json::to_value(schedule.overlap)))),
         ("jitter", seconds(schedule.jitter_seconds)),
         ("last", schedule.last.as_ref().map(last).unwrap_or_default()),
         ("next", schedule.next.iter().map(|time| day_and_time(time)).collect::<Vec<_>>().join(", ")),
     ])?;
     rules(output, &schedule.rules)
+}
+
+/// An order of one name can only be on its way once, whatever the setting says.
+fn overlap(schedule: &ScheduleBody, word: String) -> String {
+    match &schedule.makes {
+        Some(MakesBody::Order { id: Some(_), .. }) => "skip while the order is on its way".into(),
+        _ => word,
+    }
 }
 
 fn makes(makes: &MakesBody) -> String {

@@ -1,7 +1,8 @@
 //! `pointsman tasks retry` and `pointsman tasks cancel`: many tasks, one after the other.
 
 use pointsman_api::TaskDetail;
-use pointsman_api::client::Client;
+use pointsman_api::client::{Client, ClientError};
+use pointsman_core::chain::OrderKey;
 
 use super::{about, named};
 use crate::failure::{Failure, Result};
@@ -41,5 +42,27 @@ async fn one(client: &Client, id: &str, how: Steer) -> Result<TaskDetail> {
         Steer::Retry => client.retry(&id).await,
         Steer::Cancel => client.cancel(&id).await,
     };
-    done.map_err(|e| about(&id, e))
+    match done {
+        Ok(detail) => Ok(detail),
+        Err(error) => Err(not_done(client, &id, how, error).await),
+    }
+}
+
+/// A step is not run again by itself, but by its order.
+async fn not_done(client: &Client, id: &str, how: Steer, error: ClientError) -> Failure {
+    let is_conflict = error.status() == Some(409);
+    let failure = about(id, error);
+    let detail = match how {
+        Steer::Retry if is_conflict => client.task(id).await.ok(),
+        Steer::Retry | Steer::Cancel => None,
+    };
+    // Of tasks without an event, only an order's have a key.
+    let order = detail.filter(|detail| detail.task.event_id.is_none()).and_then(|detail| detail.task.key);
+    let Some(order) = order.and_then(|key| key.parse::<OrderKey>().ok()) else { return failure };
+    match client.order(&order).await {
+        Ok(_) => failure.hint(format!("`pointsman orders resume {order}` lets it go on, and runs a failed step again.")),
+        Err(_) => failure.hint(format!(
+            "The order is no longer on its way; `pointsman watch --since-start --path {order}` tells what became of it."
+        )),
+    }
 }

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use pointsman_api::client::Client;
-use pointsman_api::{GateBody, WhyBody};
+use pointsman_api::{GateBody, TaskDetail, WhyBody};
+use pointsman_core::task::AttemptEnd;
 
 use super::{about, named};
 use crate::failure::Result;
@@ -29,12 +30,30 @@ impl Why {
         if output.is_json() {
             return Ok(output.json(&why)?);
         }
-        show(output, &why)
+        // Beside the gates: without it they are told all the same.
+        let before = client.task(&id).await.ok().and_then(|detail| failed_before(&detail));
+        show(output, &why, before)
     }
 }
 
-fn show(output: Output, why: &WhyBody) -> Result {
+/// What became of the last attempt, where it is the reason for the waiting.
+fn failed_before(detail: &TaskDetail) -> Option<String> {
+    if detail.task.retries == 0 || detail.task.status != "SCHEDULED" {
+        return None;
+    }
+    let is_failure = |end| matches!(end, AttemptEnd::Failed | AttemptEnd::Crashed);
+    let last = detail.attempts.iter().rev().find(|attempt| is_failure(attempt.end))?;
+    let error = last.error.as_deref().map(|error| format!(": {}", clean(error))).unwrap_or_default();
+    let again = match day_and_time(&detail.task.delay_until) {
+        time if time.is_empty() => "it is tried again".into(),
+        time => format!("tried again at {time}"),
+    };
+    Some(format!("attempt {} failed{error}; {again}", last.number))
+}
+
+fn show(output: Output, why: &WhyBody, before: Option<String>) -> Result {
     output.line(format!("{}: {}", output.paint.status(&why.status, &why.status), clean(&why.summary)))?;
+    before.iter().try_for_each(|line| output.line(line))?;
     if why.gates.is_empty() {
         return Ok(());
     }
@@ -72,6 +91,22 @@ mod tests {
 
     fn gate(json: &str) -> GateBody {
         serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_failure_that_is_made_up_for_is_told() {
+        let detail: TaskDetail = serde_json::from_str(
+            r#"{"eventId":1,"id":"a_x_1","source":"a","collection":"x","priority":100,"created_at":"","started_at":"",
+            "finished_at":"","status":"SCHEDULED","state":"new","handler":"a","tenant":"default","key":"/a,1",
+            "event_id":null,"retries":1,"attempt":1,"planned_at":"","delay_until":"2026-01-31T12:00:00.000000Z",
+            "error":"exit code 3","running":null,"result":null,"attempts":[{"number":1,"started_at":"","ended_at":"",
+            "end":"failed","error":"exit code 3"}]}"#,
+        )
+        .unwrap();
+        let told = failed_before(&detail).unwrap();
+        assert_eq!(told, "attempt 1 failed: exit code 3; tried again at 2026-01-31 12:00:00");
+        let fresh = pointsman_api::TaskBody { retries: 0, ..detail.task.clone() };
+        assert_eq!(failed_before(&TaskDetail { task: fresh, ..detail }), None);
     }
 
     #[test]

@@ -12,10 +12,22 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// The widths of the columns after the time.
+/// The width of the second column, which says what a line is about.
 const WHAT: usize = 9;
-const WHO: usize = 24;
-const KEY: usize = 20;
+/// The widths that the next two begin with, and the most that they are widened to. What is longer still takes what it
+/// needs in its own line.
+const WHO: (usize, usize) = (24, 32);
+const KEY: (usize, usize) = (20, 48);
+
+/// The lines so far, as far as the next one is to fit them.
+pub(super) struct Lines {
+    paint: Paint,
+    who: usize,
+    key: usize,
+    /// The order of the line above. People need not read it again; what reads a pipe wants every line whole.
+    order: Option<String>,
+    brief: bool,
+}
 
 /// The longest error that is shown.
 const REST: usize = 160;
@@ -28,36 +40,79 @@ pub(super) fn newest_id(seq: &EventSeq) -> u64 {
     }
 }
 
-pub(super) fn event(paint: Paint, data: &str) -> Option<Line> {
-    let event = Happening::read(data)?;
-    let time = event.id.timestamp().to_string();
-    let what = pad(event.of.word(), WHAT);
-    let who = paint.name(&pad(&event.kind, WHO)).into_owned();
-    let blank = if event.words.is_empty() || event.task.is_none() { "" } else { "  " };
-    let task = event.task.as_deref().map(|task| short(task, usize::MAX)).unwrap_or_default();
-    let rest = format!("{}  {}{blank}{}", event.id, event.words, paint.dim(&task));
-    Some(columns(paint, &time, &paint.bold(&what), &who, event.key.as_deref(), &rest))
+impl Lines {
+    /// `brief` leaves out an order's name where the line above has it.
+    pub(super) fn new(paint: Paint, brief: bool) -> Self {
+        Self { paint, who: WHO.0, key: KEY.0, order: None, brief }
+    }
+
+    pub(super) fn event(&mut self, data: &str) -> Option<Line> {
+        let event = Happening::read(data)?;
+        let paint = self.paint;
+        let time = event.id.timestamp().to_string();
+        let blank = if event.words.is_empty() || event.task.is_none() { "" } else { "  " };
+        let task = event.task.as_deref().map(|task| short(task, usize::MAX)).unwrap_or_default();
+        let rest = format!("{}  {}{blank}{}", event.id, event.words, paint.dim(&task));
+        let order = event.order();
+        let key = order.or(event.key.as_deref());
+        let what = paint.bold(&pad(event.of.word(), WHAT)).into_owned();
+        Some(self.columns(&time, &what, (&event.kind, true), key, order, &rest))
+    }
+
+    pub(super) fn task(&mut self, data: &str) -> Option<Line> {
+        let change: TaskChangeBody = serde_json::from_str(data).ok()?;
+        let paint = self.paint;
+        let what = paint.status(&change.status, &pad(&change.status, WHAT)).into_owned();
+        let mut rest = match change.attempt {
+            0 => String::new(),
+            attempt => format!("attempt {attempt}"),
+        };
+        if let Some(error) = &change.error {
+            rest.push_str(&format!(": {}", short(error, REST)));
+        }
+        // Both are written alike, so that they compare as texts.
+        if change.delay_until > change.time {
+            let comma = if rest.is_empty() { "" } else { "; " };
+            rest.push_str(&format!("{comma}not before {}", clock(&change.delay_until)));
+        }
+        let blank = if rest.is_empty() { "" } else { "  " };
+        rest.push_str(&format!("{blank}{}", paint.dim(&change.id)));
+        let key = change.key.as_deref();
+        // Of tasks without an event, only an order's have a key.
+        let order = key.filter(|_| change.event_id.is_none());
+        Some(self.columns(&change.time, &what, (&change.handler, false), key, order, &rest))
+    }
+
+    fn columns(
+        &mut self,
+        time: &str,
+        what: &str,
+        (who, is_type): (&str, bool),
+        key: Option<&str>,
+        order: Option<&str>,
+        rest: &str,
+    ) -> Line {
+        self.who = widened(self.who, who, WHO.1);
+        let key = match key {
+            Some(_) if self.brief && order.is_some() && order == self.order.as_deref() => "",
+            Some(key) => key,
+            None => "-",
+        };
+        self.key = widened(self.key, key, KEY.1);
+        self.order = order.map(Into::into);
+        let (who, key) = (pad(who, self.who), pad(key, self.key));
+        let who = if is_type { self.paint.name(&who) } else { who.as_str().into() };
+        let text = format!("{}  {what}  {who}  {key}  {rest}", self.paint.dim(clock(time)));
+        Line { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
+    }
 }
 
-pub(super) fn task(paint: Paint, data: &str) -> Option<Line> {
-    let change: TaskChangeBody = serde_json::from_str(data).ok()?;
-    let what = pad(&change.status, WHAT);
-    let what = paint.status(&change.status, &what);
-    let mut rest = match change.attempt {
-        0 => String::new(),
-        attempt => format!("attempt {attempt}"),
-    };
-    if let Some(error) = &change.error {
-        rest.push_str(&format!(": {}", short(error, REST)));
+/// The width of a column that is to hold this text too: once widened it stays so, and the lines below are aligned.
+fn widened(width: usize, text: &str, most: usize) -> usize {
+    match short(text, usize::MAX).chars().count() {
+        length if length <= most => width.max(length),
+        _ => width,
     }
-    // Both are written alike, so that they compare as texts.
-    if change.delay_until > change.time {
-        let comma = if rest.is_empty() { "" } else { "; " };
-        rest.push_str(&format!("{comma}not before {}", clock(&change.delay_until)));
-    }
-    let blank = if rest.is_empty() { "" } else { "  " };
-    rest.push_str(&format!("{blank}{}", paint.dim(&change.id)));
-    Some(columns(paint, &change.time, &what, &pad(&change.handler, WHO), change.key.as_deref(), &rest))
 }
 
 pub(super) fn torn(paint: Paint, data: &str) -> Option<Line> {
@@ -68,12 +123,6 @@ pub(super) fn torn(paint: Paint, data: &str) -> Option<Line> {
         newest_id(&seq)
     );
     Some(Line { day: None, text: paint.bad(&text).into_owned() })
-}
-
-fn columns(paint: Paint, time: &str, what: &str, who: &str, key: Option<&str>, rest: &str) -> Line {
-    let key = pad(key.unwrap_or("-"), KEY);
-    let text = format!("{}  {what}  {who}  {key}  {rest}", paint.dim(clock(time)));
-    Line { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
 }
 
 /// A text in its column. One that is too long takes what it needs: names are not cut.
@@ -89,10 +138,14 @@ mod tests {
     const EVENT: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
     const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
+    fn lines(brief: bool) -> Lines {
+        Lines::new(Paint::new(Color::Never), brief)
+    }
+
     #[test]
     fn lines_are_aligned_and_say_what_matters() {
-        let paint = Paint::new(Color::Never);
-        let (event, task) = (event(paint, EVENT).unwrap(), task(paint, TASK).unwrap());
+        let mut lines = lines(false);
+        let (event, task) = (lines.event(EVENT).unwrap(), lines.task(TASK).unwrap());
         assert_eq!((event.day.as_deref(), event.day == task.day), (Some("2016-11-04"), true));
         let (event, task) = (event.text, task.text);
         assert_eq!(
@@ -108,25 +161,54 @@ mod tests {
 
     #[test]
     fn the_engines_own_events_stand_in_the_same_columns() {
-        let paint = Paint::new(Color::Never);
+        let mut lines = lines(false);
         let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderNodeChanged","fromNodeId":"render","nodeId":"deploy"}"#;
         assert_eq!(
-            event(paint, order).unwrap().text,
+            lines.event(order).unwrap().text,
             "11:07:35.827  order      OrderNodeChanged          /publish/article,117  1478257655827000  render → deploy"
         );
         let task = r#"{"eventId":1478257655827000,"key":{"jobPath":"/index","taskId":"index_x_1"},"TYPE":"TaskEnded","returnCode":3}"#;
         assert_eq!(
-            event(paint, task).unwrap().text,
+            lines.event(task).unwrap().text,
             "11:07:35.827  task       TaskEnded                 /index                1478257655827000  return code 3  index_x_1"
         );
         let state = r#"{"eventId":1478257655827000,"TYPE":"SchedulerClosed"}"#;
-        assert!(event(paint, state).unwrap().text.ends_with("  -                     1478257655827000"));
+        assert!(lines.event(state).unwrap().text.ends_with("  -                     1478257655827000"));
+    }
+
+    #[test]
+    fn a_long_name_widens_its_column_for_all_that_follows() {
+        let mut lines = lines(false);
+        let added = r#"{"eventId":1478257655827000,"key":"Order:/publish/article,1478257655827000","TYPE":"FileBasedAdded","nodeId":"x"}"#;
+        let long = lines.event(added).unwrap().text;
+        assert!(long.contains("  /publish/article,1478257655827000  1478257655827000  at x"), "{long}");
+        let short = lines.event(EVENT).unwrap().text;
+        assert_eq!(short.find("1478257655827000"), long.rfind("1478257655827000"));
+        let endless = EVENT.replace("record:1", &"k".repeat(200));
+        lines.event(&endless).unwrap();
+        assert_eq!(lines.event(EVENT).unwrap().text, short, "one that is too long is alone in it");
+    }
+
+    #[test]
+    fn people_read_the_name_of_an_order_once() {
+        let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderSuspended"}"#;
+        let step = TASK
+            .replace("record:1", "/publish/article,117")
+            .replace(r#""event_id":1478257655827000"#, r#""event_id":null"#);
+        let mut brief = lines(true);
+        let texts = [brief.event(order), brief.task(&step), brief.event(EVENT), brief.event(order)];
+        let named = texts.map(|line| line.unwrap().text.contains("/publish/article,117"));
+        assert_eq!(named, [true, false, false, true]);
+        let mut whole = lines(false);
+        assert!(
+            [whole.event(order), whole.event(order)].iter().flatten().all(|line| line.text.contains(",117"))
+        );
     }
 
     #[test]
     fn a_time_that_has_come_is_not_told() {
         let due = TASK.replace("11:07:40", "11:07:36");
-        let line = task(Paint::new(Color::Never), &due).unwrap().text;
+        let line = lines(false).task(&due).unwrap().text;
         assert!(line.ends_with("attempt 1: refused  index_record.published_x"), "{line}");
     }
 
@@ -138,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_left_out() {
-        assert_eq!(event(Paint::new(Color::Never), "{}"), None);
-        assert_eq!(task(Paint::new(Color::Never), "nonsense"), None);
+        assert_eq!(lines(false).event("{}"), None);
+        assert_eq!(lines(false).task("nonsense"), None);
     }
 }

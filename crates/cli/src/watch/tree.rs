@@ -64,7 +64,10 @@ impl Tree {
         let parent = match (change.event_id.and_then(EventId::new), &change.key) {
             (Some(event), _) => Some(event).filter(|event| self.known.contains_key(event)),
             // Of tasks without an event, only an order's have a key.
-            (None, Some(order)) => self.names.get(&change.id).or_else(|| self.names.get(order)).copied(),
+            (None, Some(order)) => {
+                let named = self.names.get(&change.id).or_else(|| self.names.get(order)).copied();
+                named.or_else(|| self.made_by(order))
+            }
             (None, None) => None,
         };
         self.names.extend(parent.map(|parent| (change.id.clone(), parent)));
@@ -86,19 +89,23 @@ impl Tree {
         let named = |name: &str| self.names.get(name).copied();
         match event.of {
             Of::Emitted => {
-                let by_event = cause.and_then(|cause| cause.event_id).and_then(EventId::new).and_then(known);
-                by_event.or_else(|| named(cause?.task.as_deref()?))
+                let by_event = || cause?.event_id.and_then(EventId::new).and_then(known);
+                // A step's task stands below its order, which says more than the event that made the order.
+                cause.and_then(|cause| named(cause.task.as_deref()?)).or_else(by_event)
             }
             Of::Order => {
                 let order = event.order()?;
-                // An order that an event made has the event's id.
-                let made_by =
-                    || order.rsplit(',').next()?.parse().ok().and_then(EventId::new).and_then(known);
-                named(order).filter(|_| !is_new(event)).or_else(made_by)
+                named(order).filter(|_| !is_new(event)).or_else(|| self.made_by(order))
             }
             Of::Task => named(event.task.as_deref()?),
             Of::Chain | Of::File | Of::Scheduler => None,
         }
+    }
+
+    /// The event that made an order, if it was shown: the order has its id.
+    fn made_by(&self, order: &str) -> Option<EventId> {
+        let id = order.rsplit(',').next()?.parse().ok().and_then(EventId::new)?;
+        self.known.contains_key(&id).then_some(id)
     }
 
     fn remember(&mut self, event: &Happening, parent: Option<EventId>) {
@@ -233,7 +240,7 @@ mod tests {
         let started =
             r#"{"eventId":7,"key":"/a,5","TYPE":"OrderStepStarted","nodeId":"x","taskId":"do_x_1"}"#;
         assert_eq!(order(&mut tree, started), ["      └─ OrderStepStarted  7  at x  do_x_1"]);
-        let cause = CauseBody { event_id: None, task: Some("do_x_1".into()), depth: 0 };
+        let cause = CauseBody { event_id: Some(5), task: Some("do_x_1".into()), depth: 1 };
         assert_eq!(show(&mut tree, 8, "rendered", Some(cause)), ["      └─ rendered  8  null"]);
     }
 

@@ -130,13 +130,16 @@ fn many_events_come_from_a_file_and_a_repeat_adds_none() {
 #[test]
 fn a_server_told_to_stop_lets_its_tasks_end() {
     let mut place = Place::new(WAITER);
-    let node = place.serve();
+    let node = place.serve_elsewhere();
     let emitted = place.json(&["emit", "job.asked"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
     exists(&place.path("begun"));
     node.signal(Signal::SIGTERM);
+    let told = "stopping: waiting for 1 running task, at most 600 s; another signal stops at once";
+    node::until("it tells what it waits for", || place.log().contains(told));
     std::fs::write(place.path("go"), "").unwrap();
     assert!(node.ended().success());
+    assert!(place.log().trim_end().ends_with("stopped"), "{}", place.log());
 
     let _node = place.serve();
     let task = place.json(&["tasks", "show", id]);

@@ -142,7 +142,8 @@ fn what_cannot_be_done_to_an_order_is_told_with_what_can() {
         (&["orders", "add", "/a/fault,1"][..], "Leave the id out"),
         (&["orders", "add", "/a/falt,1"], "did you mean `/a/fault`?"),
         (&["orders", "add", "/a/way,1", "--node", "three"], "`pointsman chains show /a/way`"),
-        (&["orders", "show", "/a/way,9"], "`pointsman orders list /a/way`"),
+        (&["orders", "show", "/a/way,9"], "`pointsman tasks --key /a/way,9`"),
+        (&["orders", "move", "/a/fault,1", "--node", "oen"], "lists its nodes; did you mean `one`?"),
         (&["orders", "suspend", "/a/way,8", "/a/way,9"], "2 of 2 orders are not suspended"),
         (&["chains", "stop", "/a/wy"], "`pointsman chains`"),
         (&["pause", "/a/wy"], "`pointsman chains`"),
@@ -152,7 +153,73 @@ fn what_cannot_be_done_to_an_order_is_told_with_what_can() {
         assert!(said.contains(told), "{command:?}: {said}");
     }
     let task = place.json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
-    assert!(words(&place, &["tasks", "retry", &task]).1.contains("resume the order"));
+    let retried = words(&place, &["tasks", "retry", &task]).1;
+    assert!(retried.contains("`pointsman orders resume /a/fault,1`"), "{retried}");
+    for (command, told) in [
+        (&["orders", "set", "/a/fault,1"][..], "another value with --value, another time with --at"),
+        (&["orders", "add", "/a/way", "--in", "-5s"], "cannot begin in the past"),
+    ] {
+        let (code, said) = words(&place, command);
+        assert!(code == 2 && said.contains(told), "{command:?}: {said}");
+    }
+}
+
+#[test]
+fn how_an_order_stands_is_told_with_what_to_do() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    place.ok(&["orders", "add", "/a/fault,1"]);
+    until("it is suspended by its failure", || orders(&place)[0]["suspended"] == true);
+    place.ok(&["chains", "stop", "/a/way"]);
+    place.ok(&["orders", "add", "/a/way,1"]);
+
+    let list = place.ok(&["orders"]);
+    assert!(list.contains("suspended: exit code 3"), "{list}");
+    assert!(list.contains("held: the chain /a/way is stopped"), "{list}");
+    assert!(list.lines().next().is_some_and(|head| head.ends_with("VALUE")), "{list}");
+    let failed = place.ok(&["orders", "show", "/a/fault,1"]);
+    assert!(failed.contains("fails_one_") && failed.contains("exit code 3"), "{failed}");
+    assert!(failed.ends_with("`pointsman orders resume /a/fault,1` tries again"), "{failed}");
+
+    assert_eq!(place.ok(&["orders", "move", "/a/way,1", "--node", "done"]), "/a/way,1  has arrived at done");
+    let nothing = |path: &str| place.ok(&["orders", "list", path]);
+    assert_eq!(nothing("/a/way"), "No orders at /a/way.");
+    assert_eq!(nothing("/a"), "No orders at /a. /a is a folder: write `/a/` for the orders in it.");
+    assert_eq!(nothing("/a/nope"), "No orders at /a/nope. There is no chain /a/nope.");
+    assert_eq!(place.ok(&["orders", "stats", "/b/"]), "No orders. There is no folder /b/ of chains.");
+}
+
+#[test]
+fn an_order_whose_chain_is_gone_is_not_told_to_move() {
+    let mut place = Place::new(CHAIN);
+    let node = place.serve();
+    place.ok(&["chains", "stop", "/a/way"]);
+    place.ok(&["orders", "add", "/a/way,1"]);
+    assert!(node.stop().success());
+    let kept = CHAIN.replace("/a/way", "/a/other");
+    std::fs::write(place.path("pointsman.yml"), kept).unwrap();
+    let _node = place.serve();
+    let list = place.ok(&["orders"]);
+    assert!(list.contains("stranded: its chain is gone"), "{list}");
+    let shown = place.ok(&["orders", "show", "/a/way,1"]);
+    assert!(shown.contains("Its chain is gone.") && !shown.contains("orders move"), "{shown}");
+}
+
+#[test]
+fn a_step_that_was_set_back_tells_why_it_waits() {
+    const SETBACK: &str = r#"
+handlers: {fails: {run: {command: ["sh", "-c", "echo no luck >&2; exit 3"]}}}
+chains:
+  /a: {nodes: [{id: one, handler: fails, next: done, setback: {delay: 1h, max: 3}}, {id: done, end: true}]}
+"#;
+    let mut place = Place::new(SETBACK);
+    let _node = place.serve();
+    place.ok(&["orders", "add", "/a,1"]);
+    until("it is set back", || orders(&place)[0]["setback_until"] != "");
+    assert!(place.ok(&["orders"]).contains("set back until 20"));
+    let task = orders(&place)[0]["task"]["id"].as_str().unwrap().to_owned();
+    let why = place.ok(&["tasks", "why", &task]);
+    assert!(why.contains("\nattempt 1 failed: exit code 3") && why.contains("; tried again at 20"), "{why}");
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub struct Order {
     pub task: Option<TaskSeq>,
     /// An attempt of the step runs.
     pub running: bool,
+    /// The step at its node has succeeded, but the node is gone: where it leads is not known until it is there again.
+    pub stepped: bool,
+    /// The task that suspended it by its end.
+    pub halted_by: Option<TaskSeq>,
 }
 
 /// An event that made an order: what the order's steps emit is caused by it.
@@ -143,12 +147,14 @@ impl Order {
             Input::Resume => {
                 if self.suspended {
                     self.suspended = false;
+                    self.halted_by = None;
                     effects.push(Effect::Tell(EngineEvent::OrderResumed { order }));
                     self.arrive(chain, state, &mut effects);
                 }
             }
             Input::Changed => self.arrive(chain, state, &mut effects),
             Input::Moved { to } => {
+                self.stepped = false;
                 self.drop_waiting(&mut effects);
                 self.go(to, &mut effects);
                 self.arrive(chain, state, &mut effects);
@@ -187,17 +193,11 @@ impl Order {
                 self.task = None;
                 self.value = value.unwrap_or_else(|| self.value.clone());
                 effects.push(ended(Transition::Success));
-                let next = self.role(chain).and_then(|role| match role {
-                    Role::Step(step) => Some(step.next.clone()),
-                    Role::End => None,
-                });
-                if let Some(next) = next {
-                    self.go(next, effects);
-                    self.arrive(chain, state, effects);
-                }
+                self.stepped = true;
+                self.go_on(chain, state, effects);
             }
             StepEnd::Error { return_code } => {
-                self.task = None;
+                let task = self.task.take();
                 effects.push(ended(Transition::Error { return_code }));
                 let on_error = self.role(chain).and_then(|role| match role {
                     Role::Step(step) => step.on_error.clone(),
@@ -208,11 +208,14 @@ impl Order {
                         self.go(to, effects);
                         self.arrive(chain, state, effects);
                     }
-                    None => self.suspend(effects),
+                    None => {
+                        self.halted_by = task;
+                        self.suspend(effects);
+                    }
                 }
             }
             StepEnd::Canceled { running } => {
-                self.task = None;
+                self.halted_by = self.task.take();
                 if running {
                     effects.push(ended(Transition::Error { return_code: 1 }));
                 }
@@ -235,6 +238,17 @@ impl Order {
         }
     }
 
+    /// Goes where the step that has succeeded leads to. That is done even if the order is suspended, which then waits at
+    /// the node it has come to.
+    fn go_on(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<Effect>) {
+        let Some(role) = self.role(chain) else { return };
+        self.stepped = false;
+        if let Role::Step(step) = role {
+            self.go(step.next.clone(), effects);
+        }
+        self.arrive(chain, state, effects);
+    }
+
     /// A task that runs is let end.
     fn drop_waiting(&mut self, effects: &mut Vec<Effect>) {
         if !self.running {
@@ -250,36 +264,37 @@ impl Order {
 
     /// Does what is to be done where the order stands now.
     fn arrive(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<Effect>) {
-        // Nodes that are passed may lead in a circle; once around is enough.
-        let most = chain.map_or(0, |chain| chain.nodes.len());
-        for _ in 0..=most {
-            if self.suspended || self.running {
-                return;
+        if self.stepped {
+            return self.go_on(chain, state, effects);
+        }
+        if self.suspended || self.running {
+            return;
+        }
+        // A node that is gone leads nowhere: the order waits there until the chain has it again. Where nodes that are
+        // passed lead in a circle, it rests as well.
+        let Some(way) = chain.and_then(|chain| passed(chain, state, &self.node)) else {
+            return self.drop_waiting(effects);
+        };
+        for to in way {
+            self.drop_waiting(effects);
+            self.go(to, effects);
+        }
+        match self.role(chain) {
+            None => {}
+            Some(Role::End) => {
+                // It was a step until the chain changed.
+                self.drop_waiting(effects);
+                let (order, node) = (self.key.clone(), self.node.clone());
+                effects.push(Effect::Tell(EngineEvent::OrderFinished { order, node }));
+                effects.push(self.vanish());
+                effects.push(Effect::Remove);
             }
-            // A node that is gone leads nowhere: the order waits there until the chain has it again.
-            let Some(role) = self.role(chain) else { return self.drop_waiting(effects) };
-            match role {
-                Role::End => {
-                    // It was a step until the chain changed.
-                    self.drop_waiting(effects);
-                    let (order, node) = (self.key.clone(), self.node.clone());
-                    effects.push(Effect::Tell(EngineEvent::OrderFinished { order, node }));
-                    effects.push(self.vanish());
-                    effects.push(Effect::Remove);
-                    return;
-                }
-                Role::Step(step) if state.passes(&self.node) => {
-                    self.drop_waiting(effects);
-                    self.go(step.next.clone(), effects);
-                }
-                Role::Step(step) => {
-                    let handler = step.handler.clone();
-                    effects.push(match self.task {
-                        Some(_) => Effect::Stay { handler },
-                        None => Effect::Begin { handler },
-                    });
-                    return;
-                }
+            Some(Role::Step(step)) => {
+                let handler = step.handler.clone();
+                effects.push(match self.task {
+                    Some(_) => Effect::Stay { handler },
+                    None => Effect::Begin { handler },
+                });
             }
         }
     }
@@ -292,6 +307,21 @@ impl Order {
         let key = format!("Order:{}", self.key);
         Effect::Tell(EngineEvent::FileBased { change: FileChange::Removed, key })
     }
+}
+
+/// The nodes to which an order is passed on from `from`, in turn; None if it can come to no rest, or `from` is gone.
+fn passed(chain: &Chain, state: &ChainState, from: &NodeId) -> Option<Vec<NodeId>> {
+    let (mut at, mut way) = (chain.node(from)?, Vec::new());
+    while let Role::Step(step) = &at.role
+        && state.passes(&at.id)
+    {
+        at = chain.node(&step.next)?;
+        if at.id == *from || way.contains(&at.id) {
+            return None;
+        }
+        way.push(at.id.clone());
+    }
+    Some(way)
 }
 
 #[cfg(test)]

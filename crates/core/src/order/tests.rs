@@ -34,6 +34,8 @@ fn order(node: &str) -> Order {
         suspended: false,
         task: None,
         running: false,
+        stepped: false,
+        halted_by: None,
     }
 }
 
@@ -105,6 +107,7 @@ fn a_failed_step_follows_on_error_or_suspends() {
     assert_eq!(&said[1..3], ["OrderNodeChanged fromNodeId:b,nodeId:failed", "OrderFinished nodeId:failed"]);
     let (order, said) = plain(running("a"), error());
     assert_eq!(said[1..], ["OrderSuspended"]);
+    assert_eq!(order.halted_by, Some(TaskSeq(7)), "it can be told why");
     let (order, said) = plain(order, Input::Resume);
     assert_eq!(said, ["OrderResumed", "begin do-a"]);
     assert!(!order.suspended);
@@ -177,12 +180,21 @@ fn a_waiting_task_stays_and_an_order_can_be_moved() {
 }
 
 #[test]
-fn passing_in_a_circle_ends() {
+fn who_would_be_passed_in_a_circle_rests() {
     let circle = Chain { nodes: vec![step("a", "b", None), step("b", "a", None)], ..chain() };
     let actions = [(name("a"), Action::NextState), (name("b"), Action::NextState)].into();
     let state = ChainState { actions, ..ChainState::default() };
-    let (_, effects) = order("a").input(Input::Added, Some(&circle), &state, NOW);
-    assert!(effects.len() < 10);
+    let (order, effects) = order("a").input(Input::Added, Some(&circle), &state, NOW);
+    assert_eq!((effects.len(), order.node.as_str()), (0, "a"));
+    let (order, effects) = order.input(Input::Changed, Some(&circle), &ChainState::default(), NOW);
+    assert_eq!((words(&effects), order.node.as_str()), (vec!["begin do-a".into()], "a"));
+}
+
+#[test]
+fn a_step_that_has_become_an_end_is_where_its_order_arrives() {
+    let running = Order { running: true, ..with_task(order("done")) };
+    let (_, said) = plain(running, Input::StepEnded(StepEnd::Success { value: None }));
+    assert_eq!(said[..2], ["OrderStepEnded Success", "OrderFinished nodeId:done"]);
 }
 
 #[test]
@@ -190,16 +202,19 @@ fn an_order_waits_at_a_node_that_is_gone() {
     let running = Order { running: true, ..with_task(order("gone")) };
     let (order, said) = plain(running, Input::StepEnded(StepEnd::Success { value: None }));
     assert_eq!(said, ["OrderStepEnded Success"]);
-    assert_eq!((order.task, order.node.as_str()), (None, "gone"));
+    assert_eq!((order.task, order.node.as_str(), order.stepped), (None, "gone", true));
     let (_, effects) = order.clone().input(Input::Changed, None, &ChainState::default(), NOW);
     assert!(effects.is_empty());
+    let waiting = Order { stepped: false, ..with_task(order.clone()) };
+    assert_eq!(plain(waiting, Input::Changed).1, ["cancel"], "whose step it was is not known");
+    let (_, said) = plain(Order { node: name("a"), ..order.clone() }, Input::Changed);
     assert_eq!(
-        plain(with_task(order.clone()), Input::Changed).1,
-        ["cancel"],
-        "whose step it was is not known"
+        said,
+        ["OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"],
+        "what is done is not done again"
     );
-    let (_, said) = plain(Order { node: name("b"), ..order }, Input::Changed);
-    assert_eq!(said, ["begin do-b"]);
+    let (_, said) = plain(order, Input::Moved { to: name("a") });
+    assert_eq!(said, ["OrderNodeChanged fromNodeId:gone,nodeId:a", "begin do-a"], "unless somebody wants it");
 }
 
 #[test]

@@ -41,6 +41,17 @@ impl NewOrder {
     }
 }
 
+/// From so many digits on, a number is no id that a person can give: they are those of events.
+const DIGITS: usize = 13;
+
+impl NewOrder {
+    /// Whether a person has given it an id that is kept for orders that events make.
+    pub fn is_reserved(&self) -> bool {
+        let id = self.id.as_ref().map_or("", OrderId::as_str);
+        id.len() >= DIGITS && id.bytes().all(|byte| byte.is_ascii_digit())
+    }
+}
+
 /// Why something was not done to an order or a chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderRefused {
@@ -50,6 +61,10 @@ pub enum OrderRefused {
     NoSuchNode(ChainPath, NodeId),
     #[error("the chain {0} has an order {1} already")]
     Exists(ChainPath, OrderId),
+    #[error(
+        "numbers of {DIGITS} digits and more are given to orders that events make: take another id than {0}"
+    )]
+    Reserved(OrderId),
     #[error("there is no order {0}")]
     NoSuchOrder(OrderKey),
     #[error("a step of the order {0} is running; suspend it and wait for the step to end")]
@@ -74,6 +89,10 @@ pub struct OrderView {
     pub setback: Option<Timestamp>,
     /// Its chain has no such node: it waits until the chain has it again, or somebody moves it.
     pub stranded: bool,
+    /// What holds its waiting task back, in words: its chain or its node is stopped, or a rule.
+    pub held: Option<String>,
+    /// The task that suspended it by its end, and what went wrong.
+    pub failed: Option<(TaskId, String)>,
 }
 
 /// Orders by their keys, ascending.
@@ -110,22 +129,35 @@ pub enum OrderCommand {
 
 #[async_trait]
 pub trait Orders: Send + Sync {
-    /// Adds orders; answers each. All that are taken are added in one transaction.
+    /// Adds all of these orders, in one transaction, or none of them: then the first that is refused is named by its
+    /// index. One whose id another of them has before it is refused like one that is on its way already.
     async fn add_orders(
         &self,
         orders: Vec<NewOrder>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<Added, OrderRefused>>>;
+    ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>>;
 
     async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
 
-    /// Orders whose keys match, after `after` if given.
-    async fn orders(&self, path: &PathFilter, after: Option<OrderKey>, limit: usize) -> Result<OrderPage>;
+    /// Orders whose keys match, after `after` if given; only this tenant's if given.
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderKey>,
+        limit: usize,
+    ) -> Result<OrderPage>;
 
     /// All orders whose keys match, however many, as of one moment. Their values are left out.
-    async fn all_orders(&self, path: &PathFilter) -> Result<OrderPage>;
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
 
-    async fn order_statistics(&self, path: &PathFilter, now: Timestamp) -> Result<(OrderStatistics, Extent)>;
+    /// How many of the orders whose keys match stand where; only this tenant's if given.
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)>;
 
     async fn steer_order(
         &self,

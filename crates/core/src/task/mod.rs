@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::chain::{ChainPath, NodeId, OrderKey};
 use crate::names::{BadName, CollectionName, Pair};
 use crate::order::Origin;
+use crate::wire::{MAX_RESULT, MAX_VALUE};
 use crate::{Event, EventId, HandlerName, Json, ObjectKey, Priority, Tenant, Timestamp};
 pub use lifecycle::{AttemptEnd, Command, EndReason, Lease, Life, Rejected, State};
 
@@ -243,6 +244,16 @@ impl Subject {
             Self::Step(step) => step.origin.map_or(0, |origin| origin.depth),
         }
     }
+
+    /// The most bytes of JSON that its tasks return.
+    pub fn max_result(&self) -> usize {
+        max_result(matches!(self, Self::Step(_)))
+    }
+}
+
+/// What a step returns becomes its order's value.
+fn max_result(step: bool) -> usize {
+    if step { MAX_VALUE } else { MAX_RESULT }
 }
 
 /// How loud a log line is.
@@ -295,6 +306,20 @@ pub struct Task {
     pub result: Option<Json>,
     /// The attempts that have ended, in order.
     pub attempts: Vec<Attempt>,
+}
+
+impl Task {
+    /// The order whose step it is.
+    pub fn order(&self) -> Option<OrderKey> {
+        // A source's task has no key, and what is for an event names it.
+        let key = self.key.as_ref().filter(|_| self.event.is_none())?;
+        key.as_str().parse().ok()
+    }
+
+    /// The most bytes of JSON that it returns.
+    pub fn max_result(&self) -> usize {
+        max_result(self.order().is_some())
+    }
 }
 
 #[cfg(test)]

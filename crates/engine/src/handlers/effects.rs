@@ -26,8 +26,8 @@ use crate::settle::SHORTEST_SNOOZE;
 
 /// The most events that one attempt emits.
 const MAX_EMITS: usize = 1000;
-/// The largest result, in bytes.
-const MAX_RESULT: usize = 64 * 1024;
+/// The most bytes of a reply or of an effects file: room for a step's result, and for what is said beside it.
+pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// What a handler said, checked.
 #[derive(Debug, Default, PartialEq)]
@@ -114,7 +114,7 @@ impl Effects {
             self.last |= !wire::read::<bool>("/retry", &raw, "true or false")?;
         }
         if let Some(raw) = members.result {
-            self.result = Some(result(&raw)?);
+            self.result = Some(Json::parse(raw.get()).map_err(|e| Fault::new("/result", e))?);
         }
         if let Some(raw) = members.snooze {
             self.snooze = Some(wire::duration("/snooze", &raw)?);
@@ -205,17 +205,6 @@ fn log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
     })
 }
 
-fn result(raw: &RawValue) -> Result<Json, Fault> {
-    let size = raw.get().len();
-    if size > MAX_RESULT {
-        return Err(Fault::new(
-            "/result",
-            format!("a result has at most {MAX_RESULT} bytes, this one has {size}"),
-        ));
-    }
-    Json::parse(raw.get()).map_err(|e| Fault::new("/result", e))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +262,7 @@ mod tests {
 
     #[test]
     fn faults_say_what_and_where() {
-        let long = format!(r#"{{"result":"{}"}}"#, "x".repeat(MAX_RESULT));
+        let deep = format!(r#"{{"result":{}{}}}"#, "[".repeat(101), "]".repeat(101));
         let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
         for (text, said) in [
             ("{}\n{\"emti\":[]}", "line 2: /emti: unknown field `emti`"),
@@ -290,7 +279,7 @@ mod tests {
             (r#"{"retry":"no"}"#, "/retry: "),
             (r#"{"snooze":"soon"}"#, "/snooze: "),
             (r#"{"snooze":1,"result":1}"#, "/snooze: "),
-            (&long, "/result: "),
+            (&deep, "/result: "),
             (&many, "/emit: an attempt emits at most 1000"),
         ] {
             let fault = lines(text).expect_err(&format!("{text:.60}"));

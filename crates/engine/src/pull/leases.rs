@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pointsman_core::store::{Store, StoreError};
 use pointsman_core::task::{LogLine, Rejected, State, Task};
-use pointsman_core::{TaskId, Timestamp};
+use pointsman_core::{EventId, TaskId, Timestamp};
 
 use super::logged;
 use crate::brief::Brief;
@@ -149,21 +149,33 @@ async fn held(
     })
 }
 
-/// A running task as it is remembered. Where the journal has forgotten its event, nobody knows what had caused that.
+/// A running task as it is remembered.
 async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<Brief, StoreError> {
-    let event = match task.event {
-        Some(id) => store.event(id).await?,
-        None => None,
-    };
+    let (event, depth) = cause(store, &task).await?;
     Ok(Brief {
+        max_result: task.max_result(),
         seq: task.seq,
         id: task.id,
         handler: task.handler,
         tenant: task.tenant,
         key: task.key,
-        event: task.event,
-        depth: event.map_or(0, |view| view.event.depth()),
+        event,
+        depth,
         attempt: task.life.attempt,
         fence,
     })
+}
+
+/// The event that causes what a task emits, and how deep that lies. Where the journal has forgotten the task's event,
+/// nobody knows what had caused that; of the event that made an order, the order knows.
+async fn cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16), StoreError> {
+    if let Some(id) = task.event {
+        return Ok((Some(id), store.event(id).await?.map_or(0, |view| view.event.depth())));
+    }
+    let order = match task.order() {
+        Some(order) => store.order(&order).await?,
+        None => None,
+    };
+    let origin = order.and_then(|(view, _)| view.order.origin);
+    Ok((origin.map(|origin| origin.event), origin.map_or(0, |origin| origin.depth)))
 }

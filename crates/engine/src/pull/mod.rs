@@ -52,6 +52,14 @@ pub struct PullRequest {
     pub tenant: Option<Tenant>,
 }
 
+/// A task that a worker holds, as far as those need to know who let the worker in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leased {
+    pub tenant: Tenant,
+    /// The most bytes of JSON that it returns.
+    pub max_result: usize,
+}
+
 impl Engine {
     /// Leases tasks to a worker: at once if there are some, else as soon as there are. None after `wait`, or when
     /// the node stops. Dropping the future gives back what was meant for it.
@@ -77,11 +85,11 @@ impl Engine {
         }
     }
 
-    /// Whose task a worker holds under this fence. Costs nothing where this node gave it out.
-    pub async fn leased_from(&self, id: &TaskId, fence: i64) -> Result<Result<Tenant, Rejected>, StoreError> {
+    /// What a worker holds under this fence. Costs nothing where this node gave it out.
+    pub async fn leased(&self, id: &TaskId, fence: i64) -> Result<Result<Leased, Rejected>, StoreError> {
         let node = self.node();
         let found = node.leases.find(&*node.store, id, fence).await?;
-        Ok(found.map(|task| task.tenant))
+        Ok(found.map(|task| Leased { tenant: task.tenant, max_result: task.max_result }))
     }
 
     /// A worker is still at it: its lease runs for so long from now, or for as long as it claimed the task if nothing

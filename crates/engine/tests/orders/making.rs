@@ -1,9 +1,10 @@
 //! Orders that events and schedules make, and what the journal tells beside.
 
 use pointsman_core::engine_event::SchedulerState;
+use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::fire::Makes;
 use pointsman_core::store::{OrderRefused, Schedules};
-use pointsman_core::{NewEvent, ScheduleName, cron};
+use pointsman_core::{NewEvent, ScheduleName, Status, cron};
 use pointsman_engine::{Bound, RanNow, Schedule};
 
 use super::*;
@@ -32,6 +33,31 @@ async fn an_event_makes_an_order_with_its_id_and_its_value() {
     let order = key(&format!("/x,{}", receipt.events[0].id));
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), [format!(r#"{order} {{"n":1.0}}"#)]);
+    engine.stop(PATIENCE).await;
+}
+
+/// An event makes an order, whose step emits such an event again.
+#[tokio::test]
+async fn a_storm_through_orders_is_stopped() {
+    let store = store();
+    let mut house = House::default()
+        .handler("a", |_| async { Outcome { emits: vec![event("round", "k")], ..Outcome::done() } })
+        .chain(chain("/x", vec![step("a", "end"), end("end")]));
+    house.setup.chain_routes.bind(kind("round"), key("/x,1").chain);
+    let engine = house.start(&store).await;
+    let mut watcher = Watcher::of(&engine);
+    emit(&engine, vec![event("round", "k")]).await;
+    let ended = watcher.until(|change| change.status == Status::Error).await;
+    assert!(ended.error.unwrap().contains("event storm"));
+    assert_eq!(ended.attempt, 1);
+    let events = emitted(&engine).await;
+    assert_eq!(events.len(), usize::from(MAX_DEPTH) + 1);
+    for (before, after) in events.iter().zip(&events[1..]) {
+        let cause = after.cause.unwrap();
+        assert_eq!((cause.event, cause.depth), (Some(before.id), before.depth() + 1));
+    }
+    let last = key(&format!("/x,{}", events.last().unwrap().id));
+    told(&engine, &last, "OrderSuspended").await;
     engine.stop(PATIENCE).await;
 }
 

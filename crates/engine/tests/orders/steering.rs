@@ -56,7 +56,7 @@ async fn nodes_are_stopped_passed_and_processed_again() {
     engine.set_node(&path, &node("b"), Action::Stop).await.unwrap().unwrap();
     let order = add(&engine, "/x,1", "1").await;
     told(&engine, &order, "OrderNodeChanged").await;
-    let (statistics, _) = engine.order_statistics(&Default::default()).await.unwrap();
+    let (statistics, _) = engine.order_statistics(&Default::default(), None).await.unwrap();
     assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
     let (chains, _) = engine.chains().await.unwrap();
     assert_eq!(chains[0].orders, [(node("b"), 1)]);
@@ -105,7 +105,7 @@ async fn after_a_chain_was_stopped_nothing_begins() {
                 let (engine, path) = (engine.clone(), path.clone());
                 tokio::spawn(async move {
                     for _ in 0..3 {
-                        engine.add_orders(vec![NewOrder::of(path.clone()); 3]).await.unwrap();
+                        engine.add_orders(vec![NewOrder::of(path.clone()); 3]).await.unwrap().unwrap();
                     }
                 })
             })
@@ -128,7 +128,7 @@ async fn after_a_chain_was_stopped_nothing_begins() {
     }
     assert_eq!(begun.load(Ordering::SeqCst), 0);
     until("all orders to arrive", || async {
-        engine.order_statistics(&Default::default()).await.unwrap().0.total == 0
+        engine.order_statistics(&Default::default(), None).await.unwrap().0.total == 0
     })
     .await;
     engine.stop(Duration::from_secs(20)).await;

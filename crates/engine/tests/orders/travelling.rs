@@ -141,7 +141,7 @@ async fn many_orders_go_side_by_side() {
         .await;
     let new = (0..ORDERS).map(|_| NewOrder::of(key("/x,1").chain)).collect();
     let added: Vec<_> =
-        engine.add_orders(new).await.unwrap().into_iter().map(|one| one.unwrap().order).collect();
+        engine.add_orders(new).await.unwrap().unwrap().into_iter().map(|one| one.order).collect();
     for order in &added {
         told(&engine, order, "OrderFinished").await;
     }
@@ -151,7 +151,7 @@ async fn many_orders_go_side_by_side() {
             notes.iter().filter_map(|note| note.strip_prefix(&format!("{} ", order.id))).collect();
         assert_eq!(of_it, ["a", "b", "c"]);
     }
-    let nothing = engine.orders(&Default::default(), None, 10).await.unwrap();
+    let nothing = engine.orders(&Default::default(), None, None, 10).await.unwrap();
     assert!(nothing.orders.is_empty());
     engine.stop(PATIENCE).await;
 }

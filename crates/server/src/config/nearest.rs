@@ -9,8 +9,16 @@ pub(super) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>)
     let lower = wrong.to_lowercase();
     let near = names.into_iter().map(|name| (distance(&lower, &name.to_lowercase()), name));
     let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
-    let longest = wrong.chars().count().max(name.chars().count());
+    // A folder that two paths share makes their names no more alike.
+    let shared = folder(&lower, &name.to_lowercase());
+    let longest = wrong.chars().count().max(name.chars().count()).saturating_sub(shared);
     (distance <= (longest / 3).max(1) && distance < longest).then_some(name)
+}
+
+/// How many characters two paths share, up to the last slash of that part.
+fn folder(a: &str, b: &str) -> usize {
+    let shared: Vec<char> = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    shared.iter().rposition(|c| *c == '/').map_or(0, |slash| slash + 1)
 }
 
 /// `; did you mean …?`, or nothing.
@@ -51,6 +59,14 @@ mod tests {
         assert_eq!(nearest("x", ["y"]), None);
         assert_eq!(nearest("", names), None);
         assert_eq!(hint("ordr", names), "; did you mean `order`?");
+    }
+
+    #[test]
+    fn paths_are_alike_by_what_they_do_not_share() {
+        let paths = ["/laundry/slow", "/laundry/fast"];
+        assert_eq!(nearest("/laundry/slwo", paths), Some("/laundry/slow"));
+        assert_eq!(nearest("/landry/slow", paths), Some("/laundry/slow"));
+        assert_eq!(nearest("/laundry/nope", paths), None);
     }
 
     #[test]

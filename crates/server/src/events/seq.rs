@@ -33,6 +33,9 @@ use crate::walk::{GATHER, Step, Walk};
 /// How long a search that found nothing may go on beyond its deadline, so that a reader who does not wait
 /// still learns of an event that lies behind many others.
 const SEARCH_ON: Duration = Duration::from_millis(150);
+/// The same for a reader that has not been shown anything at all: one that does not wait would otherwise be told
+/// by a store that is merely slow that there is nothing.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// Reads the journal as an EventSeq, waiting for the first match until the timeout.
 #[utoipa::path(
@@ -159,7 +162,8 @@ pub(crate) enum Found {
     Torn { head: EventId },
 }
 
-/// Walks to the first match, waiting for it until the deadline.
+/// Walks to the first match, waiting for it until the deadline. Where the store does not answer in time, nothing has been
+/// found, and the reader goes on where it was.
 pub(crate) async fn first(
     app: &App,
     caller: &Caller,
@@ -167,36 +171,61 @@ pub(crate) async fn first(
     wanted: usize,
     deadline: Option<Instant>,
 ) -> Result<Found, StoreError> {
-    let give_up = deadline.map(|deadline| deadline + SEARCH_ON);
     let cursor = walk.reached();
-    let mut step = walk.step(wanted).await?;
-    loop {
-        match step {
+    let mut step = within(deadline.map(first_look), walk.step(wanted)).await.transpose()?;
+    let mut last = false;
+    // A busy store must not hold up an answer that is due.
+    while let Some(met) = step {
+        match met {
             Step::Events(events) => return Ok(Found::Events { events, walk }),
             Step::Torn { head } => return Ok(Found::Torn { head }),
             Step::Nothing => {}
-            Step::End if wait(app, caller, &mut walk, deadline).await => {
-                gather(cursor, deadline).await;
-                walk.go_on();
-            }
-            Step::End => break,
-        }
-        // A busy store must not hold up an answer that is due.
-        step = match give_up {
-            Some(end) if end <= Instant::now() => break,
-            Some(end) => match timeout_at(end, walk.step(wanted)).await {
-                Ok(step) => step?,
-                Err(_) => break,
+            Step::End if last => break,
+            Step::End => match wait(app, caller, &mut walk, deadline).await {
+                Waited::Grown => {
+                    gather(cursor, deadline).await;
+                    walk.go_on();
+                }
+                // What was journaled before the stop was announced is still told, the announcement among it.
+                Waited::Stopping => {
+                    last = true;
+                    walk.go_on();
+                }
+                Waited::Over => break,
             },
-            None => walk.step(wanted).await?,
+        }
+        let give_up = deadline.map(|deadline| deadline + SEARCH_ON);
+        step = match give_up.is_some_and(|end| end <= Instant::now()) {
+            true => None,
+            false => within(give_up, walk.step(wanted)).await.transpose()?,
         };
     }
     Ok(Found::Nothing { head: walk.head(), last: walk.reached() })
 }
 
-/// Waits until there is more to look at. `false`: the time is up, the server stops, or the caller's token has
-/// been taken back.
-async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Instant>) -> bool {
+/// Until when a first look may take that serves an answer due at `deadline`.
+pub(crate) fn first_look(deadline: Instant) -> Instant {
+    deadline + FIRST_LOOK
+}
+
+/// What comes in time. Without an end all does.
+pub(crate) async fn within<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match end {
+        Some(end) => timeout_at(end, work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
+/// How a wait for more ended.
+enum Waited {
+    Grown,
+    Stopping,
+    /// The time is up, or the caller's token has been taken back.
+    Over,
+}
+
+/// Waits until there is more to look at.
+async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Instant>) -> Waited {
     let late = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -205,10 +234,10 @@ async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Inst
     };
     tokio::select! {
         biased;
-        () = app.stopping.cancelled() => false,
-        () = app.revoked(caller) => false,
-        () = walk.grown() => true,
-        () = late => false,
+        () = app.stopping.cancelled() => Waited::Stopping,
+        () = app.revoked(caller) => Waited::Over,
+        () = walk.grown() => Waited::Grown,
+        () = late => Waited::Over,
     }
 }
 

@@ -4,14 +4,17 @@
 //!  wanted      of which orders, and what `return` asks for
 //!  overview    OrderOverview: where the orders stand, as one snapshot
 //!  statistics  OrderStatistics; OrderStatisticsChanged, which is computed when it is asked for
+//!  tally       counting orders once for all who want to know
 //! ```
 //!
 //! A GET has the path in its address, a POST has it in its body; otherwise they are the same. All other things that
 //! `return` may name are events, and are answered by the very code of `/api/v1/events`. Here only the engine's own are
-//! told of, and those belong to no tenant.
+//! told of. A token that is bound to a tenant is shown that tenant's orders, the events of those and of its tasks, and
+//! numbers that count them alone.
 
 mod overview;
 mod statistics;
+mod tally;
 mod wanted;
 
 use axum::extract::{FromRequest, Request, State};
@@ -35,6 +38,7 @@ use crate::query::Query;
 use crate::{action, percent};
 use overview::{Orders, overview};
 use statistics::Statistics;
+pub(crate) use tally::Tallies;
 use wanted::{Return, Wanted};
 
 /// Where all of this lies.
@@ -163,12 +167,12 @@ async fn answer(app: App, caller: Caller, uri: &Uri, wanted: Wanted) -> Result<R
         }
         Return::Statistics => {
             takes_none(&query, &["after", "timeout", "limit"], "OrderStatistics")?;
-            Ok(Statistics::of(app, caller, wanted)?.now().await?.into_response())
+            Ok(Statistics::of(app, caller, wanted).now().await?.into_response())
         }
         Return::StatisticsChanged => {
             takes_none(&query, &["limit"], "OrderStatisticsChanged")?;
             let after = seq::after(query.parse("after")?)?;
-            Statistics::of(app, caller, wanted)?.changed(after, seq::timeout(&query)?).await
+            Statistics::of(app, caller, wanted).changed(after, seq::timeout(&query)?).await
         }
         Return::Events(kinds) => {
             let certain_types = !kinds.is_empty();

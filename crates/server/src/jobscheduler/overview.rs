@@ -117,10 +117,8 @@ impl OrderOverview {
 /// Where the wanted orders stand; the one alone if the path names one.
 pub(super) async fn overview(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Response, Problem> {
     let Some(key) = &wanted.one else {
-        let page = app.store().all_orders(&wanted.path).await?;
-        let mut orders = page.orders;
-        orders.retain(|view| caller.sees(&view.order.tenant));
-        return Ok(whole(orders, page.extent.head));
+        let page = app.store().all_orders(&wanted.path, caller.tenant(None)?.as_ref()).await?;
+        return Ok(whole(page.orders, page.extent.head));
     };
     let found = app.store().order(key).await?.filter(|(view, _)| caller.sees(&view.order.tenant));
     let (view, extent) = found.ok_or_else(|| Problem::not_found(format!("there is no order {key}")))?;
@@ -203,8 +201,10 @@ mod tests {
             suspended: false,
             task: None,
             running: false,
+            stepped: false,
+            halted_by: None,
         };
-        OrderView { order, task: None, setback: None, stranded: false }
+        OrderView { order, task: None, setback: None, stranded: false, held: None, failed: None }
     }
 
     async fn text(count: usize) -> Value {

@@ -1,27 +1,28 @@
 //! How many orders stand where, and waiting until that changes.
 //!
-//! OrderStatisticsChanged does not lie in the stream. Whoever asks for it is told at once if an event after its cursor
-//! has changed the numbers, and otherwise as soon as one does; each call is answered by one event at most, stamped with
-//! the id at which its numbers are true, so that the next call waits for the next change. Numbers also change as time
-//! goes by, when an order's time comes: while there are such orders, they are compared now and then.
+//! OrderStatisticsChanged does not lie in the stream, and what the numbers were at a caller's cursor is not kept. So a
+//! caller whose orders something has happened to since its cursor is told at once; all others are told when the numbers
+//! are no longer those that they were when the wait began. Each call is answered by one event at most, stamped with the
+//! id at which its numbers are true, so that the next call waits for the next change. Numbers also change as time goes
+//! by, when an order's time comes: while there are such orders, they are compared now and then.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use pointsman_core::journal::{Filter, PathFilter};
+use pointsman_core::journal::Filter;
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::StoreError;
 use pointsman_core::{Event, EventId, HandlingKey};
-use pointsman_engine::now;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::overview::Stamped;
+use super::tally::{Count, Tally, Which};
 use super::wanted::Wanted;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::events::seq::{self, Found};
+use crate::events::seq::{self, Found, within};
 use crate::problem::Problem;
 use crate::walk::Walk;
 
@@ -31,8 +32,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
 /// The events that change the numbers. An order that merely goes from node to node is counted as before.
-const CHANGES: [&str; 9] = [
+const CHANGES: [&str; 10] = [
     "FileBasedAdded",
+    "FileBasedReplaced",
     "FileBasedRemoved",
     "OrderStarted",
     "OrderFinished",
@@ -47,7 +49,8 @@ const CHANGES: [&str; 9] = [
 pub(super) struct Statistics {
     app: App,
     caller: Caller,
-    path: PathFilter,
+    which: Which,
+    tally: Tally,
 }
 
 /// The numbers and the id at which they are true.
@@ -72,70 +75,74 @@ struct NonEmpty {
 }
 
 impl Statistics {
-    /// The numbers count the orders of all tenants together.
-    pub(super) fn of(app: App, caller: Caller, wanted: Wanted) -> Result<Self, Problem> {
-        caller.unbound("orders are counted over all tenants")?;
-        Ok(Self { app, caller, path: wanted.path })
-    }
-
-    async fn read(&self) -> Result<(OrderStatistics, EventId), StoreError> {
-        let (numbers, extent) = self.app.store().order_statistics(&self.path, now()).await?;
-        Ok((numbers, extent.head))
+    /// A caller that is bound to a tenant has that tenant's orders counted.
+    pub(super) fn of(app: App, caller: Caller, wanted: Wanted) -> Self {
+        let which = Which { path: wanted.path, tenant: caller.tenant.clone() };
+        Self { tally: Tally::new(app.clone(), which.clone()), app, caller, which }
     }
 
     pub(super) async fn now(&self) -> Result<Snapshot, Problem> {
-        let (value, head) = self.read().await?;
-        Ok(Json(Stamped { value, event_id: head.get() }))
+        let Count { numbers, head, .. } = self.tally.now().await?;
+        Ok(Json(Stamped { value: numbers, event_id: head.get() }))
     }
 
     /// Waits until the numbers are other than they were at `after`.
     pub(super) async fn changed(&self, mut after: EventId, timeout: Duration) -> Result<Response, Problem> {
         // A deadline beyond what the clock can count never comes.
         let deadline = Instant::now().checked_add(timeout);
-        let began = Instant::now();
+        let give_up = deadline.map(seq::first_look);
         // Read before the events are looked at, so that no change falls between the two.
-        let (before, _) = self.read().await?;
-        let pause = LOOK_AGAIN.max(began.elapsed() * REST);
+        let Some(before) = within(give_up, self.tally.at(after)).await.transpose()? else {
+            return Ok(seq::nothing(after, after));
+        };
+        // Up to here nothing has happened that is not in the numbers before.
+        let mut known = before.head;
+        let pause = LOOK_AGAIN.max(before.took * REST);
         loop {
-            let look = time_changes(&before).then(|| Instant::now() + pause);
+            let look = time_changes(&before.numbers).then(|| Instant::now() + pause);
             let until = [deadline, look].into_iter().flatten().min();
-            let head = match self.next_change(after, until).await? {
-                Next::Changed => return self.tell().await,
+            let (head, least) = match self.next_change(after, until).await? {
+                Next::Happened { first, .. } if first <= known => {
+                    return Ok(told(self.tally.at(first).await?));
+                }
+                Next::Happened { last, .. } => (None, last),
                 Next::Torn { head } => return Ok(seq::torn(head)),
                 Next::Nothing { head, last } => {
                     after = last;
-                    head
+                    (Some(head), last)
                 }
             };
-            if self.read().await?.0 != before {
-                return self.tell().await;
+            let Some(count) = within(give_up, self.tally.at(least)).await.transpose()? else {
+                return Ok(seq::nothing(head.unwrap_or(after), after));
+            };
+            if count.numbers != before.numbers {
+                return Ok(told(count));
+            }
+            if head.is_none() {
+                // What happened came to nothing.
+                (after, known) = (count.head, count.head);
             }
             if self.is_over(deadline) {
-                return Ok(seq::nothing(head, after));
+                return Ok(seq::nothing(head.unwrap_or(after).max(after), after));
             }
         }
-    }
-
-    /// The one event, computed now.
-    async fn tell(&self) -> Result<Response, Problem> {
-        let (order_statistics, head) = self.read().await?;
-        let event_id = head.get();
-        let changed = Changed { kind: "OrderStatisticsChanged", order_statistics };
-        let event_snapshots = [Stamped { value: changed, event_id }];
-        Ok(Json(NonEmpty { kind: "NonEmpty", event_id, event_snapshots }).into_response())
     }
 
     /// Looks for an event that changed the numbers, waiting for it until then.
     async fn next_change(&self, after: EventId, until: Option<Instant>) -> Result<Next, StoreError> {
         let kinds = CHANGES.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
-        let filter = Filter { kinds, path: self.path.clone(), engine: true, ..Filter::default() };
+        let Which { path, tenant } = self.which.clone();
+        let filter = Filter { kinds, path, tenant, engine: true, ..Filter::default() };
         let mut walk = Walk::forwards(self.app.clone(), filter, after);
         loop {
             walk = match seq::first(&self.app, &self.caller, walk, usize::MAX, until).await? {
-                Found::Events { events, .. } if events.iter().any(|event| is_of_an_order(event)) => {
-                    return Ok(Next::Changed);
+                Found::Events { events, walk } => {
+                    let mut ids = events.iter().filter(|event| is_of_an_order(event)).map(|event| event.id);
+                    if let Some(first) = ids.next() {
+                        return Ok(Next::Happened { first, last: ids.next_back().unwrap_or(first) });
+                    }
+                    walk
                 }
-                Found::Events { walk, .. } => walk,
                 Found::Nothing { head, last } => return Ok(Next::Nothing { head, last }),
                 Found::Torn { head } => return Ok(Next::Torn { head }),
             };
@@ -150,8 +157,17 @@ impl Statistics {
     }
 }
 
+/// The one event of these numbers.
+fn told(count: Count) -> Response {
+    let event_id = count.head.get();
+    let changed = Changed { kind: "OrderStatisticsChanged", order_statistics: count.numbers };
+    let event_snapshots = [Stamped { value: changed, event_id }];
+    Json(NonEmpty { kind: "NonEmpty", event_id, event_snapshots }).into_response()
+}
+
 enum Next {
-    Changed,
+    /// These are the first and the last event that may have changed the numbers, of those that were found.
+    Happened { first: EventId, last: EventId },
     Nothing { head: EventId, last: EventId },
     Torn { head: EventId },
 }

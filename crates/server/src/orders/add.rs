@@ -1,14 +1,11 @@
 //! Adding orders.
 
-use std::collections::HashSet;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
 use pointsman_api::{AddedOrder, AddedOrders, NewOrderBody};
 use pointsman_core::Tenant;
-use pointsman_core::chain::OrderKey;
 use pointsman_core::store::{Added, ChainView, NewOrder, OrderRefused};
 use pointsman_core::wire::Fault;
 use pointsman_engine::now;
@@ -26,7 +23,7 @@ use crate::query::Query;
 /// The most orders in one request.
 const MAX_ORDERS: usize = 1000;
 
-/// Adds one order, or an array of 1 to 1,000 of them.
+/// Adds one order, or an array of 1 to 1,000 of them (all or nothing).
 #[utoipa::path(
     post,
     path = "/api/v1/orders",
@@ -53,13 +50,14 @@ pub(crate) async fn add(
     body: Received,
 ) -> Result<Response, Problem> {
     Query::of(&uri, &[])?;
+    if headers.contains_key("idempotency-key") {
+        let detail = "orders take none: give the order an id, and a repeat is refused";
+        return Err(Problem::malformed(detail).parameter("Idempotency-Key"));
+    }
     media::require_json(&headers)?;
     let asked = Asked::read(media::text(&body.bytes)?, &caller.tenant.clone().unwrap_or_default())?;
     if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
-    }
-    if asked.several {
-        foresee(&app, &asked).await?;
     }
     let inner = app.clone();
     let added = app.deed(async move { carry_out(&inner, &caller, asked).await }).await?;
@@ -92,64 +90,30 @@ impl Asked {
         let orders = list.into_iter().enumerate().map(|(index, raw)| order(raw, &format!("/{index}")));
         Ok(Self { orders: orders.collect::<Result<_, _>>()?, several })
     }
-
-    /// Where an order stands in the body.
-    fn place(&self, index: usize) -> String {
-        if self.several { format!("/{index}") } else { String::new() }
-    }
 }
 
 fn not_json(error: serde_json::Error) -> Problem {
     Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
 }
 
-/// Of several orders none is added if one of them would be refused. What others do at the same instant cannot be
-/// foreseen; then those that were taken are on their way, and the answer says so.
-async fn foresee(app: &App, asked: &Asked) -> Result<(), Problem> {
-    let (chains, _) = app.engine.chains().await?;
-    let mut seen: HashSet<OrderKey> = HashSet::new();
-    for (index, order) in asked.orders.iter().enumerate() {
-        let key = order.id.clone().map(|id| OrderKey { chain: order.chain.clone(), id });
-        let exists = match key {
-            Some(key) => app.engine.order(&key).await?.is_some() || !seen.insert(key),
-            None => false,
-        };
-        if let Some(refused) = refusal(order, &chains, exists) {
-            return Err(told(refused, &asked.place(index), &chains));
+async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Vec<Added>, Problem> {
+    let Asked { orders, several } = asked;
+    match app.engine.add_orders(orders).await? {
+        Ok(added) => {
+            note(app, caller, &added).await;
+            Ok(added)
+        }
+        Err((index, refused)) => {
+            let at = if several { format!("/{index}") } else { String::new() };
+            let (chains, _) = app.engine.chains().await?;
+            Err(told(refused, &at, &chains))
         }
     }
-    Ok(())
-}
-
-fn refusal(order: &NewOrder, chains: &[ChainView], exists: bool) -> Option<OrderRefused> {
-    let NewOrder { chain: path, id, node, .. } = order;
-    let Some(view) = chains.iter().find(|view| view.chain.path == *path) else {
-        return Some(OrderRefused::NoSuchChain(path.clone()));
-    };
-    if let Some(node) = node.as_ref().filter(|node| view.chain.node(node).is_none()) {
-        return Some(OrderRefused::NoSuchNode(path.clone(), node.clone()));
-    }
-    id.clone().filter(|_| exists).map(|id| OrderRefused::Exists(path.clone(), id))
-}
-
-async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Vec<Added>, Problem> {
-    let results = app.engine.add_orders(asked.orders.clone()).await?;
-    let added: Vec<Added> = results.iter().flatten().cloned().collect();
-    note(app, caller, &added).await;
-    let refused = results.into_iter().enumerate().find_map(|(index, result)| Some((index, result.err()?)));
-    let Some((index, refused)) = refused else { return Ok(added) };
-    let (chains, _) = app.engine.chains().await?;
-    let problem = told(refused, &asked.place(index), &chains);
-    Err(match added.len() {
-        0 => problem,
-        count => problem.and(format!("{count} of the others were added")),
-    })
 }
 
 /// Several are one deed.
 async fn note(app: &App, caller: &Caller, added: &[Added]) {
     match added {
-        [] => {}
         [one] => app.note(caller, "add", format!("order {}", one.order), "").await,
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
@@ -171,9 +135,10 @@ fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
             let hint = hint(node.as_str(), nodes.map(|node| node.id.as_str()));
             Problem::refused(format!("{refused}{hint}")).pointer(format!("{at}/node"))
         }
-        OrderRefused::Exists(..) | OrderRefused::NoSuchOrder(_) | OrderRefused::Running(_) => {
-            Problem::from(refused).pointer(format!("{at}/path"))
-        }
+        OrderRefused::Reserved(_)
+        | OrderRefused::Exists(..)
+        | OrderRefused::NoSuchOrder(_)
+        | OrderRefused::Running(_) => Problem::from(refused).pointer(format!("{at}/path")),
     }
 }
 

@@ -9,6 +9,7 @@ impl From<OrderRefused> for Problem {
         match refused {
             OrderRefused::NoSuchChain(_) | OrderRefused::NoSuchOrder(_) => Self::not_found(refused),
             OrderRefused::NoSuchNode(..) => Self::refused(refused).pointer("/node"),
+            OrderRefused::Reserved(_) => Self::refused(refused).pointer("/path"),
             OrderRefused::Exists(..) | OrderRefused::Running(_) => Self::conflict(refused),
         }
     }

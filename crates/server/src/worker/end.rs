@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use pointsman_api::worker::{DoneBody, Ended as EndedBody, FailBody, SnoozeBody};
 use pointsman_core::store::Ended;
-use pointsman_core::wire::{Fault, duration, read, string};
+use pointsman_core::wire::{Fault, check_result, duration, read, string};
 use pointsman_core::{Json as Value, NewEvent, TaskId, Tenant, Timestamp};
-use pointsman_engine::{Outcome, now};
+use pointsman_engine::{Leased, Outcome, now};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -24,8 +24,7 @@ use crate::segment::{Segment, TaskName};
 
 /// The most events that one attempt emits.
 const MAX_EMITS: usize = 1000;
-/// The largest result, and the longest error, in bytes.
-const MAX_RESULT: usize = 64 << 10;
+/// The longest error, in bytes.
 const MAX_ERROR: usize = 64 << 10;
 /// How long a snooze is that does not say so.
 const USUAL_SNOOZE: Duration = Duration::from_secs(300);
@@ -60,21 +59,18 @@ pub(crate) async fn done(
     Members(said): Members<Done>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = fence(said.fence)?;
-    let tenant = own(&app, &caller, &id, fence).await?;
-    let result = said.result.map(|raw| result(&raw)).transpose()?;
+    let Leased { tenant, max_result } = own(&app, &caller, &id, fence).await?;
+    let result = said.result.map(|raw| result(&raw, max_result)).transpose()?;
     let emits = said.emit.map(|raw| emits(&raw, &tenant)).transpose()?.unwrap_or_default();
     let logs = said.log.map(|raw| lines("/log", &raw, now())).transpose()?.unwrap_or_default();
     let outcome = Outcome { ended: Ended::Succeeded { result }, target: None, emits, logs };
     end(&app, &id, fence, outcome).await
 }
 
-fn result(raw: &RawValue) -> Result<Value, Fault> {
-    let size = raw.get().len();
-    if size > MAX_RESULT {
-        let detail = format!("a result has at most {MAX_RESULT} bytes, this one has {size}");
-        return Err(Fault::new("/result", detail));
-    }
-    Value::parse(raw.get()).map_err(|e| Fault::new("/result", e))
+fn result(raw: &RawValue, most: usize) -> Result<Value, Fault> {
+    let fault = |detail| Fault::new("/result", detail);
+    check_result(raw.get().len(), most).map_err(fault)?;
+    Value::parse(raw.get()).map_err(|e| fault(e.to_string()))
 }
 
 /// Events of a worker stay with the tenant whose task it had.

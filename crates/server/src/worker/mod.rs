@@ -15,9 +15,10 @@ mod end;
 mod keep;
 mod lines;
 
+use pointsman_core::TaskId;
 use pointsman_core::task::Rejected;
 use pointsman_core::wire::{Fault, read};
-use pointsman_core::{TaskId, Tenant};
+use pointsman_engine::Leased;
 use serde_json::value::RawValue;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -43,12 +44,15 @@ fn fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
     read("/fence", &raw, "a fence, as a whole number")
 }
 
-/// Whose the task is that a worker speaks of. A worker of one tenant does not learn of others' tasks. The task itself
+/// The task that a worker speaks of. A worker of one tenant does not learn of others' tasks. The task itself
 /// is read only where it is not held under this fence; then the worker is told so by what it came for.
-async fn own(app: &App, caller: &Caller, id: &TaskId, fence: i64) -> Result<Tenant, Problem> {
-    match app.engine.leased_from(id, fence).await? {
-        Ok(tenant) if caller.sees(&tenant) => Ok(tenant),
-        Ok(_) | Err(_) => visible(app, caller, id).await.map(|(task, _)| task.tenant),
+async fn own(app: &App, caller: &Caller, id: &TaskId, fence: i64) -> Result<Leased, Problem> {
+    match app.engine.leased(id, fence).await? {
+        Ok(leased) if caller.sees(&leased.tenant) => Ok(leased),
+        Ok(_) | Err(_) => {
+            let (task, _) = visible(app, caller, id).await?;
+            Ok(Leased { max_result: task.max_result(), tenant: task.tenant })
+        }
     }
 }
 

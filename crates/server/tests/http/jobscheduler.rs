@@ -26,6 +26,11 @@ fn paths(orders: &Value) -> Vec<&str> {
     orders["orders"].as_array().expect("orders").iter().filter_map(|order| order["path"].as_str()).collect()
 }
 
+fn keys(seq: &Value) -> Vec<&str> {
+    let events = seq["eventSnapshots"].as_array().expect("events");
+    events.iter().filter_map(|event| event["key"].as_str()).collect()
+}
+
 /// A server with three chains that are stopped.
 async fn still() -> House {
     let house = House::with("", setup(&Gate::open(), ["/a/x", "/a/b/y", "/z"].map(chain).into())).await;
@@ -269,7 +274,7 @@ async fn an_order_whose_time_comes_changes_the_statistics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_with_a_tenant_sees_its_own_orders_and_no_events() {
+async fn a_token_with_a_tenant_sees_its_own_orders_and_their_events() {
     let yaml = tokens(&[("all", "admin", None), ("shop", "viewer", Some("shop")), ("pull", "worker", None)]);
     let house = House::with(&yaml, setup(&Gate::open(), vec![chain("/a")])).await;
     house.stop_chain("/a", true).await;
@@ -281,10 +286,22 @@ async fn a_token_with_a_tenant_sees_its_own_orders_and_no_events() {
     assert_eq!(paths(&call("shop", "").await.json()), ["/a,2"]);
     assert_eq!(call("shop", "/a,2").await.status, 200);
     assert_eq!(call("shop", "/a,1").await.problem(), 404);
-    for rest in ["?return=Event&after=0", "?return=OrderStatistics", "?return=OrderStatisticsChanged&after=0"]
-    {
-        assert_eq!(call("shop", rest).await.problem(), 403, "{rest}");
-    }
+    let all = call("all", "?return=Event&after=0").await.json();
+    assert!(keys(&all).contains(&"Order:/a,1") && keys(&all).contains(&"/a"), "{all}");
+    let own = call("shop", "?return=Event&after=0").await.json();
+    assert_eq!(keys(&own), ["Order:/a,2"], "of its own order, and of nothing else");
+    let total = async |token: &str| call(token, "?return=OrderStatistics").await.json()["total"].clone();
+    assert_eq!((total("all").await, total("shop").await), (2.into(), 1.into()));
+    assert_eq!(call("shop", "/a,1?return=OrderStatistics").await.json()["total"], 0);
+
+    let after = own["eventId"].as_u64().unwrap().max(own["eventSnapshots"][0]["eventId"].as_u64().unwrap());
+    let change = format!("?return=OrderStatisticsChanged&after={after}&timeout=0");
+    house.steer("/a,1", OrderCommand::Suspend).await;
+    assert_eq!(call("shop", &change).await.json()["TYPE"], "Empty");
+    house.steer("/a,2", OrderCommand::Suspend).await;
+    let seq = call("shop", &change).await.json();
+    let (numbers, _) = changed(&seq);
+    assert_eq!((&numbers["total"], &numbers["suspended"]), (&1.into(), &1.into()));
     assert_eq!(call("pull", "").await.problem(), 403);
     assert_eq!(call("nobody", "").await.problem(), 401);
 }

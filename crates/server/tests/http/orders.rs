@@ -202,6 +202,23 @@ async fn refusals_say_what_is_wrong_and_where() {
     assert_eq!(house.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.problem(), 400);
 }
 
+/// As large as the value that it becomes; one that is larger is refused, and may be said again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_returns_what_a_value_may_hold() {
+    let house = House::with(CHAINS, Setup::default()).await;
+    add(&house, &json!({"path": "/publish/article,117"})).await;
+    let task = claim(&house, "render").await;
+    let text = |bytes: usize| json!({"fence": task["fence"], "result": "x".repeat(bytes - 2)}).to_string();
+    let path = format!("/api/v1/worker/{}/done", task["id"].as_str().unwrap());
+    let refused = house.post(&path, &text((1 << 20) + 1)).await;
+    assert_eq!((refused.problem(), &refused.json()["pointer"]), (400, &json!("/result")));
+    let detail = refused.json()["detail"].clone();
+    assert!(detail.as_str().unwrap().contains("at most 1048576 bytes, this one has 1048577"), "{detail}");
+    assert_eq!(house.post(&path, &text(200_000)).await.status, 200);
+    let order = house.get(ORDER).await.json();
+    assert_eq!((&order["node"], order["value"].as_str().map(str::len)), (&json!("deploy"), Some(199_998)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_listed_by_path_and_page() {
     let house = House::with(CHAINS, Setup::default()).await;

@@ -1,10 +1,12 @@
+use std::collections::HashMap;
+
 use pointsman_engine::Outcome;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::client::HANGS;
+use crate::client::{HANGS, read};
 use crate::house::{House, handler};
 use crate::track::{Gate, chain, order, setup};
 
@@ -203,4 +205,83 @@ async fn a_stop_ends_streams() {
     let mut frames = Frames::open(&house, "/api/v1/stream", &[]).await;
     house.server.stop().await;
     assert!(frames.next().await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_is_told_before_streams_end() {
+    let house = House::new().await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?return=SchedulerEvent", &[]).await;
+    let start = house.get("/api/v1/events?limit=-1&return=SchedulerEvent").await.json();
+    let after = start["eventSnapshots"][0]["eventId"].as_u64().expect("an id");
+    let poll = house.head("GET", &format!("/api/v1/events?return=SchedulerEvent&after={after}&timeout=1h"), &[]);
+    let mut waiting = TcpStream::connect(house.address).await.expect("a connection");
+    waiting.write_all(format!("{poll}\r\n").as_bytes()).await.expect("written");
+    // The poll has been accepted once a later connection has been answered.
+    house.get("/healthz").await;
+    house.server.stop().await;
+    let told = frames.next().await.expect("a frame");
+    assert_eq!((told.event.as_str(), &told.json()["state"]), ("SchedulerStateChanged", &"stopping".into()));
+    assert!(frames.next().await.is_none());
+    let answer = read(&mut waiting).await.json();
+    assert_eq!(answer["eventSnapshots"][0]["state"], "stopping", "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_is_done_after_the_journal_says_so() {
+    const ORDERS: usize = 150;
+    let house = House::with("", setup(&Gate::open(), vec![chain("/a/x")])).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?path=/a/", &[]).await;
+    let adding = async {
+        for number in 0..ORDERS {
+            house.add(order(&format!("/a/x,{number}"))).await;
+        }
+    };
+    let following = async {
+        // By order, how many ends of steps the journal has told of, and how many the tasks.
+        let mut ends: HashMap<String, (usize, usize)> = HashMap::new();
+        let mut removed = 0;
+        while removed < ORDERS {
+            let frame = frames.next().await.expect("a frame");
+            let json = frame.json();
+            let (journaled, done) = ends.entry(json["key"].as_str().unwrap_or_default().into()).or_default();
+            match frame.event.as_str() {
+                "OrderStepEnded" => *journaled += 1,
+                "FileBasedRemoved" => removed += 1,
+                "task" if json["status"] == "SUCCESS" => {
+                    *done += 1;
+                    assert!(*done <= *journaled, "{json}");
+                }
+                _ => {}
+            }
+        }
+    };
+    tokio::join!(adding, following);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_never_rests_does_not_keep_tasks_from_being_told() {
+    let house = House::with("", handler("job", |_| Outcome::done())).await;
+    let mut frames = Frames::open(&house, "/api/v1/stream?tenant=default", &[]).await;
+    let busy = async {
+        loop {
+            house.emit(r#"{"type":"noise"}"#).await;
+        }
+    };
+    let following = async {
+        let job = house.emit(r#"{"type":"job"}"#).await;
+        let mut events = 0;
+        loop {
+            let frame = frames.next().await.expect("a frame");
+            if frame.event == "task" && frame.json()["event_id"] == job {
+                return;
+            }
+            events += 1;
+            assert!(events < 2000, "the task is not told of");
+        }
+    };
+    let busier = async { tokio::join!(busy, async { loop { house.emit(r#"{"type":"noise"}"#).await; } }) };
+    tokio::select! {
+        () = following => {}
+        _ = busier => unreachable!("it goes on"),
+    }
 }

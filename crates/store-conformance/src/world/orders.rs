@@ -113,12 +113,20 @@ pub fn steps_of(tasks: &[Claimed]) -> Vec<String> {
 
 /// Adding and steering.
 impl World<'_> {
-    pub async fn add_all(&self, orders: Vec<NewOrder>) -> Vec<Result<Added, OrderRefused>> {
+    pub async fn try_add_all(&self, orders: Vec<NewOrder>) -> Result<Vec<Added>, (usize, OrderRefused)> {
         must(self.store.add_orders(orders, self.now).await)
     }
 
+    pub async fn add_all(&self, orders: Vec<NewOrder>) -> Vec<Added> {
+        self.try_add_all(orders).await.expect("nothing to refuse")
+    }
+
     pub async fn try_add(&self, order: NewOrder) -> Result<Added, OrderRefused> {
-        self.add_all(vec![order]).await.remove(0)
+        let answer = self.try_add_all(vec![order]).await;
+        answer.map(|mut added| added.remove(0)).map_err(|(index, refused)| {
+            assert_eq!(index, 0, "there is no other");
+            refused
+        })
     }
 
     pub async fn add(&self, order: NewOrder) -> OrderKey {
@@ -172,7 +180,7 @@ impl World<'_> {
     pub async fn orders_at(&self, text: &str) -> Vec<OrderView> {
         let (mut after, mut found) = (None, Vec::new());
         for _ in 0..ENDLESS {
-            let page = must(self.store.orders(&path(text), after, 3).await);
+            let page = must(self.store.orders(&path(text), None, after, 3).await);
             assert!(page.orders.len() <= 3, "no more than asked for");
             found.extend(page.orders);
             match page.next {
@@ -184,7 +192,7 @@ impl World<'_> {
     }
 
     pub async fn statistics(&self, text: &str) -> OrderStatistics {
-        must(self.store.order_statistics(&path(text), self.now).await).0
+        must(self.store.order_statistics(&path(text), None, self.now).await).0
     }
 
     pub async fn chains(&self) -> Vec<ChainView> {

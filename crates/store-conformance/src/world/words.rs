@@ -102,8 +102,8 @@ impl Draft for NewEvent {
     }
 
     fn caused_by(self, task: &Claimed) -> Self {
-        let event = task.subject.event().map(|event| event.id);
-        Self { cause: Some(Cause { event, task: task.seq, depth: task.subject.depth() + 1 }), ..self }
+        let (event, depth) = (task.subject.cause(), task.subject.depth() + 1);
+        Self { cause: Some(Cause { event, task: task.seq, depth }), ..self }
     }
 }
 

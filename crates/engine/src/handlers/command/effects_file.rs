@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
+use super::super::effects::MAX_BYTES;
 use super::workroom;
-
-/// The largest effects file.
-const MAX_BYTES: u64 = 4 << 20;
 
 pub(super) struct EffectsFile {
     path: PathBuf,
@@ -35,7 +33,7 @@ impl EffectsFile {
     /// What the command wrote. One that removed the file has no effects.
     pub(super) async fn read(&self) -> Result<String, String> {
         match self.bytes().await {
-            Ok(bytes) if bytes.len() as u64 > MAX_BYTES => {
+            Ok(bytes) if bytes.len() > MAX_BYTES => {
                 Err(format!("the effects file has more than {MAX_BYTES} bytes"))
             }
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| "the effects file is not UTF-8".into()),
@@ -51,7 +49,7 @@ impl EffectsFile {
         }
         let file = tokio::fs::File::open(&self.path).await?;
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).await?;
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
         Ok(bytes)
     }
 }

@@ -10,13 +10,11 @@ use pointsman_core::{Tenant, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
-use super::super::effects::{self, Effects, Reply};
+use super::super::effects::{self, Effects, MAX_BYTES, Reply};
 use super::super::text::excerpt;
 use crate::Outcome;
 use crate::settle::SHORTEST_SNOOZE;
 
-/// The most that is read of a reply.
-const MAX_REPLY: usize = 1 << 20;
 /// The longest wait that a target may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
@@ -32,7 +30,7 @@ impl Answer {
     pub(super) async fn read(mut response: Response) -> reqwest::Result<Self> {
         let (mut body, mut cut) = (Vec::new(), false);
         while let Some(chunk) = response.chunk().await? {
-            let room = MAX_REPLY - body.len();
+            let room = MAX_BYTES - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
             if chunk.len() > room {
                 cut = true;
@@ -109,7 +107,7 @@ impl Answer {
         }
         if self.cut {
             // Nobody knows what it would have said: taking it for nothing could lose events.
-            return Err(Fault::new("", format!("the reply has more than {MAX_REPLY} bytes")));
+            return Err(Fault::new("", format!("the reply has more than {MAX_BYTES} bytes")));
         }
         let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
         Ok(match effects::of_reply(text, tenant, now)? {
