@@ -94,7 +94,7 @@ impl Paint {
     }
 
     fn with<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
-        if self.on { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
+        if self.on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
     }
 
     pub(crate) fn dim(self, text: &str) -> Cow<'_, str> {

@@ -165,9 +165,12 @@ impl Node {
         if !self.changes.watched() {
             return Ok(());
         }
+        let waits = |status| matches!(status, Status::New | Status::Scheduled);
         let step = self.store.order(order).await?.and_then(|(view, _)| view.task);
-        let Some((id, Status::New | Status::Scheduled, _)) = step else { return Ok(()) };
-        if let Some((task, _)) = self.store.task(&id).await? {
+        let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
+        // It may have been run between the two looks.
+        let task = self.store.task(&id).await?.map(|(task, _)| task);
+        if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
             self.changes.moved(task, now());
         }
         Ok(())

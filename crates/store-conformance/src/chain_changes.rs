@@ -179,7 +179,9 @@ pub async fn a_removed_chain_strands_its_orders(harness: &dyn Harness) {
     world.add(order("/x/y,2").starting("b")).await;
     let running = world.claim_for(&["second"], 10).await;
     world.register(plan().without_chain("/x/y")).await;
-    assert!(world.chains().await.is_empty());
+    let left = world.chains().await;
+    assert!(left[0].chain.nodes.is_empty(), "only its orders are left of it");
+    assert_eq!(left[0].orders, [(node_id("a"), 1), (node_id("b"), 1)]);
     let gone = Err(OrderRefused::NoSuchChain(chain_path("/x/y")));
     assert_eq!(world.try_add(order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
     let stranded: Vec<_> = world.orders_at("/x/y").await.iter().map(|view| view.stranded).collect();

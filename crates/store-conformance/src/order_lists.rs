@@ -2,8 +2,8 @@
 
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::OrderStatistics;
-use pointsman_core::store::OrderView;
-use pointsman_core::{Status, Timestamp};
+use pointsman_core::store::{NewOrder, OrderView};
+use pointsman_core::{Place, Rule, RuleKind, Status, Timestamp};
 
 use crate::Harness;
 use crate::world::*;
@@ -290,4 +290,51 @@ pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     assert_eq!(steps_of(std::slice::from_ref(&task)), ["/a/x,1 b"]);
     world.succeed(&task).await;
     assert!(world.find("/a/x,1").await.is_none());
+}
+
+pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for n in 0..6 {
+        let of = tenant(if n % 3 == 0 { "shop" } else { "default" });
+        world.add(NewOrder { tenant: of, ..order(&format!("/a/x,{n}")) }).await;
+    }
+    let (everything, shop) = (path("/"), tenant("shop"));
+    let page = must(world.store.orders(&everything, Some(&shop), None, 1).await);
+    let first: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
+    assert_eq!((first, page.next.is_some()), (vec!["/a/x,0".into()], true));
+    let page = must(world.store.orders(&everything, Some(&shop), page.next, 9).await);
+    let rest: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
+    assert_eq!((rest, page.next), (vec!["/a/x,3".into()], None));
+    assert_eq!(must(world.store.all_orders(&everything, Some(&shop)).await).orders.len(), 2);
+    assert_eq!(must(world.store.all_orders(&everything, None).await).orders.len(), 6);
+}
+
+pub async fn an_order_says_what_suspended_it(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/a/x,1")).await;
+    let task = world.claim_one().await;
+    world.fail_for_good(&task).await;
+    let (named, error) = world.look("/a/x,1").await.failed.expect("its step failed");
+    assert_eq!(named, task.id);
+    assert!(!error.is_empty());
+    let world = world.reopen().await;
+    assert!(world.look("/a/x,1").await.failed.is_some());
+    world.resume_order("/a/x,1").await;
+    assert_eq!(world.look("/a/x,1").await.failed, None);
+    world.suspend("/a/x,1").await;
+    assert_eq!(world.look("/a/x,1").await.failed, None, "a person did that");
+}
+
+pub async fn a_waiting_step_says_what_holds_it(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/a/x,1")).await;
+    assert_eq!(world.look("/a/x,1").await.held, None);
+    let chain = chain_path("/a/x");
+    assert_eq!(must(world.store.stop_chain(&chain, true, world.now).await), Ok(()));
+    assert_eq!(world.look("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
+    assert_eq!(must(world.store.stop_chain(&chain, false, world.now).await), Ok(()));
+    let rule = world.rule(RuleKind::Pause, "first", None);
+    must(world.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
+    let held = world.look("/a/x,1").await.held.unwrap_or_default();
+    assert!(held.contains("pause") && held.contains("/a/x"), "{held}");
 }

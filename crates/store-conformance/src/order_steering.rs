@@ -304,3 +304,25 @@ pub async fn a_suspended_order_whose_step_fails_follows_its_way(harness: &dyn Ha
     assert_eq!(world.told_after(since).await, want, "and waits there");
     assert!(world.look(KEY).await.order.suspended);
 }
+
+/// Otherwise two snapshots that differ would bear the same id.
+pub async fn a_change_is_told(harness: &dyn Harness) {
+    let world = waiting(harness).await;
+    for change in [to_value("[7]"), to_time(world.later(60))] {
+        let since = world.head().await;
+        world.steer(KEY, change).await.expect("nothing runs");
+        assert_eq!(world.told_after(since).await, ["FileBasedReplaced"]);
+    }
+    let since = world.head().await;
+    world.steer(KEY, to_value("[7]")).await.expect("nothing runs");
+    assert!(world.told_after(since).await.is_empty(), "the value that it has is no change");
+}
+
+/// Whoever could give such a number could take the name of an order that an event is about to make.
+pub async fn the_numbers_of_events_are_nobodys_to_give(harness: &dyn Harness) {
+    let world = waiting(harness).await;
+    for (id, refused) in [("1700000120000000", true), ("1234567890123", true), ("123456789012", false)] {
+        let answer = world.try_add(order(&format!("/x/y,{id}"))).await;
+        assert_eq!(matches!(answer, Err(OrderRefused::Reserved(_))), refused, "{id}");
+    }
+}

@@ -87,6 +87,9 @@ macro_rules! order_topics {
                 a_stale_end_is_not_told
             }
             order_lists {
+                orders_are_listed_by_tenant
+                an_order_says_what_suspended_it
+                a_waiting_step_says_what_holds_it
                 orders_are_listed_by_path
                 orders_are_listed_page_by_page
                 a_listed_order_is_whole
@@ -117,6 +120,8 @@ macro_rules! order_topics {
                 a_delayed_event_makes_a_planned_order
             }
             order_steering {
+                a_change_is_told
+                the_numbers_of_events_are_nobodys_to_give
                 a_suspended_order_waits
                 the_task_of_a_suspended_order_was_cancelled
                 a_scheduled_step_is_taken_back

@@ -36,6 +36,10 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    pub(crate) fn path(&self) -> &ChainPath {
+        &self.chain.path
+    }
+
     /// Its definition, if it has one now.
     pub(crate) fn chain(&self) -> Option<&Chain> {
         Some(&self.chain).filter(|_| self.defined)

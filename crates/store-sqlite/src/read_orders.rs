@@ -1,6 +1,6 @@
 //! Reading orders and chains. Each answer is one transaction, with the extent of the journal that it is true at.
 
-use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_core::chain::{Chain, NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
 use pointsman_core::store::{ChainView, OrderPage, OrderView};
@@ -221,7 +221,9 @@ pub(crate) fn chains(conn: &Connection) -> Result<(Vec<ChainView>, Extent)> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut views = Vec::new();
     for known in read_chains(conn)? {
-        let Some(chain) = known.chain().cloned() else { continue };
+        let chain = known.chain().cloned();
+        let defined = chain.is_some();
+        let chain = chain.unwrap_or_else(|| Chain { path: known.path().clone(), nodes: vec![] });
         let mut rows = statement.query([chain.path.as_str()])?;
         let mut orders = Vec::new();
         while let Some(row) = rows.next()? {
@@ -229,7 +231,9 @@ pub(crate) fn chains(conn: &Connection) -> Result<(Vec<ChainView>, Extent)> {
                 NodeId::new(row.get_ref(0)?.as_str().map_err(Fault::damaged)?).map_err(Fault::damaged)?;
             orders.push((node, row.get::<_, i64>(1)? as u64));
         }
-        views.push(ChainView { chain, state: known.state, orders });
+        if defined || !orders.is_empty() {
+            views.push(ChainView { chain, state: known.state, orders });
+        }
     }
     Ok((views, extent))
 }

@@ -89,12 +89,11 @@ async fn nothing(client: &Client, path: Option<&str>) -> String {
 }
 
 /// The most characters of how an order stands, and of its value. The latter gives way to the rest of the table.
-const STANDS: usize = 60;
+const STANDS: usize = 48;
 const VALUE: usize = 40;
-/// The fewest of a value that are worth their place.
-const LEAST_VALUE: usize = 10;
-/// How an order stands is broken at blanks where the table is narrow, and then takes about this.
-const BROKEN: usize = 28;
+/// The fewest of a value that are worth their place. Where not even these are left, how orders stand is broken at
+/// blanks.
+const LEAST_VALUE: usize = 12;
 
 fn rows(orders: &[OrderBody], gone: &GoneChains, foreign: bool, width: Option<usize>) -> Vec<Vec<String>> {
     let now = now();
@@ -111,13 +110,16 @@ fn row(order: &OrderBody, gone: &GoneChains, foreign: bool, now: &str) -> Vec<St
     tenant.into_iter().chain([order.path.clone(), order.node.clone(), stands]).collect()
 }
 
+/// The longest title of those columns, and what is between two of them.
+const LEAST_TITLE: usize = "TENANT".len();
+const GAP: usize = 2;
+
 /// How many characters of a line the other columns leave for a value.
 fn room(rows: &[Vec<String>], width: usize) -> usize {
     let columns = rows.first().map_or(0, Vec::len);
     let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (stands, names) = (columns.saturating_sub(1), 0..columns.saturating_sub(1));
-    let names: usize = names.map(|column| widest(column).max("ORDER".len())).sum();
-    let others = names + widest(stands).min(BROKEN) + 2 * columns;
+    let others: usize = (0..columns).map(|column| widest(column).max(LEAST_TITLE)).sum();
+    let others = others + GAP * columns;
     width.saturating_sub(others).clamp(LEAST_VALUE, VALUE)
 }
 

@@ -26,7 +26,7 @@ fn facts(order: &OrderBody, gone: &GoneChains) -> Vec<(&'static str, String)> {
     let failed = order.failed.as_ref().filter(|_| order.suspended);
     let stands = match failed {
         // The error has a line of its own.
-        Some(_) => "suspended by a step that failed".into(),
+        Some(_) => "suspended by its step".into(),
         None => stands(order, gone, &now()),
     };
     let task = order.task.as_ref();

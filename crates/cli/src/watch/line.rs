@@ -78,8 +78,7 @@ impl Lines {
         let blank = if rest.is_empty() { "" } else { "  " };
         rest.push_str(&format!("{blank}{}", paint.dim(&change.id)));
         let key = change.key.as_deref();
-        // Of tasks without an event, only an order's have a key.
-        let order = key.filter(|_| change.event_id.is_none());
+        let order = order_of(&change);
         Some(self.columns(&change.time, &what, (&change.handler, false), key, order, &rest))
     }
 
@@ -105,6 +104,14 @@ impl Lines {
         let text = format!("{}  {what}  {who}  {key}  {rest}", self.paint.dim(clock(time)));
         Line { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
     }
+}
+
+/// The order whose step a task is. Of tasks without an event, only those have a key; and what an event has made is an
+/// order of its id, which no object is named by.
+pub(super) fn order_of(change: &TaskChangeBody) -> Option<&str> {
+    let key = change.key.as_deref()?;
+    let is_step = change.event_id.is_none_or(|event| key.ends_with(&format!(",{event}")));
+    is_step.then_some(key)
 }
 
 /// The width of a column that is to hold this text too: once widened it stays so, and the lines below are aligned.

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use pointsman_api::{CauseBody, TaskChangeBody};
 use pointsman_core::EventId;
 
-use super::line::Line;
+use super::line::{Line, order_of};
 use crate::happening::{Happening, Of};
 use crate::output::{Paint, clock, short};
 
@@ -61,14 +61,12 @@ impl Tree {
 
     /// The lines for a change of a task. Only the end of an attempt has any: what waits and begins causes nothing yet.
     pub(super) fn task(&mut self, paint: Paint, change: &TaskChangeBody) -> Vec<Line> {
-        let parent = match (change.event_id.and_then(EventId::new), &change.key) {
-            (Some(event), _) => Some(event).filter(|event| self.known.contains_key(event)),
-            // Of tasks without an event, only an order's have a key.
-            (None, Some(order)) => {
+        let parent = match order_of(change) {
+            Some(order) => {
                 let named = self.names.get(&change.id).or_else(|| self.names.get(order)).copied();
                 named.or_else(|| self.made_by(order))
             }
-            (None, None) => None,
+            None => change.event_id.and_then(EventId::new).filter(|event| self.known.contains_key(event)),
         };
         self.names.extend(parent.map(|parent| (change.id.clone(), parent)));
         let is_end = !matches!(change.status.as_str(), "SCHEDULED" | "RUNNING");
@@ -257,15 +255,12 @@ mod tests {
         assert_eq!(tree.path.first().map(|id| id.get()), Some(3));
     }
 
-    #[test]
-    fn the_end_of_a_task_stands_below_its_event() {
-        let mut tree = Tree::default();
-        show(&mut tree, 1, "placed", None);
-        let change = |status: &str| TaskChangeBody {
-            id: "bill_placed_1".into(),
+    fn change(id: &str, key: Option<&str>, status: &str) -> TaskChangeBody {
+        TaskChangeBody {
+            id: id.into(),
             handler: "bill".into(),
             tenant: "default".into(),
-            key: None,
+            key: key.map(Into::into),
             collection: "placed".into(),
             event_id: Some(1),
             status: status.into(),
@@ -274,10 +269,28 @@ mod tests {
             error: None,
             delay_until: String::new(),
             time: "2016-11-04T11:07:36.000000Z".into(),
-        };
-        assert!(tree.task(paint(), &change("RUNNING")).is_empty());
-        let lines = texts(tree.task(paint(), &change("SUCCESS")));
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_task_stands_below_its_event() {
+        let mut tree = Tree::default();
+        show(&mut tree, 1, "placed", None);
+        assert!(tree.task(paint(), &change("bill_placed_1", None, "RUNNING")).is_empty());
+        let lines = texts(tree.task(paint(), &change("bill_placed_1", None, "SUCCESS")));
         assert_eq!(lines, ["   └─ SUCCESS  bill  bill_placed_1"]);
+    }
+
+    #[test]
+    fn the_end_of_a_step_stands_below_its_order_also_where_an_event_made_it() {
+        let mut tree = Tree::default();
+        show(&mut tree, 1, "placed", None);
+        order(&mut tree, r#"{"eventId":2,"key":"Order:/a,1","TYPE":"FileBasedAdded","nodeId":"x"}"#);
+        tree.task(paint(), &change("bill_x_1", Some("/a,1"), "RUNNING"));
+        let cause = CauseBody { event_id: Some(1), task: Some("bill_x_1".into()), depth: 1 };
+        assert_eq!(show(&mut tree, 3, "billed", Some(cause)), ["      └─ billed  3  null"]);
+        let lines = texts(tree.task(paint(), &change("bill_x_1", Some("/a,1"), "SUCCESS")));
+        assert_eq!(lines, ["      └─ SUCCESS  bill  bill_x_1"]);
     }
 
     #[test]

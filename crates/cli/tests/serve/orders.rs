@@ -240,6 +240,7 @@ fn a_tree_shows_the_order_below_its_event_and_what_its_steps_emit_below_it() {
     assert_eq!(watch.lines.find("its first step", |line| depth(line, "OrderStepStarted")), 6);
     assert_eq!(watch.lines.find("its way", |line| depth(line, "one → two")), 6);
     assert_eq!(watch.lines.find("what it emitted", |line| depth(line, "order.done")), 6);
+    assert_eq!(watch.lines.find("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
 }
 
 #[test]

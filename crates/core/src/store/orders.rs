@@ -166,7 +166,7 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>>;
 
-    /// All chains that are defined, by path.
+    /// All chains that are defined, by path; and, without nodes, those that are not but have orders.
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)>;
 
     /// Stops or starts a chain. When this answers, no step of a stopped one begins.

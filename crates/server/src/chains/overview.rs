@@ -61,7 +61,7 @@ fn body(view: &ChainView, caller: &Caller) -> ChainBody {
     let gone = orders.iter().filter(|(node, count)| counted && *count > 0 && chain.node(node).is_none());
     ChainBody {
         path: chain.path.to_string(),
-        defined: true,
+        defined: !chain.nodes.is_empty(),
         state: state.as_str().into(),
         nodes: nodes.collect(),
         stranded: gone.map(|(node, count)| StrandedBody { node: node.to_string(), orders: *count }).collect(),

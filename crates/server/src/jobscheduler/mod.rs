@@ -5,6 +5,7 @@
 //!  overview    OrderOverview: where the orders stand, as one snapshot
 //!  statistics  OrderStatistics; OrderStatisticsChanged, which is computed when it is asked for
 //!  tally       counting orders once for all who want to know
+//!  answer      what may be answered, for the description
 //! ```
 //!
 //! A GET has the path in its address, a POST has it in its body; otherwise they are the same. All other things that
@@ -12,6 +13,7 @@
 //! told of. A token that is bound to a tenant is shown that tenant's orders, the events of those and of its tasks, and
 //! numbers that count them alone.
 
+mod answer;
 mod overview;
 mod statistics;
 mod tally;
@@ -36,7 +38,8 @@ use crate::events::seq::{self, Terms};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{action, percent};
-use overview::{Orders, overview};
+use answer::OrderAnswer;
+use overview::overview;
 use statistics::Statistics;
 pub(crate) use tally::Tallies;
 use wanted::{Return, Wanted};
@@ -65,7 +68,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         ("timeout" = Option<String>, Query, description = "how long to wait for events: `60`, `60s`, `1h2m3s` or ISO 8601"),
         ("limit" = Option<i64>, Query, description = "at most so many events; a negative one reads backwards"),
     ),
-    responses((status = 200, description = "A snapshot of the orders, their statistics, or an EventSeq", body = Orders)),
+    responses((status = 200, description = "A snapshot of the orders, their statistics, or an EventSeq", body = OrderAnswer)),
 )]
 pub(crate) async fn get_all(
     Viewer(caller): Viewer,
@@ -90,7 +93,7 @@ pub(crate) async fn get_all(
         ("limit" = Option<i64>, Query, description = "as for all orders"),
     ),
     responses((status = 200, description = "As for all orders; where the path names one order, its overview alone",
-        body = Orders)),
+        body = OrderAnswer)),
 )]
 pub(crate) async fn get_some(
     Viewer(caller): Viewer,
@@ -114,7 +117,7 @@ pub(crate) async fn get_some(
         ("limit" = Option<i64>, Query, description = "as for all orders"),
     ),
     request_body(content = PathQuery, description = "`{}` means all orders"),
-    responses((status = 200, description = "As for a GET with this path", body = Orders)),
+    responses((status = 200, description = "As for a GET with this path", body = OrderAnswer)),
 )]
 pub(crate) async fn post_query(
     Viewer(caller): Viewer,

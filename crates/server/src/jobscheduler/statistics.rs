@@ -167,9 +167,17 @@ fn told(count: Count) -> Response {
 
 enum Next {
     /// These are the first and the last event that may have changed the numbers, of those that were found.
-    Happened { first: EventId, last: EventId },
-    Nothing { head: EventId, last: EventId },
-    Torn { head: EventId },
+    Happened {
+        first: EventId,
+        last: EventId,
+    },
+    Nothing {
+        head: EventId,
+        last: EventId,
+    },
+    Torn {
+        head: EventId,
+    },
 }
 
 /// Chains, handlers and schedules appear and vanish, too.

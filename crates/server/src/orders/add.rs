@@ -10,6 +10,8 @@ use pointsman_core::store::{Added, ChainView, NewOrder, OrderRefused};
 use pointsman_core::wire::Fault;
 use pointsman_engine::now;
 use serde_json::value::RawValue;
+use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::members;
 use crate::app::App;
@@ -29,7 +31,7 @@ const MAX_ORDERS: usize = 1000;
     path = "/api/v1/orders",
     operation_id = "add_orders",
     tag = "orders",
-    request_body(content = NewOrderBody, description = "an order, or an array of them",
+    request_body(content = NewOrders, description = "an order, or an array of them",
         example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
     responses(
         (status = 201, description = "The orders are on their way; `Location` is where a single one is",
@@ -62,6 +64,24 @@ pub(crate) async fn add(
     let inner = app.clone();
     let added = app.deed(async move { carry_out(&inner, &caller, asked).await }).await?;
     Ok(answer(&added))
+}
+
+/// What is sent, for the description of the API: one order, or an array of them.
+struct NewOrders;
+
+impl PartialSchema for NewOrders {
+    fn schema() -> RefOr<Schema> {
+        let one = || Ref::from_schema_name(NewOrderBody::name());
+        let several = ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS));
+        Schema::from(OneOfBuilder::new().item(one()).item(several).build()).into()
+    }
+}
+
+impl ToSchema for NewOrders {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((NewOrderBody::name().into_owned(), NewOrderBody::schema()));
+        NewOrderBody::schemas(schemas);
+    }
 }
 
 /// The orders of a body.

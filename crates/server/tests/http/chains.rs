@@ -80,6 +80,7 @@ async fn a_stopped_chain_begins_no_step_until_it_is_started() {
         (r#"{"stat":"running"}"#, "/stat"),
         ("", "/state"),
         ("[]", ""),
+        (r#"["running"]"#, ""),
     ] {
         let answer = house.put(&path, body).await;
         assert_eq!((answer.problem(), &answer.json()["pointer"]), (400, &json!(pointer)), "{body}");

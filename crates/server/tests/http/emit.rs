@@ -100,6 +100,7 @@ async fn faults_are_named() {
     for (body, status, pointer) in [
         ("", 400, None),
         ("null", 400, None),
+        (r#"[["a",null]]"#, 400, Some("/0")),
         ("{", 400, None),
         (r#"{"type":"a","colour":1}"#, 400, None),
         (r#"{"type":"a","type":"b"}"#, 400, None),

@@ -258,6 +258,42 @@ async fn a_change_of_the_statistics_comes_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_comes_to_nothing_is_no_change() {
+    let house = still().await;
+    house.add(order("/a/x,1")).await;
+    let mut before = get(&house, "?return=OrderStatistics").await;
+    let start = before.as_object_mut().unwrap().remove("eventId").unwrap();
+    let poll = ask(&house, &format!("?return=OrderStatisticsChanged&after={start}&timeout=1h")).await;
+    // The poll has been accepted once a later connection has been answered.
+    house.get("/healthz").await;
+    for _ in 0..20 {
+        house.steer("/a/x,1", OrderCommand::Suspend).await;
+        house.steer("/a/x,1", OrderCommand::Resume).await;
+    }
+    house.add(order("/a/x,2")).await;
+    // It may have seen the order suspended; what it never tells is what was before.
+    assert_ne!(changed(&answer(poll).await).0, &before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_wait_are_told_the_same() {
+    let house = still().await;
+    let start = get(&house, "?return=OrderStatistics").await["eventId"].as_u64().unwrap();
+    let mut polls = Vec::new();
+    for _ in 0..100 {
+        polls.push(ask(&house, &format!("/a/?return=OrderStatisticsChanged&after={start}&timeout=1h")).await);
+    }
+    house.get("/healthz").await;
+    house.add(order("/a/x,1")).await;
+    for poll in polls {
+        let seq = answer(poll).await;
+        let (numbers, after) = changed(&seq);
+        assert_eq!(numbers["total"], 1);
+        assert!(after > start);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_order_whose_time_comes_changes_the_statistics() {
     let house = still().await;
     let soon = now().plus(Duration::from_secs(2));
@@ -346,6 +382,8 @@ async fn what_is_wrong_is_named() {
         ("/a/x,", "path"),
         ("/a/x,1,2", "path"),
         ("/a/x%00", "path"),
+        ("/a/../x/", "path"),
+        ("/a/*/x", "path"),
     ] {
         let answer = house.get(&format!("{BASE}{rest}")).await;
         assert_eq!(answer.problem(), 400, "{rest}");
@@ -359,7 +397,9 @@ async fn what_is_wrong_is_named() {
         (r#"{"path":["/a/"]}"#, "/path"),
         (r#"{"path":"/a/","orderId":"1"}"#, "/orderId"),
         (r#"{"path":"/","path":"/"}"#, "/path"),
+        (r#"{"path":"/a/../x"}"#, "/path"),
         ("[]", ""),
+        (r#"["/a/x"]"#, ""),
         ("{", ""),
     ] {
         for query in ["", "?return=Event&after=0", "?return=OrderStatistics"] {

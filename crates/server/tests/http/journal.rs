@@ -122,7 +122,7 @@ async fn a_stop_ends_long_polls() {
     let house = House::new().await;
     let head = house.emit(r#"{"type":"a"}"#).await;
     let mut poll = TcpStream::connect(house.address).await.unwrap();
-    let request = house.head("GET", &format!("/api/v1/events?after={head}&timeout=1h"), &[]);
+    let request = house.head("GET", &format!("/api/v1/events?after={head}&return=b&timeout=1h"), &[]);
     poll.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
     // The poll has been accepted once a later connection has been answered.
     house.get("/healthz").await;

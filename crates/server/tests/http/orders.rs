@@ -154,6 +154,7 @@ async fn refusals_say_what_is_wrong_and_where() {
         (json!({"path": "/publish/article,2", "colour": "red"}), 400, "/colour"),
         (json!("/publish/article,2"), 400, ""),
         (json!([]), 400, ""),
+        (json!([["/publish/article,2"]]), 400, "/0"),
         (json!([{"path": "/publish/article"}, {"path": "/x"}]), 404, "/1/path"),
         (json!([{"path": "/publish/article"}, {"path": "x"}]), 400, "/1/path"),
         (json!([{"path": "/publish/article,3"}, {"path": "/publish/article,3"}]), 409, "/1/path"),
@@ -169,6 +170,9 @@ async fn refusals_say_what_is_wrong_and_where() {
     let hint = add(&house, &json!({"path": "/publish/articel"})).await.json();
     assert!(hint["detail"].as_str().unwrap().contains("/publish/article"), "{hint}");
     assert_eq!(house.post("/api/v1/orders", "{").await.problem(), 400);
+    let keyed = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let keyed = house.call("POST", "/api/v1/orders", &keyed, br#"{"path":"/publish/article,9"}"#).await;
+    assert_eq!((keyed.problem(), &keyed.json()["parameter"]), (400, &json!("Idempotency-Key")));
     assert_eq!(house.post("/api/v1/orders?x=1", "{}").await.problem(), 400);
     let text = house.call("POST", "/api/v1/orders", &[("content-type", "text/plain")], b"x").await;
     assert_eq!(text.problem(), 415);
@@ -182,6 +186,7 @@ async fn refusals_say_what_is_wrong_and_where() {
         ("{}", 400, ""),
         ("", 400, ""),
         ("[]", 400, ""),
+        (r#"[{"x":1},null,null]"#, 400, ""),
     ] {
         let answer = house.put(one, body).await;
         assert_eq!((answer.problem(), &answer.json()["pointer"]), (status, &json!(pointer)), "{body}");

@@ -1,0 +1,63 @@
+//! What may be answered, for the description of the API.
+//!
+//! `return` and the path decide which of these it is; a client tells them apart by what it asked for.
+
+use pointsman_api::EventSeq;
+use pointsman_core::order::OrderStatistics;
+use utoipa::openapi::schema::{KnownFormat, SchemaFormat, Type};
+use utoipa::openapi::{AllOfBuilder, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::overview::{OrderOverview, Orders};
+
+type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// One of all answers.
+pub(crate) struct OrderAnswer;
+
+impl PartialSchema for OrderAnswer {
+    fn schema() -> RefOr<Schema> {
+        let one_of = OneOfBuilder::new()
+            .item(Ref::from_schema_name(Orders::name()))
+            .item(stamped(Ref::from_schema_name(OrderOverview::name())))
+            .item(stamped(Ref::from_schema_name(STATISTICS)))
+            .item(Ref::from_schema_name(EventSeq::name()))
+            .description(Some("By what was asked for: orders, one order, their statistics, or events"));
+        Schema::from(one_of.build()).into()
+    }
+}
+
+impl ToSchema for OrderAnswer {
+    fn schemas(schemas: &mut Schemas) {
+        add::<Orders>(schemas);
+        add::<OrderOverview>(schemas);
+        add::<EventSeq>(schemas);
+        schemas.push((STATISTICS.into(), statistics().into()));
+    }
+}
+
+fn add<T: ToSchema>(schemas: &mut Schemas) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
+}
+
+const STATISTICS: &str = "OrderStatistics";
+
+/// How many orders stand where: one number for each of the words that are written.
+fn statistics() -> Schema {
+    let written = serde_json::to_value(OrderStatistics::default()).unwrap_or_default();
+    let names = written.as_object().into_iter().flat_map(|numbers| numbers.keys());
+    let described = ObjectBuilder::new().description(Some("How many orders stand where"));
+    names.fold(described, |object, name| object.property(name, number()).required(name)).into()
+}
+
+/// The same, with the id at which it is true.
+fn stamped(what: Ref) -> Schema {
+    let stamp = ObjectBuilder::new().property("eventId", number()).required("eventId");
+    AllOfBuilder::new().item(what).item(stamp).build().into()
+}
+
+fn number() -> ObjectBuilder {
+    let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
+    ObjectBuilder::new().schema_type(Type::Integer).format(Some(format)).minimum(Some(0))
+}
