@@ -10,7 +10,10 @@
 //! soon as the handler is through: the end becomes durable together with the claim that fills the slot again.
 
 use std::any::Any;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use pointsman_core::store::{Claimed, Ended, Ending};
@@ -111,10 +114,17 @@ fn begin(
 ) -> impl Future<Output = Outcome> + Send + 'static {
     let runner = runs.runner.clone();
     async move {
+        let beginning = node.held.beginning();
         if node.held.since(asked, &delivery.task) {
             return released();
         }
-        runner.run(delivery).await
+        let mut work = pin!(runner.run(delivery));
+        // It has begun when it has been polled once.
+        if let Poll::Ready(outcome) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+            return outcome;
+        }
+        drop(beginning);
+        work.await
     }
 }
 

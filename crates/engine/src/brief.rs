@@ -11,9 +11,11 @@ pub(crate) struct Brief {
     pub(crate) handler: HandlerName,
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<ObjectKey>,
-    /// The event that what it emits is caused by: its own, or that which made its order.
+    /// None for a source's task and for a step.
     pub(crate) event: Option<EventId>,
-    /// How many emits lie between its event and one that nothing caused.
+    /// The event that what it emits is caused by: its own, or that which made its order.
+    pub(crate) cause: Option<EventId>,
+    /// How many emits lie between that and one that nothing caused.
     pub(crate) depth: u16,
     /// The most bytes that its result has.
     pub(crate) max_result: usize,
@@ -29,7 +31,8 @@ impl Brief {
             handler: task.handler.clone(),
             tenant: task.subject.tenant().clone(),
             key: task.subject.key().cloned(),
-            event: task.subject.cause(),
+            event: task.subject.event().map(|event| event.id),
+            cause: task.subject.cause(),
             depth: task.subject.depth(),
             max_result: task.subject.max_result(),
             attempt: task.attempt,
@@ -59,6 +62,7 @@ mod tests {
             tenant: Tenant::default(),
             key: None,
             event: None,
+            cause: None,
             depth: 0,
             max_result: 0,
             attempt: 1,

@@ -5,13 +5,18 @@
 //! still under way, or the attempt has not had its turn. So whoever claims notes how many rules there were when
 //! it asked, and an attempt that a later rule holds is given back before it begins. Claims that were asked for
 //! after a rule are the store's business alone.
+//!
+//! An attempt that has looked and found nothing may still have to take its first step when something is set. So it
+//! says that it is about to begin before it looks, and whoever sets something waits for those who had said so.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use pointsman_core::Rule;
 use pointsman_core::chain::{ChainPath, NodeId};
 use pointsman_core::store::Claimed;
 use pointsman_core::task::{QueueOf, Subject};
+use tokio::sync::Mutex;
 
 /// What holds queues.
 #[derive(Clone, Debug)]
@@ -44,7 +49,24 @@ impl Hold {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Held(RwLock<Holds>);
+pub(crate) struct Held {
+    holds: RwLock<Holds>,
+    /// How many are about to begin: those who said so since the last time something was set, and those before.
+    /// Which of the two is which changes each time.
+    beginning: [AtomicUsize; 2],
+    turn: AtomicUsize,
+    setting: Mutex<()>,
+}
+
+/// One who is about to begin, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Beginning<'h>(&'h AtomicUsize);
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 #[derive(Debug, Default)]
 struct Holds {
@@ -59,21 +81,37 @@ pub(crate) struct Asked(u64);
 
 impl Held {
     /// The store has taken it. When this returns, nothing that it holds begins any more.
-    pub(crate) fn hold(&self, hold: Hold) {
-        let mut holds = self.0.write().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) async fn hold(&self, hold: Hold) {
+        let _one_at_a_time = self.setting.lock().await;
+        self.set(hold);
+        let before = self.turn.fetch_add(1, Ordering::SeqCst) % 2;
+        while self.beginning[before].load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn set(&self, hold: Hold) {
+        let mut holds = self.holds.write().unwrap_or_else(PoisonError::into_inner);
         holds.set += 1;
         let number = holds.set;
         holds.latest.retain(|(_, other)| !other.same_place(&hold));
         holds.latest.push((number, hold));
     }
 
+    /// An attempt is about to look and to begin. One that says so too late to be waited for finds what was set.
+    pub(crate) fn beginning(&self) -> Beginning<'_> {
+        let count = &self.beginning[self.turn.load(Ordering::SeqCst) % 2];
+        count.fetch_add(1, Ordering::SeqCst);
+        Beginning(count)
+    }
+
     pub(crate) fn asked(&self) -> Asked {
-        Asked(self.0.read().unwrap_or_else(PoisonError::into_inner).set)
+        Asked(self.holds.read().unwrap_or_else(PoisonError::into_inner).set)
     }
 
     /// Whether something that was set since then holds the queue of this task.
     pub(crate) fn since(&self, asked: Asked, task: &Claimed) -> bool {
-        let holds = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let holds = self.holds.read().unwrap_or_else(PoisonError::into_inner);
         if holds.set == asked.0 {
             return false;
         }

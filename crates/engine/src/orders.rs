@@ -89,7 +89,7 @@ impl Engine {
         let set = self.store().stop_chain(chain, stopped, now()).await?;
         if set.is_ok() {
             if stopped {
-                self.node().held.hold(Hold::Chain(chain.clone()));
+                self.node().held.hold(Hold::Chain(chain.clone())).await;
             }
             self.nudge();
         }
@@ -106,7 +106,7 @@ impl Engine {
         let set = self.store().set_node(chain, node, action, now()).await?;
         if set.is_ok() {
             if action == Action::Stop {
-                self.node().held.hold(Hold::Node(chain.clone(), node.clone()));
+                self.node().held.hold(Hold::Node(chain.clone(), node.clone())).await;
             }
             self.nudge();
         }

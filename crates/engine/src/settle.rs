@@ -79,7 +79,7 @@ fn with_cause(task: &Brief, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, S
         return Err(format!("the handler emitted {}, a type that only the engine may emit", emit.kind));
     }
     for emit in &mut emits {
-        emit.cause = Some(Cause { event: task.event, task: task.seq, depth });
+        emit.cause = Some(Cause { event: task.cause, task: task.seq, depth });
     }
     Ok(emits)
 }

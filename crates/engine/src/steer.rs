@@ -13,7 +13,7 @@ impl Engine {
     /// back.
     pub async fn hold(&self, rule: Rule) -> Result<(), StoreError> {
         self.store().hold(rule.clone()).await?;
-        self.node().held.hold(Hold::Rule(rule));
+        self.node().held.hold(Hold::Rule(rule)).await;
         Ok(())
     }
 

@@ -84,7 +84,7 @@ impl Add {
             priority: self.priority,
             tenant: self.tenant,
         };
-        let added = client.add_orders(&body).await.map_err(|error| not_added(&body.path, error))?;
+        let added = client.add_orders(&body).await.map_err(|error| not_added(&body, error))?;
         if output.is_json() {
             return Ok(output.json(&added)?);
         }
@@ -92,15 +92,19 @@ impl Add {
     }
 }
 
-fn not_added(path: &str, error: ClientError) -> Failure {
+fn not_added(body: &NewOrderBody, error: ClientError) -> Failure {
+    let path = &body.path;
     let (chain, status) = (path.split(',').next().unwrap_or(path), error.status());
+    let is_of_node =
+        matches!(&error, ClientError::Refused(refusal) if refusal.pointer.as_deref() == Some("/node"));
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.hint("`pointsman chains` lists the chains there are."),
-        Some(409) => failure.hint(format!(
-            "`pointsman orders show {path}` shows it. Leave the id out, and the order gets a fresh one."
-        )),
-        Some(422) => failure.hint(format!("`pointsman chains show {chain}` lists its nodes.")),
+        Some(409) => failure.hint(format!("`pointsman orders show {path}` shows it. {FRESH}")),
+        Some(422) if is_of_node => failure.hint(format!("`pointsman chains show {chain}` lists its nodes.")),
+        Some(422) => failure.hint(FRESH),
         _ => failure,
     }
 }
+
+const FRESH: &str = "Leave the id out, and the order gets a fresh one.";

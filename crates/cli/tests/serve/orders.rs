@@ -140,6 +140,7 @@ fn what_cannot_be_done_to_an_order_is_told_with_what_can() {
     until("it is suspended by its failure", || orders(&place)[0]["suspended"] == true);
     for (command, told) in [
         (&["orders", "add", "/a/fault,1"][..], "Leave the id out"),
+        (&["orders", "add", "/a/fault,1794765138252000"], "Leave the id out"),
         (&["orders", "add", "/a/falt,1"], "did you mean `/a/fault`?"),
         (&["orders", "add", "/a/way,1", "--node", "three"], "`pointsman chains show /a/way`"),
         (&["orders", "show", "/a/way,9"], "`pointsman tasks --key /a/way,9`"),

@@ -154,7 +154,7 @@ impl Order {
             }
             Input::Changed => self.arrive(chain, state, &mut effects),
             Input::Moved { to } => {
-                self.stepped = false;
+                (self.stepped, self.halted_by) = (false, None);
                 self.drop_waiting(&mut effects);
                 self.go(to, &mut effects);
                 self.arrive(chain, state, &mut effects);

@@ -151,7 +151,7 @@ async fn held(
 
 /// A running task as it is remembered.
 async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<Brief, StoreError> {
-    let (event, depth) = cause(store, &task).await?;
+    let (cause, depth) = cause(store, &task).await?;
     Ok(Brief {
         max_result: task.max_result(),
         seq: task.seq,
@@ -159,7 +159,8 @@ async fn brief(store: &dyn Store, task: Task, fence: i64) -> Result<Brief, Store
         handler: task.handler,
         tenant: task.tenant,
         key: task.key,
-        event,
+        event: task.event,
+        cause,
         depth,
         attempt: task.life.attempt,
         fence,

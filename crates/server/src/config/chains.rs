@@ -71,6 +71,7 @@ fn nodes(entry: &Entry, handlers: &Known, findings: &mut Findings) -> Vec<(Chain
     let Some(list) = items(list, "`nodes`", findings) else { return vec![] };
     if list.is_empty() {
         findings.fault(&entry.at, format!("the chain {:?} needs at least one node", entry.key));
+        return vec![];
     }
     if list.len() > MOST_NODES {
         findings.fault(&list[MOST_NODES].place, format!("a chain has at most {MOST_NODES} nodes"));

@@ -105,3 +105,21 @@ impl Count {
         self.began >= asked || least.is_some_and(|least| self.head >= least && asked < self.began + SHARED)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_shared_by_those_for_whom_it_is_new_enough() {
+        let id = |number| EventId::new(number).unwrap();
+        let began = Instant::now();
+        let count = Count { numbers: OrderStatistics::default(), head: id(10), began, took: Duration::ZERO };
+        let later = began + SHARED / 2;
+        // Who asked before it began was waiting for it, whatever it wants to see.
+        assert!(count.serves(None, began) && count.serves(Some(id(11)), began));
+        assert!(count.serves(Some(id(10)), later) && !count.serves(Some(id(11)), later));
+        assert!(!count.serves(None, later), "who asks how many there are now");
+        assert!(!count.serves(Some(id(10)), began + SHARED), "time has passed");
+    }
+}
