@@ -78,17 +78,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Answer {
     Answer { status, headers, body }
 }
 
+/// What has come of a body in chunks: without its last one if the answer broke off, so that it is no JSON.
 fn unchunk(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     loop {
-        let end = rest.windows(2).position(|w| w == b"\r\n").expect("a whole chunk: the answer broke off");
+        let Some(end) = rest.windows(2).position(|w| w == b"\r\n") else { return body };
         let size = std::str::from_utf8(&rest[..end]).expect("a size");
         let size = usize::from_str_radix(size, 16).expect("a size");
         if size == 0 {
             return body;
         }
         rest = &rest[end + 2..];
-        body.extend_from_slice(&rest[..size]);
-        rest = &rest[size + 2..];
+        let Some(chunk) = rest.get(..size) else { return body };
+        body.extend_from_slice(chunk);
+        rest = rest.get(size + 2..).unwrap_or_default();
     }
 }
