@@ -5,11 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::ensure;
-use pointsman_core::store::{
-    Claim, Claimant, Claims, Emission, Ended, Ending, Journal, NodeId, Queue, Registration, Registry, Store,
-};
+use pointsman_core::store::{Claim, Claimant, Claims, Emission, Ended, Ending, NodeId, Registration, Store};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
-use pointsman_store_sqlite::SqliteStore;
 
 use crate::rig;
 
@@ -29,7 +26,7 @@ pub(crate) fn event(handler: &str, tenant: &Tenant, n: usize) -> anyhow::Result<
 }
 
 pub(crate) async fn fill(
-    store: &SqliteStore,
+    store: &dyn Store,
     events: impl IntoIterator<Item = anyhow::Result<NewEvent>>,
 ) -> anyhow::Result<()> {
     let mut events = events.into_iter();
@@ -61,14 +58,14 @@ impl Took {
 
 /// A store, and a node that claims from it and ends what it gets at once.
 pub(crate) struct Desk {
-    store: SqliteStore,
+    store: Arc<dyn Store>,
     node: NodeId,
     handlers: Arc<BTreeSet<HandlerName>>,
 }
 
 impl Desk {
     /// The node can run all of these handlers.
-    pub(crate) async fn new(store: SqliteStore, handlers: Vec<HandlerDef>) -> anyhow::Result<Self> {
+    pub(crate) async fn new(store: Arc<dyn Store>, handlers: Vec<HandlerDef>) -> anyhow::Result<Self> {
         let names = Arc::new(handlers.iter().map(|def| def.name.clone()).collect());
         let routes = rig::routes(&handlers)?;
         let registration = Registration { handlers, routes, ..Registration::default() };
@@ -77,12 +74,15 @@ impl Desk {
         Ok(Self { store, node, handlers: names })
     }
 
-    pub(crate) fn store(&self) -> &SqliteStore {
-        &self.store
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
     }
 
-    pub(crate) fn close(&self) {
+    /// The node leaves, and the store is closed.
+    pub(crate) async fn close(&self) -> anyhow::Result<()> {
+        self.store.leave(self.node, pointsman_engine::now()).await?;
         self.store.close();
+        Ok(())
     }
 
     async fn claim(&self, max: usize) -> anyhow::Result<Claims> {

@@ -1,13 +1,13 @@
 //! An event's whole way: emitted, handled by a handler that does nothing, ended, history kept.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pointsman_engine::Rooms;
+use pointsman_engine::{Engine, Settings};
 
 use crate::Options;
-use crate::bare::{self, Rows};
+use crate::bare::Ran;
+use crate::ground::{Ground, Opened, Site};
 use crate::report::{Figure, Unit};
 use crate::rig::{self, Handled};
 
@@ -19,41 +19,45 @@ pub(crate) const DEFAULT_SLOTS: usize = 16;
 /// More slots, because a handler that does nothing is over before the next commit.
 pub(crate) const MANY_SLOTS: usize = 2048;
 
-pub(crate) async fn measure(options: &Options, slots: usize) -> anyhow::Result<Vec<Figure>> {
-    let dir = tempfile::tempdir_in(&options.dir)?;
+/// Who works: so many nodes on one database, each with so many slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nodes {
+    pub(crate) count: usize,
+    pub(crate) slots: usize,
+}
+
+impl Nodes {
+    pub(crate) fn one(slots: usize) -> Self {
+        Self { count: 1, slots }
+    }
+}
+
+pub(crate) async fn measure(options: &Options, site: &Site, slots: usize) -> anyhow::Result<Vec<Figure>> {
+    let ground = site.ground()?;
     // A commit for every sixteen takes its time: measure fewer.
     let wanted = if slots == DEFAULT_SLOTS { options.events / 4 } else { options.events };
-    let Ran { events, rate, per_commit, rows_per_event } = run(dir.path(), wanted, slots).await?;
-    let conn = bare::open(dir.path(), "bare.db")?;
-    let changes = (rows_per_event - bare::LEAST_ROWS).max(0.0);
-    let limit = bare::rate(&conn, events, per_commit, Rows::WholeLife { changes })?;
+    let ran = run(&ground, "end", wanted, Nodes::one(slots)).await?;
+    let limit = ground.bare().await?.whole_life(ran).await?;
     let name = format!("end to end, {PRODUCERS} producers, {BATCH} at a time, {slots} slots");
-    let against = format!("bare SQLite, {rows_per_event:.1} rows an event, {per_commit} events a commit");
-    let figure = Figure::new(name, rate, Unit::PerSecond).against(against, limit);
+    let figure = Figure::new(name, ran.rate, Unit::PerSecond).against(limit.how, limit.rate);
     Ok(vec![if slots == MANY_SLOTS { figure.at_least(0.5) } else { figure }])
 }
 
-/// What a run came to.
-pub(crate) struct Ran {
-    events: usize,
-    /// Events in a second.
-    pub(crate) rate: f64,
-    per_commit: usize,
-    rows_per_event: f64,
-}
-
 /// About so many events go their whole way.
-pub(crate) async fn run(dir: &Path, wanted: usize, slots: usize) -> anyhow::Result<Ran> {
-    let store = rig::open(dir, "end.db")?;
+pub(crate) async fn run(ground: &Ground, name: &str, wanted: usize, nodes: Nodes) -> anyhow::Result<Ran> {
     let handled = Arc::new(Handled::default());
-    let counter = handled.clone();
-    let engine = Arc::new(rig::engine(store.clone(), slots, Rooms::default(), move |_| counter.add()).await?);
+    let (mut stores, mut engines) = (Vec::new(), Vec::new());
+    for _ in 0..nodes.count {
+        let opened = ground.open(name).await?;
+        engines.push(engine(&opened, nodes.slots, &handled).await?);
+        stores.push(opened);
+    }
     let per_producer = (wanted / PRODUCERS / BATCH).max(1);
     let events = per_producer * PRODUCERS * BATCH;
-    let (commits, rows) = store.work();
+    let (commits, rows) = work(&stores);
     let start = Instant::now();
     let producers = (0..PRODUCERS).map(|producer| {
-        let engine = engine.clone();
+        let engine = engines[producer % engines.len()].clone();
         tokio::spawn(async move {
             for round in 0..per_producer {
                 engine.emit(rig::emission((producer * per_producer + round) * BATCH, BATCH)?).await?;
@@ -65,10 +69,26 @@ pub(crate) async fn run(dir: &Path, wanted: usize, slots: usize) -> anyhow::Resu
         producer.await??;
     }
     handled.reached(events as u64).await;
-    rig::all_ended(&store).await?;
+    rig::all_ended(&*stores[0].store).await?;
     let rate = events as f64 / start.elapsed().as_secs_f64();
-    let (commits, rows) = (store.work().0 - commits, store.work().1 - rows);
-    engine.stop(Duration::from_secs(10)).await;
+    let (commits, rows) = (work(&stores).0 - commits, work(&stores).1 - rows);
+    for (engine, opened) in engines.iter().zip(&stores) {
+        engine.stop(Duration::from_secs(10)).await;
+        opened.store.close();
+    }
     let per_commit = (events as u64 / commits.max(1)).max(1) as usize;
     Ok(Ran { events, rate, per_commit, rows_per_event: rows as f64 / events as f64 })
+}
+
+/// One that counts what it handles.
+async fn engine(opened: &Opened, slots: usize, handled: &Arc<Handled>) -> anyhow::Result<Engine> {
+    let counter = handled.clone();
+    let settings = Settings { slots, ..Settings::default() };
+    rig::engine(opened.store.clone(), settings, move |_| counter.add()).await
+}
+
+/// How many commits all of them made, and how many rows they wrote.
+fn work(stores: &[Opened]) -> (u64, u64) {
+    let both = stores.iter().map(|opened| (opened.work.commits(), opened.work.rows()));
+    both.fold((0, 0), |(commits, rows), (more, others)| (commits + more, rows + others))
 }

@@ -12,24 +12,21 @@
 //! neighbours; while it is not its turn, the flood is held by a rule. A first turn of each fills the caches of a store
 //! just opened, and is not counted.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use pointsman_core::store::{Emission, Registry, Store};
+use pointsman_core::store::{Emission, Store};
 use pointsman_core::task::Subject;
-use pointsman_core::{
-    HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Place, Rule, RuleKind, Tenant,
-};
-use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Rooms};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_core::{HandlerName, HandlingKey, NewEvent, ObjectKey, Place, Rule, RuleKind, Tenant};
+use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 
 use crate::Options;
-use crate::claims::{self, Desk};
 use crate::end_to_end::DEFAULT_SLOTS;
+use crate::fill::{self, Stock};
+use crate::ground::{Ground, Site};
 use crate::report::{Figure, Unit, percentile};
 use crate::rig::{self, Handled};
 
@@ -43,12 +40,12 @@ const SHARED: &str = "shared";
 const OWN: &str = "own";
 const FLOODING: &str = "flooding";
 
-pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
-    let dir = tempfile::tempdir_in(&options.dir)?;
+pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
+    let ground = site.ground()?;
     let turns = options.seconds.div_ceil(TURN.as_secs()).max(1);
     let waiting = options.backlog.max(least_flood(turns + 1));
-    let calm = Side::start(dir.path(), "calm.db", 0).await?;
-    let flooded = Side::start(dir.path(), "flooded.db", waiting).await?;
+    let calm = Side::start(&ground, "calm", 0).await?;
+    let flooded = Side::start(&ground, "flooded", waiting).await?;
     let (mut without, mut shared, mut own) = (vec![], vec![], vec![]);
     for turn in 0..=turns {
         if turn == 1 {
@@ -90,7 +87,7 @@ fn least_flood(turns: u64) -> usize {
 /// An engine on a store of its own, with a flood or without one.
 struct Side {
     engine: Engine,
-    store: SqliteStore,
+    store: Arc<dyn Store>,
     others: Arc<Others>,
     flood: Arc<Handled>,
 }
@@ -123,23 +120,21 @@ impl Others {
 }
 
 impl Side {
-    async fn start(dir: &Path, name: &str, waiting: usize) -> anyhow::Result<Self> {
-        let mut store = rig::open(dir, name)?;
-        if waiting > 0 {
-            let desk = Desk::new(store.clone(), vec![HandlerDef::new(HandlerName::new(SHARED)?)]).await?;
-            let tenant = Tenant::new(FLOODING)?;
-            claims::fill(desk.store(), (0..waiting).map(|n| claims::event(SHARED, &tenant, n))).await?;
-            store.hold(hold()?).await?;
-            // What filling has left to the disk must not be a part of what is measured.
-            drop(desk);
-            store.close();
-            store = rig::open(dir, name)?;
-            std::fs::File::open(dir.join(name))?.sync_all()?;
-        }
+    async fn start(ground: &Ground, name: &str, waiting: usize) -> anyhow::Result<Self> {
+        let store = match waiting {
+            0 => ground.open(name).await?.store,
+            waiting => {
+                let stock = Stock { handler: SHARED, tenant: &Tenant::new(FLOODING)?, waiting, kept: 0 };
+                let store = fill::filled(ground, name, stock).await?.store;
+                store.hold(hold()?).await?;
+                store
+            }
+        };
         let (others, flood) = (Arc::new(Others::default()), Arc::new(Handled::default()));
         let handlers = [SHARED, OWN].map(|name| handler(name, &others, &flood));
         let handlers = handlers.into_iter().collect::<anyhow::Result<_>>()?;
-        let engine = rig::engine_with(store.clone(), DEFAULT_SLOTS, Rooms::default(), handlers).await?;
+        let settings = Settings { slots: DEFAULT_SLOTS, ..Settings::default() };
+        let engine = rig::engine_with(store.clone(), settings, handlers).await?;
         Ok(Self { engine, store, others, flood })
     }
 

@@ -2,11 +2,12 @@
 //!
 //! In memory, so that no disk hides what a claim itself costs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::Registry;
 use pointsman_core::{HandlerDef, HandlerName, NewEvent, Place, Rule, RuleKind, Tenant};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::Sqlite;
 
 use crate::Options;
 use crate::claims::{self, AT_A_TIME, Desk};
@@ -54,7 +55,7 @@ async fn desk(others: Others, queues: usize) -> anyhow::Result<Desk> {
     let handlers = if others == Others::None { 0 } else { HANDLERS };
     let names = (0..handlers).map(|n| format!("other.{n}")).chain([WORKING.to_owned()]);
     let defs = names.map(|name| Ok(HandlerDef::new(HandlerName::new(name)?)));
-    let store = SqliteStore::in_memory(pointsman_engine::now())?;
+    let store = Arc::new(Sqlite::in_memory(pointsman_engine::now())?);
     let desk = Desk::new(store, defs.collect::<anyhow::Result<_>>()?).await?;
     match others {
         Others::None => {

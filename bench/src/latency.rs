@@ -3,22 +3,23 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pointsman_engine::Rooms;
+use pointsman_engine::Settings;
 
+use crate::ground::Site;
 use crate::report::{Figure, Unit, percentile};
-use crate::{Options, bare, rig};
+use crate::{Options, rig};
 
 const PACE: Duration = Duration::from_millis(10);
 
 /// Emits and bare commits take turns, so that both meet the same disk and the same neighbours.
-pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
-    let dir = tempfile::tempdir_in(&options.dir)?;
-    let store = rig::open(dir.path(), "latency.db")?;
-    let conn = bare::open(dir.path(), "bare.db")?;
+pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
+    let ground = site.ground()?;
+    let store = ground.open("latency").await?.store;
+    let mut bare = ground.bare().await?;
     let started: Arc<Mutex<Option<Instant>>> = Arc::default();
     let handled = Arc::new(rig::Handled::default());
     let (seen, counter) = (started.clone(), handled.clone());
-    let engine = rig::engine(store, 16, Rooms::default(), move |_| {
+    let engine = rig::engine(store, Settings::default(), move |_| {
         *seen.lock().unwrap_or_else(|e| e.into_inner()) = Some(Instant::now());
         counter.add();
     })
@@ -28,7 +29,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
     let mut pace = tokio::time::interval(PACE);
     for round in 0..rounds {
         pace.tick().await;
-        commits.push(bare::commit(&conn, round as i64)?);
+        commits.push(bare.commit(round as i64).await?);
         pace.tick().await;
         let begin = Instant::now();
         let emitting = engine.emit(rig::emission(round as usize, 1)?);

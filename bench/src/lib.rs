@@ -1,20 +1,29 @@
 //! What `pointsman bench` measures: this machine, now, with both sides of every comparison in one run.
 //!
 //! Figures from one machine say little about another, so everything is measured next to something: throughput and
-//! latency next to the limit they could reach at best (the same rows written by plain SQLite, with the same
-//! durability, in transactions of the same size), and what should not matter (a backlog, a flood, idle queues, a
-//! limit, readers) next to the same without it. What is compared is printed with the result.
+//! latency next to the limit they could reach at best (the same rows written by plain SQL, with the same durability),
+//! and what should not matter (a backlog, a flood, idle queues, a limit, readers, a second node) next to the same
+//! without it. What is compared is printed with the result.
+//!
+//! - `ground/` is where stores are made: a folder, or databases on a server. `fill.rs` fills them, `rig.rs` puts engines
+//!   on them, `claims.rs` asks them for tasks.
+//! - `bare/` is plain SQL.
+//! - The parts of a run are a file each; `part.rs` knows them all, and `report.rs` what they found.
 
 mod backlog;
 mod bare;
 mod claims;
 mod emit;
 mod end_to_end;
+mod fill;
 mod flood;
+mod ground;
 mod idle_queues;
 mod latency;
 mod limits;
+mod load;
 mod memory;
+mod nodes;
 mod orders;
 mod part;
 mod readers;
@@ -24,13 +33,17 @@ mod schedules;
 
 use std::path::PathBuf;
 
+use ground::Site;
+pub use ground::Target;
 pub use part::{Part, UnknownPart};
-pub use report::{Figure, Report, Unit};
+pub use report::{Course, Figure, Line, Report, Unit};
 
 /// What to measure, and how long.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the databases are made; the disk under it is what is measured.
+    /// The store that is measured.
+    pub target: Target,
+    /// Where SQLite's files are made; the disk under it is what is measured.
     pub dir: PathBuf,
     /// How many events the throughput measurements take.
     pub events: usize,
@@ -38,6 +51,10 @@ pub struct Options {
     pub seconds: u64,
     /// How many tasks wait in the measurements of the backlog and the flood.
     pub backlog: usize,
+    /// How many ended ones are kept beside the backlog. Only servers are filled with such.
+    pub kept: usize,
+    /// How long a server is watched under full load, in seconds.
+    pub load: u64,
     /// How many queues have nothing to run in the measurement of idle queues.
     pub queues: usize,
     pub schedules: usize,
@@ -54,7 +71,15 @@ pub struct Options {
 impl Options {
     fn parts(&self) -> impl Iterator<Item = Part> {
         let wanted = |part: &Part| self.only.is_empty() || self.only.contains(part);
-        Part::ALL.into_iter().filter(wanted)
+        Part::ALL.into_iter().filter(|part| part.is_on(&self.target)).filter(wanted)
+    }
+
+    /// How many ended tasks are kept beside the backlog.
+    fn kept(&self) -> usize {
+        match self.target {
+            Target::Sqlite => 0,
+            Target::Postgres { .. } => self.kept,
+        }
     }
 }
 
@@ -66,6 +91,7 @@ pub fn steps(options: &Options) -> u64 {
 /// Runs every measurement, telling `progress` which one begins.
 pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let site = Site::find(options)?;
     let mut report = Report::default();
     let mut step = 0;
     let mut begin = |what: &str| {
@@ -73,7 +99,7 @@ pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Re
         step += 1;
     };
     for part in options.parts() {
-        report.extend(runtime.block_on(part.measure(options, &mut begin))?);
+        report.extend(runtime.block_on(part.measure(options, &site, &mut begin))?);
     }
     Ok(report)
 }

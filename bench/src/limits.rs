@@ -3,8 +3,10 @@
 //! The limited handler may run sixteen at a time, and each claim asks for twice as many: it takes sixteen and meets
 //! the limit. The free one is asked for sixteen. In memory, so that no disk hides what a claim itself costs.
 
+use std::sync::Arc;
+
 use pointsman_core::{HandlerDef, HandlerName, Limits, Tenant};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::Sqlite;
 
 use crate::Options;
 use crate::claims::{self, AT_A_TIME, Desk};
@@ -44,7 +46,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
 async fn desk(queues: usize, concurrency: Option<u32>) -> anyhow::Result<Desk> {
     let mut def = HandlerDef::new(HandlerName::new(HANDLER)?);
     def.limits = Limits { concurrency, ..Limits::default() };
-    let desk = Desk::new(SqliteStore::in_memory(pointsman_engine::now())?, vec![def]).await?;
+    let desk = Desk::new(Arc::new(Sqlite::in_memory(pointsman_engine::now())?), vec![def]).await?;
     let tenants = (0..queues).map(|n| Tenant::new(format!("tenant-{n}"))).collect::<Result<Vec<_>, _>>()?;
     let each = (ROUNDS * AT_A_TIME).div_ceil(queues) + 2;
     let events = (0..each * queues).map(|n| claims::event(HANDLER, &tenants[n % queues], n));

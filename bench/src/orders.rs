@@ -3,7 +3,6 @@
 //! Each step is a task of its own, and its end moves the order on: the journal tells of both, and the task of the next
 //! step is made in the same transaction. So a step writes more than a task does, and the two rates say how much.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,8 @@ use pointsman_core::{HandlerName, Json};
 use pointsman_engine::{Engine, Outcome, Settings, Setup};
 
 use crate::Options;
-use crate::end_to_end::{self, BATCH, DEFAULT_SLOTS, PRODUCERS};
+use crate::end_to_end::{self, BATCH, DEFAULT_SLOTS, Nodes, PRODUCERS};
+use crate::ground::{Ground, Site};
 use crate::report::{Figure, Unit};
 use crate::rig::{self, Handled};
 
@@ -23,12 +23,12 @@ const STEPS: usize = 5;
 const CHAIN: &str = "/bench/chain";
 const HANDLER: &str = "bench.step";
 
-pub(crate) async fn measure(options: &Options, slots: usize) -> anyhow::Result<Vec<Figure>> {
-    let dir = tempfile::tempdir_in(&options.dir)?;
+pub(crate) async fn measure(options: &Options, site: &Site, slots: usize) -> anyhow::Result<Vec<Figure>> {
+    let ground = site.ground()?;
     // A commit for every sixteen takes its time: measure fewer.
     let wanted = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
-    let tasks = end_to_end::run(dir.path(), wanted * STEPS, slots).await?.rate;
-    let (orders, rate) = travel(dir.path(), wanted, slots).await?;
+    let tasks = end_to_end::run(&ground, "tasks", wanted * STEPS, Nodes::one(slots)).await?.rate;
+    let (orders, rate) = travel(&ground, wanted, slots).await?;
     let against = format!("tasks of events end to end, {slots} slots");
     let steps = Figure::new(
         format!("steps of {orders} orders through {STEPS} nodes, {slots} slots"),
@@ -43,8 +43,8 @@ pub(crate) async fn measure(options: &Options, slots: usize) -> anyhow::Result<V
 }
 
 /// About so many orders go their whole way; answers how many, and how many in a second.
-async fn travel(dir: &Path, wanted: usize, slots: usize) -> anyhow::Result<(usize, f64)> {
-    let store = rig::open(dir, "orders.db")?;
+async fn travel(ground: &Ground, wanted: usize, slots: usize) -> anyhow::Result<(usize, f64)> {
+    let store = ground.open("orders").await?.store;
     let stepped = Arc::new(Handled::default());
     let counter = stepped.clone();
     let handler = rig::handler(HANDLER, move |_| {
@@ -53,7 +53,7 @@ async fn travel(dir: &Path, wanted: usize, slots: usize) -> anyhow::Result<(usiz
     })?;
     let setup = Setup { handlers: vec![handler], chains: vec![chain()?], ..Setup::default() };
     let settings = Settings { slots, ..Settings::default() };
-    let engine = Engine::start(Arc::new(store.clone()), settings, setup).await?;
+    let engine = Engine::start(store.clone(), settings, setup).await?;
     let per_producer = (wanted / PRODUCERS / BATCH).max(1);
     let orders = per_producer * PRODUCERS * BATCH;
     let start = Instant::now();
@@ -72,7 +72,7 @@ async fn travel(dir: &Path, wanted: usize, slots: usize) -> anyhow::Result<(usiz
         producer.await??;
     }
     stepped.reached((orders * STEPS) as u64).await;
-    rig::all_ended(&store).await?;
+    rig::all_ended(&*store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
     let left = engine.orders(&PathFilter::Everything, None, None, 1).await?.orders;
     let steps = stepped.count();

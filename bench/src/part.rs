@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
-use crate::report::Figure;
+use crate::ground::{Site, Target};
+use crate::report::Report;
 use crate::{
-    Options, backlog, emit, end_to_end, flood, idle_queues, latency, limits, memory, orders, readers,
-    schedules,
+    Options, backlog, emit, end_to_end, flood, idle_queues, latency, limits, load, memory, nodes, orders,
+    readers, schedules,
 };
 
 /// A measurement, or a few that belong together.
@@ -15,6 +16,7 @@ pub enum Part {
     Latency,
     Emits,
     EndToEnd,
+    Nodes,
     Backlog,
     Flood,
     IdleQueues,
@@ -22,6 +24,7 @@ pub enum Part {
     Schedules,
     Readers,
     Orders,
+    Load,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +35,12 @@ const SLOTS: [usize; 2] = [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS];
 
 impl Part {
     /// In the order in which they are measured.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Memory,
         Self::Latency,
         Self::Emits,
         Self::EndToEnd,
+        Self::Nodes,
         Self::Backlog,
         Self::Flood,
         Self::IdleQueues,
@@ -44,6 +48,7 @@ impl Part {
         Self::Schedules,
         Self::Readers,
         Self::Orders,
+        Self::Load,
     ];
 
     pub fn name(self) -> &'static str {
@@ -52,6 +57,7 @@ impl Part {
             Self::Latency => "latency",
             Self::Emits => "emits",
             Self::EndToEnd => "end-to-end",
+            Self::Nodes => "nodes",
             Self::Backlog => "backlog",
             Self::Flood => "flood",
             Self::IdleQueues => "idle-queues",
@@ -59,21 +65,37 @@ impl Part {
             Self::Schedules => "schedules",
             Self::Readers => "readers",
             Self::Orders => "orders",
+            Self::Load => "load",
+        }
+    }
+
+    /// Whether it is measured on this store.
+    pub fn is_on(self, target: &Target) -> bool {
+        let on_a_server = match target {
+            Target::Sqlite => false,
+            Target::Postgres { .. } => true,
+        };
+        match self {
+            Self::Memory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => !on_a_server,
+            Self::Nodes | Self::Load => on_a_server,
+            Self::Latency | Self::Emits | Self::EndToEnd | Self::Backlog | Self::Flood | Self::Orders => true,
         }
     }
 
     pub(crate) fn steps(self, options: &Options) -> u64 {
         match self {
             Self::Memory => u64::from(options.program.is_some()),
-            Self::Emits => emit::SHAPES.len() as u64,
+            Self::Emits => emit::shapes(&options.target).len() as u64,
             Self::EndToEnd | Self::Orders => SLOTS.len() as u64,
             Self::Readers => readers::STEPS,
             Self::Latency
+            | Self::Nodes
             | Self::Backlog
             | Self::Flood
             | Self::IdleQueues
             | Self::Limits
-            | Self::Schedules => 1,
+            | Self::Schedules
+            | Self::Load => 1,
         }
     }
 
@@ -81,64 +103,70 @@ impl Part {
     pub(crate) async fn measure(
         self,
         options: &Options,
+        site: &Site,
         begin: &mut dyn FnMut(&str),
-    ) -> anyhow::Result<Vec<Figure>> {
+    ) -> anyhow::Result<Report> {
+        let mut figures = Vec::new();
         match self {
             Self::Memory => {
-                let Some(program) = &options.program else { return Ok(vec![]) };
-                begin("idle memory of a server");
-                memory::idle(program, &options.dir)
+                if let Some(program) = &options.program {
+                    begin("idle memory of a server");
+                    figures.extend(memory::idle(program, &options.dir)?);
+                }
             }
             Self::Latency => {
                 begin("latency from emit to handler start, and of a bare durable commit");
-                latency::measure(options).await
+                figures.extend(latency::measure(options, site).await?);
             }
             Self::Emits => {
-                let mut figures = Vec::new();
-                for shape in emit::SHAPES {
+                for shape in emit::shapes(&options.target) {
                     begin(&format!("emits acknowledged, {shape}"));
-                    figures.extend(emit::measure(options, shape).await?);
+                    figures.extend(emit::measure(options, site, shape).await?);
                 }
-                Ok(figures)
             }
             Self::EndToEnd => {
-                let mut figures = Vec::new();
                 for slots in SLOTS {
                     begin(&format!("end to end: emitted, handled in {slots} slots, ended, history kept"));
-                    figures.extend(end_to_end::measure(options, slots).await?);
+                    figures.extend(end_to_end::measure(options, site, slots).await?);
                 }
-                Ok(figures)
+            }
+            Self::Nodes => {
+                begin("end to end with two nodes on one database, and with one");
+                figures.extend(nodes::measure(options, site).await?);
             }
             Self::Backlog => {
                 begin("claims with few and with many tasks waiting");
-                backlog::measure(options).await
+                figures.extend(backlog::measure(options, site).await?);
             }
             Self::Flood => {
                 begin("waits of a thousand tenants beside the flood of one, and without it");
-                flood::measure(options).await
+                figures.extend(flood::measure(options, site).await?);
             }
             Self::IdleQueues => {
                 begin("claims beside many idle queues, and without them");
-                idle_queues::measure(options).await
+                figures.extend(idle_queues::measure(options).await?);
             }
             Self::Limits => {
                 begin("claims of a handler with a limit, and without one");
-                limits::measure(options).await
+                figures.extend(limits::measure(options).await?);
             }
             Self::Schedules => {
                 begin("a day of many schedules");
-                schedules::measure(options).await
+                figures.extend(schedules::measure(options, site).await?);
             }
-            Self::Readers => readers::measure(options, begin).await,
+            Self::Readers => figures.extend(readers::measure(options, begin).await?),
             Self::Orders => {
-                let mut figures = Vec::new();
                 for slots in SLOTS {
                     begin(&format!("orders through a chain in {slots} slots, and tasks beside them"));
-                    figures.extend(orders::measure(options, slots).await?);
+                    figures.extend(orders::measure(options, site, slots).await?);
                 }
-                Ok(figures)
+            }
+            Self::Load => {
+                begin("full load, and what becomes of the tables");
+                return load::measure(options, site).await;
             }
         }
+        Ok(figures.into())
     }
 }
 

@@ -9,6 +9,19 @@ pub enum Unit {
     PerSecond,
     Milliseconds,
     Megabytes,
+    Rows,
+}
+
+impl Unit {
+    /// What stands behind a number.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::PerSecond => "/s",
+            Self::Milliseconds => " ms",
+            Self::Megabytes => " MB",
+            Self::Rows => " rows",
+        }
+    }
 }
 
 /// One figure beside what it is compared with.
@@ -51,28 +64,67 @@ impl Figure {
         self
     }
 
+    /// The value is to be at most this times the other side, and so much more, because what is small may double.
+    pub fn no_more_than(mut self, ratio: f64, more: f64) -> Self {
+        self.goal = Some(format!("≤ {ratio:.2} × + {more}{}", self.unit.sign()));
+        self.reached = self.against.as_ref().map(|(_, other)| self.value <= other * ratio + more);
+        self
+    }
+
     /// The value itself is to be below this.
     pub fn below(mut self, limit: f64) -> Self {
-        let unit = match self.unit {
-            Unit::PerSecond => "/s",
-            Unit::Milliseconds => " ms",
-            Unit::Megabytes => " MB",
-        };
-        self.goal = Some(format!("< {limit}{unit}"));
+        self.goal = Some(format!("< {limit}{}", self.unit.sign()));
         self.reached = Some(self.value < limit);
         self
     }
 }
 
-/// All figures of a run.
+/// How things went over time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Course {
+    pub name: String,
+    /// When it was looked at, in seconds since the begin.
+    pub times: Vec<f64>,
+    /// What was looked at: at each of the times a value.
+    pub lines: Vec<Line>,
+}
+
+/// One thing over time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    pub name: String,
+    pub unit: Unit,
+    pub values: Vec<f64>,
+}
+
+impl Course {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), times: vec![], lines: vec![] }
+    }
+
+    pub(crate) fn add(&mut self, name: impl Into<String>, unit: Unit, values: impl Iterator<Item = f64>) {
+        self.lines.push(Line { name: name.into(), unit, values: values.collect() });
+    }
+}
+
+/// All that a run has measured.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub figures: Vec<Figure>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub courses: Vec<Course>,
+}
+
+impl From<Vec<Figure>> for Report {
+    fn from(figures: Vec<Figure>) -> Self {
+        Self { figures, courses: vec![] }
+    }
 }
 
 impl Report {
-    pub(crate) fn extend(&mut self, figures: impl IntoIterator<Item = Figure>) {
-        self.figures.extend(figures);
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.figures.extend(other.figures);
+        self.courses.extend(other.courses);
     }
 }
 
@@ -101,6 +153,15 @@ mod tests {
     fn a_limit_is_told_with_its_unit() {
         let figure = Figure::new("x", 20.0, Unit::Megabytes).below(30.0);
         assert_eq!((figure.goal.as_deref(), figure.reached), (Some("< 30 MB"), Some(true)));
+    }
+
+    #[test]
+    fn what_is_small_may_double() {
+        let reached = |value, other| {
+            Figure::new("x", value, Unit::Megabytes).against("before", other).no_more_than(1.2, 1.0).reached
+        };
+        assert_eq!((reached(0.2, 0.1), reached(200.0, 100.0)), (Some(true), Some(false)));
+        assert_eq!((reached(0.0, 0.0), reached(120.0, 100.0)), (Some(true), Some(true)));
     }
 
     #[test]

@@ -1,17 +1,15 @@
-//! What the measurements share: a store in a fresh folder, events, and engines with handlers of this process.
+//! What the measurements share: events, and engines with handlers of this process.
 
 use std::future::Future;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pointsman_core::route::Binding;
-use pointsman_core::store::{Emission, Registry};
+use pointsman_core::store::{Emission, Store};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
-use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Rooms, Settings, Setup};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings, Setup};
 use tokio::sync::Notify;
 
 /// The type of the events, and the name of the handler that gets them.
@@ -67,10 +65,6 @@ impl Handled {
     }
 }
 
-pub(crate) fn open(dir: &Path, name: &str) -> anyhow::Result<SqliteStore> {
-    Ok(SqliteStore::open(dir.join(name), pointsman_engine::now())?)
-}
-
 /// Every handler gets the events of the type that is called as it is.
 pub(crate) fn routes<'a>(handlers: impl IntoIterator<Item = &'a HandlerDef>) -> anyhow::Result<Routes> {
     let mut routes = Routes::new();
@@ -94,7 +88,7 @@ where
 }
 
 /// Waits until no task is left.
-pub(crate) async fn all_ended(store: &SqliteStore) -> anyhow::Result<()> {
+pub(crate) async fn all_ended(store: &dyn Store) -> anyhow::Result<()> {
     while !store.queues(None).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -103,24 +97,17 @@ pub(crate) async fn all_ended(store: &SqliteStore) -> anyhow::Result<()> {
 
 /// An engine on this store with these handlers.
 pub(crate) async fn engine_with(
-    store: SqliteStore,
-    slots: usize,
-    rooms: Rooms,
+    store: Arc<dyn Store>,
+    settings: Settings,
     handlers: Vec<HandlerSpec>,
 ) -> anyhow::Result<Engine> {
     let routes = routes(handlers.iter().map(|spec| &spec.def))?;
     let setup = Setup { handlers, routes, ..Setup::default() };
-    let settings = Settings { slots, rooms, ..Settings::default() };
-    Ok(Engine::start(Arc::new(store), settings, setup).await?)
+    Ok(Engine::start(store, settings, setup).await?)
 }
 
 /// An engine on this store whose one handler is `run`.
-pub(crate) async fn engine<F>(
-    store: SqliteStore,
-    slots: usize,
-    rooms: Rooms,
-    run: F,
-) -> anyhow::Result<Engine>
+pub(crate) async fn engine<F>(store: Arc<dyn Store>, settings: Settings, run: F) -> anyhow::Result<Engine>
 where
     F: Fn(&Delivery) + Send + Sync + 'static,
 {
@@ -128,5 +115,5 @@ where
         run(&delivery);
         async { Outcome::done() }
     })?;
-    engine_with(store, slots, rooms, vec![handler]).await
+    engine_with(store, settings, vec![handler]).await
 }

@@ -6,12 +6,13 @@
 use std::time::{Duration, Instant};
 
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
-use pointsman_core::store::{Plan, Schedules, Store};
+use pointsman_core::store::Plan;
 use pointsman_core::{ScheduleName, Timestamp};
 use pointsman_engine::Agenda;
 
+use crate::Options;
+use crate::ground::Site;
 use crate::report::{Figure, Unit, percentile};
-use crate::{Options, rig};
 
 const ZONES: [&str; 8] = [
     "UTC",
@@ -27,10 +28,10 @@ const ZONES: [&str; 8] = [
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: usize = 24 * 60;
 
-pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
+pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
     let schedules = (0..options.schedules).map(schedule).collect::<anyhow::Result<Vec<_>>>()?;
     let mut figures = checks(&schedules);
-    figures.push(plans(options, &schedules).await?);
+    figures.push(plans(site, &schedules).await?);
     Ok(figures)
 }
 
@@ -92,9 +93,9 @@ fn check(agenda: &mut Agenda, schedules: &[Schedule], now: Timestamp) -> usize {
 }
 
 /// What a start asks the store: where each schedule stands.
-async fn plans(options: &Options, schedules: &[Schedule]) -> anyhow::Result<Figure> {
-    let dir = tempfile::tempdir_in(&options.dir)?;
-    let store = rig::open(dir.path(), "schedules.db")?;
+async fn plans(site: &Site, schedules: &[Schedule]) -> anyhow::Result<Figure> {
+    let ground = site.ground()?;
+    let store = ground.open("schedules").await?.store;
     let plans = schedules.iter().enumerate().map(|(n, schedule)| {
         let expression = format!("{} {}", schedule.expression(), schedule.zone().name());
         Ok(Plan { name: ScheduleName::new(format!("schedule-{n}"))?, expression })

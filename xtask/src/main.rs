@@ -4,6 +4,7 @@
 //!  main         what can be asked for
 //!  test         the steps of `cargo xtask test`, in order
 //!  step         runs one step, shows it, and keeps its time for the summary
+//!  servers      the servers that all tests share
 //!  tidy         style that matters, checked like a test
 //!  tools        programs that the tests need, installed if they are not there
 //!  durability   the long form of the test that kills the server
@@ -12,6 +13,7 @@
 //! Next to nothing is depended on, so that this builds in a moment before anything else does.
 
 mod durability;
+mod servers;
 mod step;
 mod test;
 mod tidy;

@@ -19,36 +19,45 @@ pub(crate) struct Steps {
     root: PathBuf,
     started: Instant,
     made: Vec<(&'static str, End, Duration)>,
+    /// What cargo and the tests find in their environment.
+    variables: Vec<(String, String)>,
 }
 
 impl Steps {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_path_buf(), started: Instant::now(), made: vec![] }
+        Self { root: root.to_path_buf(), started: Instant::now(), made: vec![], variables: vec![] }
+    }
+
+    /// Gives variables of the environment to all later steps.
+    pub(crate) fn tell(&mut self, variables: &[(String, String)]) {
+        self.variables.extend_from_slice(variables);
     }
 
     /// Runs cargo with these words. Its output goes straight to the terminal.
     pub(crate) fn cargo(&mut self, name: &'static str, words: &[&str], advice: &str) -> anyhow::Result<()> {
         announce(name, &format!("cargo {}", words.join(" ")));
         let begun = Instant::now();
-        let ended = cargo(&self.root, words).status();
+        let variables = self.variables.iter().map(|(name, value)| (name, value));
+        let ended = cargo(&self.root, words).envs(variables).status();
         let passed = matches!(&ended, Ok(status) if status.success());
         self.end(name, begun, passed, advice)
     }
 
     /// Runs a step that is a function of ours.
-    pub(crate) fn own(
+    pub(crate) fn own<T>(
         &mut self,
         name: &'static str,
-        work: impl FnOnce(&Path) -> anyhow::Result<()>,
+        work: impl FnOnce(&Path) -> anyhow::Result<T>,
         advice: &str,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<T> {
         announce(name, "");
         let begun = Instant::now();
         let outcome = work(&self.root);
         if let Err(faults) = &outcome {
             eprintln!("{faults:#}");
         }
-        self.end(name, begun, outcome.is_ok(), advice)
+        self.end(name, begun, outcome.is_ok(), advice)?;
+        outcome
     }
 
     /// Notes a step that this machine cannot make.

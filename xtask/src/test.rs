@@ -1,4 +1,5 @@
-//! `cargo xtask test`: from the cheapest check to the dearest, stopping at the first that fails.
+//! `cargo xtask test`: what the tests need, then from the cheapest check to the dearest, stopping at the first that
+//! fails.
 //!
 //! Clippy and the tests cannot share compiled code: clippy only needs the dependencies' interfaces, the tests
 //! need them built. Clippy goes first because it finds most mistakes in a fraction of the time.
@@ -6,11 +7,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::servers::Servers;
 use crate::step::{Steps, has};
 use crate::{tidy, tools};
 
 pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
     let mut steps = Steps::new(root);
+    steps.own("tools", tools::all, "Install what is named above, and run this again.")?;
     steps.own(
         "tidy",
         tidy::all,
@@ -23,7 +26,6 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
         let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.cargo("lints", &words, "The messages above say what to change.")?;
     }
-    steps.own("tools", tools::all, "Install what is named above, and run this again.")?;
     tests(&mut steps, root)?;
     steps.summary();
     eprintln!("\nAll is well.");
@@ -31,17 +33,22 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Builds and runs every test: with nextest where it is installed, because it runs each test in a process of
-/// its own, and otherwise with what every toolchain has.
+/// its own, and otherwise with what every toolchain has. The servers that they share run meanwhile, and end with
+/// this function.
 fn tests(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
-    let build = "The compiler's messages stand above.";
-    let run = "The failing tests are listed above; run one alone with `cargo test -p CRATE NAME`.";
-    if has(root, "nextest") {
-        steps.cargo("build", &["nextest", "run", "--workspace", "--no-run"], build)?;
-        steps.cargo("tests", &["nextest", "run", "--workspace", "--no-fail-fast"], run)?;
+    let (build, run) = if has(root, "nextest") {
+        (["nextest", "run", "--workspace", "--no-run"], ["nextest", "run", "--workspace", "--no-fail-fast"])
     } else {
-        steps.cargo("build", &["test", "--workspace", "--all-targets", "--no-run"], build)?;
-        steps.cargo("tests", &["test", "--workspace", "--all-targets", "--no-fail-fast"], run)?;
-    }
+        (
+            ["test", "--workspace", "--all-targets", "--no-run"],
+            ["test", "--workspace", "--all-targets", "--no-fail-fast"],
+        )
+    };
+    steps.cargo("build", &build, "The compiler's messages stand above.")?;
+    let servers = steps.own("servers", |_| Servers::start(), "What they said stands above.")?;
+    steps.tell(&servers.variables);
+    let advice = "The failing tests are listed above; run one alone with `cargo test -p CRATE NAME`.";
+    steps.cargo("tests", &run, advice)?;
     steps.cargo("doc tests", &["test", "--workspace", "--doc"], "An example in the documentation fails.")
 }
 

@@ -206,7 +206,19 @@ pub struct Adopted {
 /// Whether the server and its store are well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok`, `stopping` or `unavailable`.
+    /// `ok`, or `degraded` while its store does not answer.
     pub status: String,
     pub version: String,
+    /// The store, if it was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreHealth>,
+}
+
+/// Whether the server reaches its store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoreHealth {
+    /// `sqlite` or `postgres`.
+    pub kind: String,
+    /// It answered within a second.
+    pub reachable: bool,
 }

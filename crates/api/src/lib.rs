@@ -27,7 +27,7 @@ pub use chain::{
 pub use event::{CauseBody, CausedBody, Emitted, EmittedEvent, EventDetail, EventSeq, ObjectDetail};
 pub use handler::{
     AdoptBody, Adopted, CollectionBody, Counts, HandlerBody, HandlerDetail, HandlerList, Health, LimitsBody,
-    QueueBody, RouteBody, SourceBody,
+    QueueBody, RouteBody, SourceBody, StoreHealth,
 };
 pub use node::{AuditList, DeedBody, NodeBody, NodeList};
 pub use order::{

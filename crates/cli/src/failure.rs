@@ -119,8 +119,9 @@ A server that has no tokens configured makes one on its first start and prints i
     export POINTSMAN_TOKEN=…
 
 It keeps only a hash. If that token is lost, delete the file that ends in `.token` beside the store and
-start the server again. That works only where no tokens are configured: a server with `auth.tokens`
-accepts those and no other. `pointsman token new` makes one and prints its line for there.";
+start the server again; on PostgreSQL, DELETE FROM pointsman.meta WHERE name = 'first_token' and start its
+servers again. That works only where no tokens are configured: a server with `auth.tokens` accepts those
+and no other. `pointsman token new` makes one and prints its line for there.";
 
 /// An error and what lies at the bottom of it. The layers between speak of the client's own workings.
 fn with_root(error: &dyn std::error::Error) -> String {

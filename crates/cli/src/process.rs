@@ -5,6 +5,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use pointsman_server::StartError;
+use pointsman_store_postgres::OpenError as PostgresError;
 use pointsman_store_sqlite::OpenError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -76,6 +77,10 @@ pub(crate) fn not_started(error: StartError) -> Failure {
         StartError::Store(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
             Some("Its folder must exist and be writable. --store names another file.")
         }
+        StartError::Postgres(PostgresError::Unreachable { .. }) => Some(
+            "A node needs its database at the start; once it runs, it outlives an outage. --store or POINTSMAN_STORE\n\
+             names another database.",
+        ),
         _ => None,
     };
     let mut what = error.to_string();
@@ -97,7 +102,25 @@ fn exit_of(error: &StartError) -> Exit {
         // These may go away by themselves, or when another process ends.
         StartError::Store(OpenError::InUse { .. } | OpenError::Io { .. } | OpenError::Sqlite { .. })
         | StartError::Engine(_) => Exit::Unavailable,
+        StartError::Postgres(error) => exit_of_postgres(error),
         // The rest will not.
         _ => Exit::Runtime,
+    }
+}
+
+fn exit_of_postgres(error: &PostgresError) -> Exit {
+    match error {
+        PostgresError::Unreachable { .. } | PostgresError::Failed { .. } => Exit::Unavailable,
+        PostgresError::BadUrl(_)
+        | PostgresError::BadParameter { .. }
+        | PostgresError::NotLetIn { .. }
+        | PostgresError::NoDatabase { .. }
+        | PostgresError::TooOld { .. }
+        | PostgresError::NotUtf8 { .. }
+        | PostgresError::NoRight { .. }
+        | PostgresError::Newer { .. }
+        | PostgresError::NotOurs { .. }
+        | PostgresError::Altered { .. } => Exit::Configuration,
+        PostgresError::Damaged(_) => Exit::Runtime,
     }
 }

@@ -37,7 +37,8 @@ use crate::process::{self, Signals, not_started};
 /// It runs the handlers as the store has them from the last server, and changes neither them nor the routes.
 /// What the configuration says otherwise, a server has to tell the store first.
 ///
-/// The embedded store belongs to one process at a time. While a server has it, use a pull worker instead.
+/// On PostgreSQL it joins the servers that run there, as a node of its own. The embedded store belongs to one process at
+/// a time: while a server has it, use a pull worker instead.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -195,9 +196,9 @@ async fn open(config: &Config) -> Result<Arc<dyn Store>> {
             return Err(Failure::runtime(format!("there is no store at {}", path.display()))
                 .hint("A server makes it on its first start. --store names another file."));
         }
-        StoreUrl::Sqlite { .. } => {}
+        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) => {}
     }
-    server::open(config.store.clone()).await.map_err(not_opened)
+    server::open(&config.store).await.map_err(not_opened)
 }
 
 fn unanswered(error: StoreError) -> Failure {

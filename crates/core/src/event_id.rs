@@ -100,6 +100,11 @@ impl IdClock {
         self.last
     }
 
+    /// Others have given out ids up to `last`: the next goes on after it.
+    pub fn went_on(&mut self, last: EventId) {
+        self.last = self.last.max(last);
+    }
+
     /// Looks at the clock, as every sweep does.
     pub fn observe(&mut self, now: Timestamp) {
         self.seen = now.max(self.seen).min(self.seen.plus(LARGEST_JUMP));
@@ -139,6 +144,17 @@ mod tests {
         assert_eq!(clock.next(at(1_000)).get(), first.get() + 1);
         let mut restarted = IdClock::starting(clock.last(), at(500));
         assert_eq!(restarted.next(at(500)).get(), first.get() + 2);
+    }
+
+    #[test]
+    fn ids_go_on_after_those_that_others_gave_out() {
+        let mut clock = IdClock::starting(EventId::ZERO, at(5_000));
+        let own = clock.next(at(5_000));
+        clock.went_on(EventId(own.get() + 10));
+        assert_eq!(clock.next(at(5_000)).get(), own.get() + 11);
+        clock.went_on(own);
+        assert_eq!(clock.next(at(5_000)).get(), own.get() + 12);
+        assert_eq!(clock.seen(), at(5_000));
     }
 
     #[test]

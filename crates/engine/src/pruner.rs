@@ -53,7 +53,7 @@ mod tests {
     use pointsman_core::journal::Filter;
     use pointsman_core::store::Emission;
     use pointsman_core::{EventId, HandlingKey, NewEvent};
-    use pointsman_store_sqlite::SqliteStore;
+    use pointsman_store_sqlite::Sqlite;
 
     use super::*;
     use crate::{Engine, Settings, Setup};
@@ -61,7 +61,7 @@ mod tests {
     /// Nothing is committed after the sweep that could tell of it.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_what_follows_it_is_forgotten() {
-        let store = Arc::new(SqliteStore::in_memory(now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(now()).unwrap());
         let mut settings = Settings::default();
         settings.rooms.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();

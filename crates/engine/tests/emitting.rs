@@ -29,7 +29,7 @@ async fn racing_producers_each_get_their_own_answer() {
     const PRODUCERS: usize = 64;
     const EACH: usize = 20;
     let folder = tempfile::tempdir().unwrap();
-    let store = pointsman_store_sqlite::SqliteStore::open(folder.path().join("p.db"), now()).unwrap();
+    let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
     let engine =
         House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
     let producers = (0..PRODUCERS).map(|p| {

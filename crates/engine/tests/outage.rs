@@ -10,14 +10,14 @@ use futures::FutureExt;
 use pointsman_core::store::{Emission, StoreError, Tasks};
 use pointsman_core::{EventId, Json, NewEvent, Status};
 use pointsman_engine::{Delivery, EmitError, Outcome};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::Sqlite;
 use tokio::sync::Notify;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ends_are_kept_until_the_store_takes_them_and_producers_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pointsman.db");
-    let store = SqliteStore::open(&file, now()).unwrap();
+    let store = Sqlite::open(&file, now()).unwrap();
     let go = Arc::new(Notify::new());
     let handler = {
         let go = go.clone();

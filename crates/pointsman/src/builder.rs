@@ -14,7 +14,7 @@ use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailure, Order, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::handler::{Handler, attempt};
 use crate::state::{MissingState, Shared, States};
@@ -315,8 +315,8 @@ fn runner<Args: 'static, H: Handler<Args>>(
 
 fn open(url: &str) -> Result<SqliteStore, StartError> {
     match url.strip_prefix("sqlite:") {
-        Some(":memory:") => Ok(SqliteStore::in_memory(pointsman_engine::now())?),
-        Some(path) if !path.is_empty() => Ok(SqliteStore::open(Path::new(path), pointsman_engine::now())?),
+        Some(":memory:") => Ok(Sqlite::in_memory(pointsman_engine::now())?),
+        Some(path) if !path.is_empty() => Ok(Sqlite::open(Path::new(path), pointsman_engine::now())?),
         Some(_) | None => Err(StartError::NoSuchStore(url.into())),
     }
 }

@@ -18,6 +18,8 @@ pub(crate) type App = Arc<Shared>;
 
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
+    /// What kind of store it is.
+    pub(crate) store_kind: &'static str,
     /// Replaced when the configuration is.
     pub(crate) tokens: watch::Sender<Tokens>,
     /// Cancelled when the server stops: streams and long polls end.
@@ -30,11 +32,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, tokens: Tokens, stopping: CancellationToken) -> App {
+    pub(crate) fn new(
+        engine: Engine,
+        store_kind: &'static str,
+        tokens: Tokens,
+        stopping: CancellationToken,
+    ) -> App {
         let body_budget = Arc::new(Semaphore::new(BODY_BUDGET));
         let (tokens, deeds) = (watch::Sender::new(tokens), TaskTracker::new());
         let tallies = Tallies::default();
-        Arc::new(Self { engine, tokens, stopping, body_budget, deeds, tallies })
+        Arc::new(Self { engine, store_kind, tokens, stopping, body_budget, deeds, tallies })
     }
 
     /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who

@@ -71,7 +71,7 @@ mod tests {
 
     use futures::poll;
     use pointsman_engine::{Engine, Settings, Setup};
-    use pointsman_store_sqlite::SqliteStore;
+    use pointsman_store_sqlite::Sqlite;
     use tokio::sync::Notify;
     use tokio::time::timeout;
     use tokio_util::sync::CancellationToken;
@@ -82,9 +82,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_begun_is_done_and_noted_though_the_client_goes_away() {
-        let store = Arc::new(SqliteStore::in_memory(now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
-        let app = Shared::new(engine, Tokens::default(), CancellationToken::new());
+        let app = Shared::new(engine, "sqlite", Tokens::default(), CancellationToken::new());
         let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash("x") };
         let (at_it, caller) = (Arc::new(Notify::new()), Caller::from(&token));
         let (inner, go_on) = (app.clone(), at_it.clone());

@@ -1,10 +1,13 @@
 //! Health and metrics.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header;
-use pointsman_api::Health;
+use pointsman_api::{Health, StoreHealth};
+use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,22 +23,33 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(metrics))
 }
 
-fn healthy() -> Json<Health> {
-    Json(Health { status: "ok".into(), version: env!("CARGO_PKG_VERSION").into() })
+/// How long the store may take to be called reachable.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+fn healthy(status: &str, store: Option<StoreHealth>) -> Json<Health> {
+    Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store })
 }
 
-/// The process lives and answers.
+/// Whether the store answers, and soon.
+async fn store(app: &App) -> StoreHealth {
+    let reachable = matches!(timeout(PATIENCE, app.store().extent()).await, Ok(Ok(_)));
+    StoreHealth { kind: app.store_kind.into(), reachable }
+}
+
+/// The process lives and answers, and whether its store does. A store that does not is no reason to start the process
+/// again, so that this is answered with 200 all the same.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
     responses((status = 200, description = "It does", body = Health)))]
-pub(crate) async fn healthz() -> Json<Health> {
-    healthy()
+pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
+    let store = store(&app).await;
+    healthy(if store.reachable { "ok" } else { "degraded" }, Some(store))
 }
 
 /// The process lives and answers.
 #[utoipa::path(get, path = "/livez", tag = "health", security(()),
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn livez() -> Json<Health> {
-    healthy()
+    healthy("ok", None)
 }
 
 /// The store answers, and the server is not stopping: send requests here.
@@ -45,8 +59,11 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
-    app.store().extent().await?;
-    Ok(healthy())
+    let store = store(&app).await;
+    match store.reachable {
+        true => Ok(healthy("ok", Some(store))),
+        false => Err(Problem::unavailable("the store does not answer")),
+    }
 }
 
 /// The node's metrics in the text form of Prometheus.

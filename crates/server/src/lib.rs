@@ -3,6 +3,7 @@
 //! ```text
 //!  config               files, environment and flags, checked whole
 //!  server               store, engine, HTTP and reload, started and stopped together
+//!  opening              the store, opened, and the token that lies with it
 //!  listen               the accept loop: connections, their limits and their end
 //!  router               what stands before every call
 //!  auth                 tokens, roles, tenants
@@ -40,6 +41,7 @@ mod known;
 mod listen;
 mod media;
 mod nodes;
+mod opening;
 mod orders;
 mod pages;
 mod paging;

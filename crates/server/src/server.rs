@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use pointsman_core::store::{Store, StoreError};
 use pointsman_engine::{Engine, Settings, Setup};
-use pointsman_store_sqlite::{OpenError, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -16,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Shared};
-use crate::auth::{self, FirstToken, Tokens};
+use crate::auth::{FirstToken, Tokens};
 use crate::config::{self, Config, Faults, Sources, StoreUrl, TokenDef};
+use crate::opening::Opened;
 use crate::{listen, router};
-use pointsman_engine::now;
 
 /// How long requests may go on when the server stops. They are short: streams and long polls end at once.
 const DRAIN_REQUESTS: Duration = Duration::from_secs(5);
@@ -33,8 +32,10 @@ pub enum StartError {
     )]
     Unguarded(SocketAddr),
     #[error("cannot open the store")]
-    Store(#[source] OpenError),
-    #[error("cannot keep the first token beside the store")]
+    Store(#[source] pointsman_store_sqlite::OpenError),
+    #[error("cannot open the store")]
+    Postgres(#[source] pointsman_store_postgres::OpenError),
+    #[error("cannot keep the first token with the store")]
     Token(#[source] io::Error),
     #[error("cannot listen on {address}")]
     Listen {
@@ -93,21 +94,22 @@ impl Server {
             false => None,
         };
         let setup = together(&program, config.setup().map_err(StartError::Config)?)?;
-        let store = open(config.store.clone()).await?;
-        let engine = Engine::start(store, settings(&config), setup).await.map_err(StartError::Engine)?;
+        let opened = Opened::open(&config.store).await?;
+        let started = Engine::start(opened.store(), settings(&config), setup).await;
+        let engine = started.map_err(StartError::Engine)?;
         // Made last: were anything to fail after it, nobody would ever be told the token.
-        let first = match first_token(&config) {
+        let first = match first_token(&config, &opened).await {
             Ok(first) => first,
             Err(error) => {
                 engine.stop(Duration::ZERO).await;
                 engine.store().close();
-                return Err(StartError::Token(error));
+                return Err(error);
             }
         };
 
         let stopping = CancellationToken::new();
         let tokens = accepted(&config.tokens, first.as_ref());
-        let app = Shared::new(engine.clone(), tokens, stopping.clone());
+        let app = Shared::new(engine.clone(), opened.kind(), tokens, stopping.clone());
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let listening = listener.map(|listener| {
             let drain = DRAIN_REQUESTS.min(config.drain);
@@ -175,13 +177,8 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
 }
 
 /// Opens the store of a configuration.
-pub async fn open(url: StoreUrl) -> Result<Arc<dyn Store>, StartError> {
-    let opened = tokio::task::spawn_blocking(move || match url {
-        StoreUrl::Sqlite { path } => SqliteStore::open(path, now()),
-        StoreUrl::SqliteMemory => SqliteStore::in_memory(now()),
-    });
-    let opened = opened.await.map_err(|e| StartError::Engine(StoreError::Damaged(e.to_string())))?;
-    Ok(Arc::new(opened.map_err(StartError::Store)?))
+pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
+    Ok(Opened::open(url).await?.store())
 }
 
 /// What a node is told that a configuration describes.
@@ -197,14 +194,11 @@ pub fn settings(config: &Config) -> Settings {
 }
 
 /// The token for a server that has no other.
-fn first_token(config: &Config) -> io::Result<Option<FirstToken>> {
+async fn first_token(config: &Config, opened: &Opened) -> Result<Option<FirstToken>, StartError> {
     if !config.tokens.is_empty() || !config.http {
         return Ok(None);
     }
-    match &config.store {
-        StoreUrl::Sqlite { path } => auth::beside(path).map(Some),
-        StoreUrl::SqliteMemory => Ok(Some(auth::fresh())),
-    }
+    opened.first_token(&config.store).await.map(Some)
 }
 
 fn accepted(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pointsman_core::fire::{Outcome, Punctual, Skipped};
-use pointsman_core::store::{Standing, TaskFilter};
+use pointsman_core::store::{Plan as Planned, Standing, TaskFilter};
 use pointsman_core::{RuleKind, Status, Timestamp};
 
 use crate::Harness;
@@ -289,18 +289,53 @@ pub async fn another_expression_begins_anew(harness: &dyn Harness) {
     assert_eq!(world.plan_schedules(&[other]).await, [anew]);
 }
 
-pub async fn a_schedule_that_is_not_planned_is_forgotten(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
+/// Two schedules that are settled up to the planned time.
+async fn settled_pair(harness: &dyn Harness) -> (World<'_>, [Planned; 2], Timestamp) {
+    let (world, planned) = nightly(harness).await;
     let both = ["nightly", "hourly"].map(|name| self::planned(name, "daily"));
     world.plan_schedules(&both).await;
     world.settle_all(vec![emits().at("nightly", planned), emits().at("hourly", planned)]).await;
+    (world, both, planned)
+}
+
+/// Plans these over and over, as a clock does.
+async fn keep_planning(world: &mut World<'_>, plans: &[Planned], hours: u64) {
+    for _ in 0..2 * hours {
+        world.tick(1800);
+        world.plan_schedules(plans).await;
+    }
+}
+
+async fn settled(world: &World<'_>, plans: &[Planned]) -> Vec<Timestamp> {
+    world.plan_schedules(plans).await.iter().map(|standing| standing.settled).collect()
+}
+
+/// Another node may have what this one does not plan.
+pub async fn a_schedule_that_comes_back_within_a_day_goes_on(harness: &dyn Harness) {
+    let (mut world, both, planned) = settled_pair(harness).await;
+    keep_planning(&mut world, &both[1..], 23).await;
+    assert_eq!(settled(&world, &both).await, [planned, planned]);
+    keep_planning(&mut world, &both[..1], 23).await;
+    assert_eq!(settled(&world, &both).await, [planned, planned]);
+    keep_planning(&mut world, &[], 23).await;
+    assert_eq!(settled(&world, &both).await, [planned, planned]);
+}
+
+pub async fn a_schedule_that_nobody_plans_for_a_day_is_forgotten(harness: &dyn Harness) {
+    let (mut world, both, planned) = settled_pair(harness).await;
+    keep_planning(&mut world, &both[1..], 26).await;
+    assert_eq!(settled(&world, &both).await, [world.now, planned]);
+    keep_planning(&mut world, &[], 26).await;
+    assert_eq!(settled(&world, &both).await, [world.now, world.now]);
+}
+
+/// After an outage the nodes come back one by one.
+pub async fn nothing_is_forgotten_while_nobody_plans(harness: &dyn Harness) {
+    let (mut world, both, planned) = settled_pair(harness).await;
+    world.tick(3 * 24 * 3600);
+    assert_eq!(settled(&world, &both[1..]).await, [planned]);
     world.tick(1000);
-    assert_eq!(world.plan_schedules(&both[1..]).await[0].settled, planned);
-    world.tick(1000);
-    let settled: Vec<_> = world.plan_schedules(&both).await.iter().map(|standing| standing.settled).collect();
-    assert_eq!(settled, [world.now, planned]);
-    assert!(world.plan_schedules(&[]).await.is_empty());
-    assert_eq!(world.standing("hourly").await.settled, world.now);
+    assert_eq!(settled(&world, &both).await, [planned, planned]);
 }
 
 pub async fn what_was_settled_survives_a_restart(harness: &dyn Harness) {

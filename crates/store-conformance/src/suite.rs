@@ -358,7 +358,9 @@ macro_rules! suite {
                 rules_of_schedules_and_of_tasks_are_apart
                 a_pair_that_has_gone_is_skipped
                 another_expression_begins_anew
-                a_schedule_that_is_not_planned_is_forgotten
+                a_schedule_that_comes_back_within_a_day_goes_on
+                a_schedule_that_nobody_plans_for_a_day_is_forgotten
+                nothing_is_forgotten_while_nobody_plans
                 what_was_settled_survives_a_restart
             }
             signals {

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pointsman_store::Work;
 use rusqlite::Connection;
-
-use crate::writer::Work;
 
 /// How often the thread looks.
 const LOOK: Duration = Duration::from_millis(50);

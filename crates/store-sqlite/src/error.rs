@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use pointsman_core::store::StoreError;
+use pointsman_store::error::BoxError;
+pub(crate) use pointsman_store::error::{Fault, Result};
 
 /// Why a store could not be opened, in words for the person who runs it.
 #[derive(Debug, thiserror::Error)]
@@ -24,33 +26,17 @@ pub enum OpenError {
     Damaged { path: PathBuf, what: String },
 }
 
-/// What can go wrong inside a transaction. Never the caller's fault.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error(transparent)]
-    Sqlite(#[from] rusqlite::Error),
-    #[error("{0}")]
-    Damaged(String),
+/// Whether what SQLite says means that the file is damaged.
+fn is_damage(error: &BoxError) -> bool {
+    let code = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase))
 }
 
-impl Fault {
-    pub(crate) fn damaged(what: impl std::fmt::Display) -> Self {
-        Self::Damaged(what.to_string())
+/// What a fault means to callers.
+pub(crate) fn explain(fault: &Fault) -> StoreError {
+    match fault {
+        Fault::Database(error) if is_damage(error) => StoreError::Damaged(error.to_string()),
+        Fault::Database(error) => StoreError::Unavailable(error.to_string()),
+        Fault::Damaged(what) => StoreError::Damaged(what.clone()),
     }
 }
-
-impl From<&Fault> for StoreError {
-    fn from(fault: &Fault) -> Self {
-        match fault {
-            Fault::Sqlite(error) => match error.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
-                    StoreError::Damaged(error.to_string())
-                }
-                _ => StoreError::Unavailable(error.to_string()),
-            },
-            Fault::Damaged(what) => StoreError::Damaged(what.clone()),
-        }
-    }
-}
-
-pub(crate) type Result<T> = std::result::Result<T, Fault>;

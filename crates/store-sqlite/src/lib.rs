@@ -5,113 +5,89 @@
 //!   readers ◀─────── their own connections, each read in one transaction, never in the writer's way
 //! ```
 //!
-//! - `writer.rs` is the thread and its group commit, `checkpoint.rs` folds its log back, `state.rs` is the memory beside
-//!   the file.
-//! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `replay.rs` and `prune.rs` are the
-//!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
-//!   run, `reform.rs` what a changed registration means for those that wait.
-//! - What runs next: `queues/` counts and keeps them, `turns.rs` knows whose turn it is, `bands.rs` which key's, `gauges.rs` what the
-//!   limits say, and `deal.rs` deals.
-//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `list_tasks.rs`, `people.rs` and `why.rs` read.
-//! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
-//!   tasks.
+//! What is done in a transaction, and what is kept in memory beside the file, is common to all stores and lies in
+//! `pointsman-store`. Here is what it is done with:
+//!
+//! - `tables/` keeps the rows: its statements are all there are that write. `backend.rs` begins and commits.
+//! - `open.rs` opens the file, `checkpoint.rs` folds its log back beside the writer.
+//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `list_tasks.rs` and `people.rs` read, on the
+//!   connections of `readers.rs`.
 //! - `unit.rs` lets a program put its own writes and its events into one transaction.
 //!
 //! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
 //! process out, so whatever an earlier process held when it died is free as soon as the file is opened again.
 
-mod add_orders;
-mod append;
-mod bands;
-mod chains;
+mod backend;
 mod checkpoint;
-mod claim;
-mod deal;
 mod error;
-mod finish;
-mod gauges;
-mod lanes;
-mod life;
 mod list_tasks;
-mod objects;
-mod observe;
 mod open;
-mod orders;
 mod people;
-mod phase;
-mod prune;
-mod queues;
+mod read_fires;
 mod read_journal;
 mod read_orders;
 mod read_tasks;
 mod readers;
-mod recent;
-mod reform;
-mod registry;
-mod replay;
-mod row;
-mod runs;
-mod schedules;
-mod state;
-mod store;
-mod turns;
+mod reads;
+mod tables;
 mod unit;
-mod why;
-mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::StoreError;
+use pointsman_store::{Keeper, Txn, Writer};
 
 pub use error::OpenError;
 pub use unit::{SqlError, SqlRow, TransactError, Tx, Value};
 
+use backend::SqliteBackend;
 use checkpoint::Checkpointer;
 use open::Place;
 use readers::Readers;
-use writer::Writer;
+use tables::SqliteTables;
 
 /// The embedded store. Cheap to clone; all clones are the same store.
+pub type SqliteStore = Keeper<Sqlite>;
+
+/// What the embedded store can do beyond what all stores can.
 #[derive(Clone, Debug)]
-pub struct SqliteStore {
-    writer: Writer,
+pub struct Sqlite {
+    writer: Writer<SqliteTables>,
     readers: Readers,
     /// None for a store in memory.
     checkpointer: Option<Arc<Checkpointer>>,
 }
 
-impl SqliteStore {
+impl Sqlite {
     /// Opens the file, making it if there is none and bringing it forward if it is of an older layout.
-    pub fn open(path: impl AsRef<Path>, now: Timestamp) -> Result<Self, OpenError> {
+    pub fn open(path: impl AsRef<Path>, now: Timestamp) -> Result<SqliteStore, OpenError> {
         let path = path.as_ref().to_path_buf();
         Self::start(Place::File(path), now)
     }
 
     /// A store in memory that goes with the process.
-    pub fn in_memory(now: Timestamp) -> Result<Self, OpenError> {
+    pub fn in_memory(now: Timestamp) -> Result<SqliteStore, OpenError> {
         Self::start(Place::Memory, now)
     }
 
-    fn start(place: Place, now: Timestamp) -> Result<Self, OpenError> {
+    fn start(place: Place, now: Timestamp) -> Result<SqliteStore, OpenError> {
         let path = place.path();
+        let io = |source| OpenError::Io { path: path.clone(), source };
+        let damaged =
+            |fault: error::Fault| OpenError::Damaged { path: path.clone(), what: fault.to_string() };
         let lock = open::lock(&place)?;
-        let conn = open::writer(&place)?;
-        let state = writer::first_state(&conn, now)
-            .map_err(|fault| OpenError::Damaged { path: path.clone(), what: fault.to_string() })?;
-        let writer = Writer::start(conn, state, lock)
-            .map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        let backend = SqliteBackend::new(open::writer(&place)?, lock).map_err(damaged)?;
+        let writer = Writer::start(backend, "sqlite-writer", now).map_err(io)?.map_err(damaged)?;
         let (readers, checkpointer) = match place {
             Place::File(path) => {
-                let checkpointer = Checkpointer::start(&path, writer.work());
-                let checkpointer =
-                    checkpointer.map_err(|source| OpenError::Io { path: path.clone(), source })?;
+                let checkpointer = Checkpointer::start(&path, writer.work()).map_err(io)?;
                 (Readers::pool(path), Some(Arc::new(checkpointer)))
             }
             Place::Memory => (Readers::Writer(writer.clone()), None),
         };
-        Ok(Self { writer, readers, checkpointer })
+        Ok(Keeper::new(writer.clone(), Self { writer, readers, checkpointer }))
     }
 
     /// How many transactions were committed since it was opened, and how many rows they changed.
@@ -125,14 +101,10 @@ impl SqliteStore {
     #[doc(hidden)]
     pub async fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {
         let pages = pages.unwrap_or(u32::MAX - 1);
-        let set = move |txn: &mut writer::Txn<'_>| {
+        let set = move |txn: &mut Txn<'_, SqliteTables>| {
             let sql = format!("PRAGMA max_page_count = {pages}");
-            Ok(txn.conn.query_row(&sql, [], |_| Ok(()))?)
+            Ok(txn.tables.conn().query_row(&sql, [], |_| Ok(()))?)
         };
         self.writer.run(set).await
-    }
-
-    fn writer(&self) -> &Writer {
-        &self.writer
     }
 }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pointsman_core::store::StoreError;
+use pointsman_store::Writer;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use crate::error::{Fault, Result};
+use crate::error::{Result, explain};
 use crate::open;
-use crate::writer::Writer;
+use crate::tables::SqliteTables;
 
 /// So many reads at most run at a time.
 const READERS: usize = 4;
@@ -18,7 +19,7 @@ const READERS: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) enum Readers {
     Pool(Pool),
-    Writer(Writer),
+    Writer(Writer<SqliteTables>),
 }
 
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Readers {
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
         match self {
-            Self::Writer(writer) => writer.run(|txn| read(txn.conn)).await,
+            Self::Writer(writer) => writer.run(|txn| read(txn.tables.conn())).await,
             Self::Pool(pool) => pool.run(read).await,
         }
     }
@@ -67,7 +68,7 @@ impl Pool {
             result
         });
         match read.await {
-            Ok(result) => result.map_err(|fault: Fault| StoreError::from(&fault)),
+            Ok(result) => result.map_err(|fault| explain(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         }
     }

@@ -5,13 +5,13 @@ use std::panic::AssertUnwindSafe;
 
 use pointsman_core::store::{Receipt, StoreError};
 use pointsman_core::{NewEvent, Timestamp};
+use pointsman_store::{Room, Txn};
 use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use crate::SqliteStore;
-use crate::claim::Room;
+use crate::Sqlite;
 use crate::error::Result;
-use crate::writer::Txn;
+use crate::tables::SqliteTables;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -141,34 +141,39 @@ fn has_word(sql: &str, word: &str) -> bool {
     sql.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-impl SqliteStore {
+impl Sqlite {
     /// Runs `work` and journals the events it returns, in one transaction. If it fails or panics, nothing has
     /// happened.
     pub async fn transact<F>(&self, work: F, now: Timestamp) -> std::result::Result<Receipt, TransactError>
     where
         F: FnOnce(&mut Tx<'_>) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
     {
-        let outcome = self.writer().run(move |txn| transact(txn, work, now)).await?;
+        let outcome = self.writer.run(move |txn| transact(txn, work, now)).await?;
         outcome.map_err(TransactError::Work)
     }
 }
 
 /// The work runs in a savepoint, so that its failure does not undo what others put into the same transaction.
-fn transact<F>(txn: &mut Txn<'_>, work: F, now: Timestamp) -> Result<std::result::Result<Receipt, BoxError>>
+fn transact<F>(
+    txn: &mut Txn<'_, SqliteTables>,
+    work: F,
+    now: Timestamp,
+) -> Result<std::result::Result<Receipt, BoxError>>
 where
     F: FnOnce(&mut Tx<'_>) -> std::result::Result<Vec<NewEvent>, BoxError>,
 {
-    txn.conn.execute_batch("SAVEPOINT unit")?;
-    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut Tx { conn: txn.conn })));
+    let conn = txn.tables.conn();
+    conn.execute_batch("SAVEPOINT unit")?;
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut Tx { conn })));
     let done = done.unwrap_or_else(|panic| Err(panic_message(panic.as_ref()).into()));
     match done {
         Ok(events) => {
-            txn.conn.execute_batch("RELEASE unit")?;
+            conn.execute_batch("RELEASE unit")?;
             let events = txn.journal(events, &mut Room::default(), now)?;
             Ok(Ok(Receipt { events, repeated: false }))
         }
         Err(error) => {
-            txn.conn.execute_batch("ROLLBACK TO unit; RELEASE unit")?;
+            conn.execute_batch("ROLLBACK TO unit; RELEASE unit")?;
             Ok(Err(error))
         }
     }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
-use pointsman_store_sqlite::{OpenError, SqliteStore};
+use pointsman_store_sqlite::{OpenError, Sqlite, SqliteStore};
 use tempfile::TempDir;
 
 /// Files of its own, removed with it. The last one made is the one that is reopened.
@@ -23,7 +23,7 @@ impl Files {
     }
 
     fn open(&self, number: u64, now: Timestamp) -> Result<SqliteStore, OpenError> {
-        SqliteStore::open(self.folder.path().join(format!("{number}.db")), now)
+        Sqlite::open(self.folder.path().join(format!("{number}.db")), now)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, Journal, Read, Registration, Registry, Store, StoreError};
 use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
-use pointsman_store_sqlite::{OpenError, SqliteStore, TransactError};
+use pointsman_store_sqlite::{OpenError, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -26,23 +26,23 @@ async fn types(store: &SqliteStore) -> Vec<String> {
 async fn a_second_opener_is_told_who_is_in_the_way() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    let first = SqliteStore::open(&path, NOW).unwrap();
-    let refused = SqliteStore::open(&path, NOW).unwrap_err();
+    let first = Sqlite::open(&path, NOW).unwrap();
+    let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
     assert!(refused.to_string().contains("in use by another process"), "{refused}");
     first.close();
-    SqliteStore::open(&path, NOW).unwrap().close();
+    Sqlite::open(&path, NOW).unwrap().close();
 }
 
 #[tokio::test]
 async fn a_newer_layout_is_refused_with_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    SqliteStore::open(&path, NOW).unwrap().close();
+    Sqlite::open(&path, NOW).unwrap().close();
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_meta SET value = 99 WHERE name = 'layout'", []).unwrap();
     drop(conn);
-    let refused = SqliteStore::open(&path, NOW).unwrap_err();
+    let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("newer version of Pointsman"), "{refused}");
     // Refusing must not have touched it.
@@ -58,10 +58,10 @@ async fn what_is_no_database_is_refused_and_left_alone() {
     let path = dir.path().join("notes.txt");
     let text = "These are my notes, not a database. ".repeat(200);
     std::fs::write(&path, &text).unwrap();
-    let refused = SqliteStore::open(&path, NOW).unwrap_err();
+    let refused = Sqlite::open(&path, NOW).unwrap_err();
     assert!(matches!(refused, OpenError::NotADatabase { .. }), "{refused}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    let refused = SqliteStore::open(dir.path().join("no/such/folder/a.db"), NOW).unwrap_err();
+    let refused = Sqlite::open(dir.path().join("no/such/folder/a.db"), NOW).unwrap_err();
     assert!(matches!(refused, OpenError::Io { .. }), "{refused}");
 }
 
@@ -72,7 +72,7 @@ async fn a_programs_own_tables_live_beside_ours() {
     let conn = Connection::open(&path).unwrap();
     conn.execute_batch("CREATE TABLE article (id INTEGER PRIMARY KEY, title TEXT NOT NULL)").unwrap();
     drop(conn);
-    let store = SqliteStore::open(&path, NOW).unwrap();
+    let store = Sqlite::open(&path, NOW).unwrap();
     let work = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
         tx.execute("INSERT INTO article (title) VALUES (?1)", &["Hello".into()])?;
         Ok(vec![NewEvent::of(HandlingKey::new("article.written")?)])
@@ -87,7 +87,7 @@ async fn a_programs_own_tables_live_beside_ours() {
 
 #[tokio::test]
 async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
-    let store = SqliteStore::in_memory(NOW).unwrap();
+    let store = Sqlite::in_memory(NOW).unwrap();
     let make = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
@@ -123,7 +123,7 @@ async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
 
 #[tokio::test]
 async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
-    let store = SqliteStore::in_memory(NOW).unwrap();
+    let store = Sqlite::in_memory(NOW).unwrap();
     let make = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
@@ -157,7 +157,7 @@ async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
     conn.execute_batch("CREATE TABLE t (n INTEGER UNIQUE ON CONFLICT ROLLBACK); INSERT INTO t VALUES (1)")
         .unwrap();
     drop(conn);
-    let store = SqliteStore::open(&path, NOW).unwrap();
+    let store = Sqlite::open(&path, NOW).unwrap();
     let escaping = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
         assert!(tx.execute("INSERT INTO t VALUES (1)", &[]).is_err());
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
@@ -176,7 +176,7 @@ async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
 async fn a_disk_that_is_full_refuses_and_recovers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    let store = SqliteStore::open(&path, NOW).unwrap();
+    let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
     store.append(vec![emission("before")], None, NOW).await.unwrap();
     // SQLite's own limit on the number of pages behaves as a full disk does.
@@ -198,13 +198,13 @@ async fn a_disk_that_is_full_refuses_and_recovers() {
     assert_eq!(types(&store).await.len(), acknowledged + 1);
     assert!(id.timestamp() >= NOW, "the clock went on where it was: {id}");
     store.close();
-    let again = SqliteStore::open(&path, NOW).unwrap();
+    let again = Sqlite::open(&path, NOW).unwrap();
     assert_eq!(types(&again).await.last().map(String::as_str), Some("after"));
 }
 
 #[tokio::test]
 async fn a_closed_store_says_so() {
-    let store = Arc::new(SqliteStore::in_memory(NOW).unwrap());
+    let store = Arc::new(Sqlite::in_memory(NOW).unwrap());
     store.close();
     assert_eq!(store.extent().await.unwrap_err(), StoreError::Closed);
     assert_eq!(store.append(vec![emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
@@ -214,7 +214,7 @@ async fn a_closed_store_says_so() {
 async fn the_files_are_their_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(dir.path().join("a.db"), NOW).unwrap();
+    let store = Sqlite::open(dir.path().join("a.db"), NOW).unwrap();
     store.append(vec![emission("secret")], None, NOW).await.unwrap();
     for name in ["a.db", "a.db-wal", "a.db-shm", "a.db.lock"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
@@ -224,7 +224,7 @@ async fn the_files_are_their_owners_alone() {
 
 #[tokio::test]
 async fn an_objects_chain_is_read_in_bounded_pieces() {
-    let store = SqliteStore::in_memory(NOW).unwrap();
+    let store = Sqlite::in_memory(NOW).unwrap();
     let key = pointsman_core::ObjectKey::new("big").unwrap();
     for _ in 0..20 {
         let mut big = emission("a");
@@ -241,7 +241,7 @@ async fn an_objects_chain_is_read_in_bounded_pieces() {
 async fn a_store_that_is_dropped_frees_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    drop(SqliteStore::open(&path, NOW).unwrap());
+    drop(Sqlite::open(&path, NOW).unwrap());
     // Opening waits a while for a lock that is about to be given back.
-    SqliteStore::open(&path, NOW).unwrap().close();
+    Sqlite::open(&path, NOW).unwrap().close();
 }

@@ -14,7 +14,7 @@ use pointsman_core::store::{
 use pointsman_core::{
     EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, Status, Timestamp,
 };
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::Sqlite;
 use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -64,7 +64,7 @@ async fn what_waited_goes_on_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
     first_layout(&path);
-    let store = SqliteStore::open(&path, NOW).unwrap();
+    let store = Sqlite::open(&path, NOW).unwrap();
     let registration = store.registration().await.unwrap();
     assert_eq!(registration.handlers.len(), 1);
     assert_eq!(store.rules().await.unwrap()[0].kind, RuleKind::Block);
@@ -109,7 +109,7 @@ async fn what_a_handler_did_before_is_not_replayed() {
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
     drop(conn);
-    let store = SqliteStore::open(&path, NOW).unwrap();
+    let store = Sqlite::open(&path, NOW).unwrap();
     let index = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
     routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
@@ -126,7 +126,7 @@ async fn fresh_and_migrated_layouts_are_equal() {
     let (old, fresh) = (folder.path().join("old.db"), folder.path().join("fresh.db"));
     first_layout(&old);
     for path in [&old, &fresh] {
-        SqliteStore::open(path, NOW).unwrap().close();
+        Sqlite::open(path, NOW).unwrap().close();
     }
     assert_eq!(layout(&old), layout(&fresh));
 }

@@ -2,7 +2,7 @@
 
 use pointsman_api::client::DEFAULT_URL;
 use pointsman_server::Server;
-use pointsman_server::config::Config;
+use pointsman_server::config::{Config, StoreUrl};
 
 use crate::failure::Result;
 use crate::output::Output;
@@ -10,6 +10,8 @@ use crate::output::Output;
 /// What the banner needs to know of a configuration that is about to be used up.
 pub(super) struct Banner {
     store: String,
+    /// Other nodes may be at work on it.
+    shared: bool,
     handlers: usize,
     sources: usize,
     chains: usize,
@@ -21,6 +23,7 @@ impl Banner {
     pub(super) fn of(config: &Config) -> Self {
         Self {
             store: config.store.to_string(),
+            shared: matches!(config.store, StoreUrl::Postgres(_)),
             handlers: config.handlers.len(),
             sources: config.sources.len(),
             chains: config.chains.len(),
@@ -71,8 +74,13 @@ impl Banner {
             ""
         } else if self.has_tokens {
             "those of the configuration"
+        } else if server.first_token().is_some() && self.shared {
+            "made just now for all nodes on this database, and shown only this once; `auth.tokens` in their \
+             configuration replaces it:"
         } else if server.first_token().is_some() {
             "made just now, and shown only this once; in the terminals that are to use it:"
+        } else if self.shared {
+            "the one that the first node on this database showed; `auth.tokens` in the configuration replaces it"
         } else {
             "the one made on the first start; to get another, delete the .token file beside the store"
         }

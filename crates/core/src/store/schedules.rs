@@ -44,8 +44,9 @@ pub struct FirePage {
 
 #[async_trait]
 pub trait Schedules: Send + Sync {
-    /// These are the schedules there are; where the others stood is forgotten. Answers where each stands, in the
-    /// order asked.
+    /// Names the schedules that the caller has; answers where each stands, in the order asked. Others may have more, so
+    /// that where one stood is forgotten only when nobody has named it for a day. Time in which nobody names any, not
+    /// even none, does not count: after it, whoever has a schedule may be about to come back.
     async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>>;
 
     /// Settles planned times: writes a row for each and makes what it makes, in one transaction. A time that has a

@@ -7,7 +7,7 @@ use pointsman_core::cron::{self, Dialect, Expression, Zone};
 use pointsman_core::fire::{CatchUp, Makes};
 use pointsman_core::store::{Journal, Read, Schedules, Store};
 use pointsman_core::{EventId, HandlingKey, NewEvent, ScheduleName};
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -131,7 +131,7 @@ async fn emitted(store: &SqliteStore) -> Vec<(String, String)> {
 
 async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
     let begin: Timestamp = begin.parse().unwrap();
-    let store = SqliteStore::in_memory(begin).unwrap();
+    let store = Sqlite::in_memory(begin).unwrap();
     let setup = Setup { schedules: schedules(zone, catch_up, 100), ..Setup::default() };
     let end = day(&store, &setup, begin, &mut Dice(begin.micros() as u64)).await;
 

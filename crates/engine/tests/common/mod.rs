@@ -22,7 +22,7 @@ use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{
     Delivery, Engine, HandlerSpec, Outcome, Runner, Schedule, Settings, Setup, TaskChange,
 };
-use pointsman_store_sqlite::SqliteStore;
+use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
 
 /// Far more than anything here takes; only a test that hangs meets it.
@@ -33,7 +33,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 pub(crate) fn store() -> SqliteStore {
-    SqliteStore::in_memory(now()).unwrap()
+    Sqlite::in_memory(now()).unwrap()
 }
 
 pub(crate) fn name(text: &str) -> HandlerName {

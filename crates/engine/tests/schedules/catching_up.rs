@@ -1,6 +1,7 @@
 //! Times that passed while nobody was there.
 
 use pointsman_core::fire::{CatchUp, ON_TIME};
+use pointsman_store_sqlite::Sqlite;
 
 use super::*;
 
@@ -51,7 +52,7 @@ async fn a_long_gap_is_passed_over_but_for_its_end() {
 async fn a_store_that_does_not_answer_costs_no_planned_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pointsman.db");
-    let store = SqliteStore::open(&file, now()).unwrap();
+    let store = Sqlite::open(&file, now()).unwrap();
     let tick = ticking();
     let engine = House::default().schedule(tick.clone()).start(&store).await;
     ledger_when(&store, &tick, "a firing", |fires| !fires.is_empty()).await;

@@ -1,7 +1,8 @@
 //! The token of the first start.
 //!
-//! A server without any configured token makes one, tells it once, and keeps its hash beside the store. The
-//! plain token is never written anywhere: whoever lost it deletes the file and starts the server again.
+//! A server without any configured token makes one, tells it once, and keeps its hash: beside a store that is a file,
+//! and in the database where several nodes share one. The plain token is never written anywhere: whoever lost it deletes
+//! the hash and starts the server again.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -20,6 +21,13 @@ pub(crate) struct FirstToken {
     pub(crate) plain: Option<String>,
 }
 
+impl FirstToken {
+    /// One that was made before, of which only the hash is known.
+    pub(crate) fn kept(sha256: [u8; 32]) -> Self {
+        Self { def: admin(sha256), plain: None }
+    }
+}
+
 /// A token for this process alone.
 pub(crate) fn fresh() -> FirstToken {
     let plain = new_token();
@@ -36,7 +44,7 @@ pub(crate) fn beside(store: &Path) -> io::Result<FirstToken> {
                     format!("{} does not hold a token's hash; delete it to get a new token", path.display());
                 io::Error::new(io::ErrorKind::InvalidData, what)
             })?;
-            Ok(FirstToken { def: admin(sha256), plain: None })
+            Ok(FirstToken::kept(sha256))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let token = fresh();
@@ -67,11 +75,11 @@ fn keep(path: &Path, sha256: &[u8; 32]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn to_hex(bytes: &[u8; 32]) -> String {
+pub(crate) fn to_hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn from_hex(text: &str) -> Option<[u8; 32]> {
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.is_ascii() {
         return None;
     }

@@ -196,11 +196,13 @@ pub(super) fn is_secret(key: &str) -> bool {
     speaks || nearest(key, KEYS.iter().copied()).is_some()
 }
 
-/// Whether a value shows credentials by its form: a URL with a user and password in it.
+/// Whether a value shows credentials by its form: a URL with a user and password in it. In that of a database a
+/// password may hold any sign, and may stand among the parameters.
 pub(super) fn has_credentials(value: &str) -> bool {
-    value
-        .split_once("://")
-        .is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
+    let Some((scheme, rest)) = value.split_once("://") else { return false };
+    let database = ["postgres", "postgresql", "redis", "rediss"].iter().any(|name| scheme.ends_with(name));
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.contains('@') || (database && (rest.contains('@') || rest.contains("password=")))
 }
 
 /// A message about a value, without the value where it shows credentials.

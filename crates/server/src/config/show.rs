@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Config;
+use super::{Config, StoreUrl};
 use super::json::quoted;
 use super::secret::{MASK, is_secret, must_hide};
 use super::yaml::{Entry, Kind, Node};
@@ -63,7 +63,7 @@ fn list_item(item: &Node, key: &str, indent: usize, secret: bool, out: &mut Stri
 fn in_line(node: &Node, key: &str, secret: bool) -> Option<String> {
     match &node.kind {
         Kind::Null => Some("null".into()),
-        Kind::Scalar { text, .. } if must_hide(key, text, secret) => Some(quoted(MASK)),
+        Kind::Scalar { text, .. } if must_hide(key, text, secret) => Some(hidden(key, text)),
         Kind::Scalar { text, plain } => Some(scalar(text, *plain)),
         Kind::Map(entries) => entries.is_empty().then(|| "{}".into()),
         Kind::List(items) => {
@@ -73,6 +73,12 @@ fn in_line(node: &Node, key: &str, secret: bool) -> Option<String> {
             shown.map(|items| format!("[{}]", items.join(", ")))
         }
     }
+}
+
+/// What is shown of a value that holds a secret: nothing, but of the store where it is.
+fn hidden(key: &str, text: &str) -> String {
+    let store = (key == "store").then(|| text.parse::<StoreUrl>().ok()).flatten();
+    store.map_or_else(|| quoted(MASK), |url| scalar(&url.to_string(), true))
 }
 
 /// A text as YAML reads it back: bare where that is safe, in quotes otherwise.

@@ -290,7 +290,9 @@ fn no_fault_repeats_a_secret() {
         "handlers: {a: {run: {http: 'https://me:hunter2@x.example/'}}}",
         "handlers: {a: {run: {http: 'https://x.example/', headers: {authorization: hunter2}}}}",
         "handlers:\n  a:\n    run:\n      secrets:\n        - |\n          hunter2\n",
-        "store: postgres://me:hunter2@host/db",
+        "store: postgres://me:hunter2@host/db?sslmode=perhaps",
+        "store: postgres://me@host/db?password=hunter2&port=x",
+        "store: redis://:hunter2@host",
         "server: {listen: 'http://me:hunter2@x.example/'}",
         "network: {allow: ['http://me:hunter2@x.example/']}",
         "auth: {tokens: [hunter2]}",
@@ -308,6 +310,24 @@ fn no_fault_repeats_a_secret() {
         load("handlers: {a: {run: {command: [sh], env: {KEY: hunter2}}}}").map_err(|(_, f)| f).unwrap();
     assert!(!format!("{good:?}").contains("hunter2"), "{good:?}");
     assert!(!good.to_yaml().contains("hunter2"), "{}", good.to_yaml());
+}
+
+#[test]
+fn a_database_is_shown_without_its_password() {
+    let url = "postgres://me:hunter2@db.example/shop?sslmode=require";
+    let by_file = load(&format!("store: {url}")).map_err(|(_, f)| f).unwrap();
+    let flag = Flag { name: "--store".into(), setting: "store".into(), value: url.into() };
+    let by_flag = Sources { flags: vec![flag], ..Desk::new().sources() }.load().unwrap();
+    let env: Env = [("POINTSMAN_STORE", url)].into_iter().collect();
+    let by_env = Sources { env, ..Desk::new().sources() }.load().unwrap();
+    for config in [&by_file, &by_flag, &by_env] {
+        assert!(config.to_yaml().contains("postgres://me@db.example:5432/shop"), "{}", config.to_yaml());
+        assert!(!config.to_yaml().contains("hunter2") && !format!("{config:?}").contains("hunter2"));
+        assert!(!format!("{:?}", config.warnings).contains("hunter2"));
+    }
+    assert_eq!([by_file.warnings.len(), by_flag.warnings.len(), by_env.warnings.len()], [1, 1, 0]);
+    let warning = by_file.warnings[0].to_string();
+    assert!(warning.contains("sees the password of the database; put the URL into POINTSMAN_STORE"), "{warning}");
 }
 
 #[test]

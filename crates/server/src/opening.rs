@@ -1,0 +1,79 @@
+//! The store of a configuration, opened.
+
+use std::io;
+use std::sync::Arc;
+
+use pointsman_core::store::{Store, StoreError};
+use pointsman_engine::now;
+use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_store_sqlite::{Sqlite, SqliteStore};
+
+use crate::auth::{self, FirstToken};
+use crate::config::StoreUrl;
+use crate::server::StartError;
+
+/// A store that is open, as what it is.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Sqlite(SqliteStore),
+    Postgres(PostgresStore),
+}
+
+impl Opened {
+    pub(crate) async fn open(url: &StoreUrl) -> Result<Self, StartError> {
+        match url.clone() {
+            StoreUrl::Sqlite { path } => sqlite(move || Sqlite::open(path, now())).await,
+            StoreUrl::SqliteMemory => sqlite(move || Sqlite::in_memory(now())).await,
+            StoreUrl::Postgres(url) => {
+                let store = Postgres::open(url.whole(), now()).await.map_err(StartError::Postgres)?;
+                Ok(Self::Postgres(store))
+            }
+        }
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// In a word.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
+    /// The token for a server that has no other. What is kept of it lies where all who share the store find it.
+    pub(crate) async fn first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
+        match (self, url) {
+            (Self::Postgres(store), _) => shared(store).await,
+            (Self::Sqlite(_), StoreUrl::Sqlite { path }) => auth::beside(path).map_err(StartError::Token),
+            (Self::Sqlite(_), StoreUrl::SqliteMemory | StoreUrl::Postgres(_)) => Ok(auth::fresh()),
+        }
+    }
+}
+
+async fn sqlite(
+    open: impl FnOnce() -> Result<SqliteStore, pointsman_store_sqlite::OpenError> + Send + 'static,
+) -> Result<Opened, StartError> {
+    let opened = tokio::task::spawn_blocking(open).await;
+    let opened = opened.map_err(|error| StartError::Engine(StoreError::Damaged(error.to_string())))?;
+    opened.map(Opened::Sqlite).map_err(StartError::Store)
+}
+
+/// The one token of all nodes on a database: made by whichever came first, which alone can tell it.
+async fn shared(store: &PostgresStore) -> Result<FirstToken, StartError> {
+    let mine = auth::fresh();
+    let kept = store.first_token(&auth::to_hex(&mine.def.sha256)).await.map_err(StartError::Engine)?;
+    let Some(sha256) = auth::from_hex(&kept) else {
+        let what = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new token";
+        return Err(StartError::Token(io::Error::new(io::ErrorKind::InvalidData, what)));
+    };
+    match sha256 == mine.def.sha256 {
+        true => Ok(mine),
+        false => Ok(FirstToken::kept(sha256)),
+    }
+}

@@ -1,0 +1,2 @@
+-- What was applied to the schema.
+SELECT version, name, checksum FROM pointsman.migration ORDER BY version

@@ -1,0 +1,15 @@
+-- What waits in the outbox, at most $1 rows, with what is needed to foresee what they will touch; and how things stand
+-- with the bell and the mark. If nothing waits, one row that tells the latter.
+SELECT w.asleep, w.settled, w.marked, w.xact, w.oldest, w.newest, w.last,
+       o.n, o.type, o.tenant, o.key, o.idempotency_key
+FROM (SELECT (SELECT last_value FROM pointsman.bell) = 1 AS asleep,
+             m.settled, m.n AS marked, m.xact::text::bigint AS xact,
+             pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
+             pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS newest,
+             s.last_value AS last
+      FROM pointsman.outbox_mark m CROSS JOIN pointsman.outbox_n s) w
+LEFT JOIN LATERAL (
+    SELECT * FROM pointsman.outbox
+    WHERE n > CASE WHEN w.settled <= w.last THEN w.settled ELSE 0 END
+    ORDER BY n LIMIT $1) o ON true
+ORDER BY o.n

@@ -1,0 +1,23 @@
+-- An order with its task, and with the task that suspended it by its end.
+SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
+       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by,
+       t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error
+FROM pointsman.orders o
+LEFT JOIN pointsman.task t ON t.seq = o.task
+LEFT JOIN pointsman.queue q ON q.id = t.queue
+LEFT JOIN pointsman.handler h ON h.id = q.handler
+LEFT JOIN LATERAL (
+    SELECT h.name AS handler, q.collection AS of, true AS unfinished, t.error
+    FROM pointsman.task t
+    JOIN pointsman.queue q ON q.id = t.queue
+    JOIN pointsman.handler h ON h.id = q.handler
+    WHERE o.halted_by IS NOT NULL AND t.seq = o.halted_by
+    UNION ALL
+    SELECT h.name, p.type, false, p.error
+    FROM pointsman.history p
+    JOIN pointsman.queue q ON q.id = p.queue
+    JOIN pointsman.handler h ON h.id = q.handler
+    WHERE o.halted_by IS NOT NULL AND p.seq = o.halted_by AND p.n > (SELECT hidden FROM pointsman.sequencer)
+    LIMIT 1
+) f ON true
+WHERE o.key = $1

@@ -1,0 +1,36 @@
+-- At most $5 orders with their tasks, by key: after $1, from $2 on, before $3, of a tenant ($4) or all; with how many
+-- bytes their values are up to each; beyond $7 of those nothing comes. Where $6 is not set the values stay where they
+-- are.
+SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
+       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by,
+       t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error, o.bytes
+FROM (
+    SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM (
+        SELECT n, key, node, tenant, CASE WHEN $6 THEN value ELSE 'null' END AS value, priority, planned, created,
+               started, suspended, task, origin, depth, stepped, halted_by
+        FROM pointsman.orders
+        WHERE key > $1 AND key >= $2 AND key < $3 AND ($4 IS NULL OR tenant = $4)
+        ORDER BY key
+        LIMIT $5
+    ) c
+) o
+LEFT JOIN pointsman.task t ON t.seq = o.task
+LEFT JOIN pointsman.queue q ON q.id = t.queue
+LEFT JOIN pointsman.handler h ON h.id = q.handler
+LEFT JOIN LATERAL (
+    SELECT h.name AS handler, q.collection AS of, true AS unfinished, t.error
+    FROM pointsman.task t
+    JOIN pointsman.queue q ON q.id = t.queue
+    JOIN pointsman.handler h ON h.id = q.handler
+    WHERE o.halted_by IS NOT NULL AND t.seq = o.halted_by
+    UNION ALL
+    SELECT h.name, p.type, false, p.error
+    FROM pointsman.history p
+    JOIN pointsman.queue q ON q.id = p.queue
+    JOIN pointsman.handler h ON h.id = q.handler
+    WHERE o.halted_by IS NOT NULL AND p.seq = o.halted_by AND p.n > (SELECT hidden FROM pointsman.sequencer)
+    LIMIT 1
+) f ON true
+WHERE o.bytes - octet_length(o.value) < $7
+ORDER BY o.key

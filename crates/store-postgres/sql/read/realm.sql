@@ -1,0 +1,2 @@
+-- What the names of the tasks are made with.
+SELECT text FROM pointsman.meta WHERE name = 'realm'

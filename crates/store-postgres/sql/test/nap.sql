@@ -1,0 +1,2 @@
+-- Something that takes a moment.
+SELECT pg_sleep(0.3)::text

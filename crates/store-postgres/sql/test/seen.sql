@@ -1,0 +1,2 @@
+-- How many rows a test has written.
+SELECT count(*) FROM seen

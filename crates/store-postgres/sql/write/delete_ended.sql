@@ -1,0 +1,2 @@
+-- An ended task runs again.
+DELETE FROM pointsman.history WHERE seq = $1

@@ -1,0 +1,2 @@
+-- What is configured in files.
+SELECT key, digest FROM pointsman.file

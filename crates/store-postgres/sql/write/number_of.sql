@@ -1,0 +1,2 @@
+-- The number of an event.
+SELECT abs(number) FROM pointsman.journal WHERE id = $1

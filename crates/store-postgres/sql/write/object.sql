@@ -1,0 +1,2 @@
+-- What is remembered of an object.
+SELECT number, last, sent FROM pointsman.object WHERE tenant = $1 AND key = $2

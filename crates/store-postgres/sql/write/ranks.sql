@@ -1,0 +1,2 @@
+-- For each score and bucket of a queue's ready tasks, the least and the greatest rank.
+SELECT score, bucket, min(rank), max(rank) FROM pointsman.task WHERE phase = 3 AND queue = $1 GROUP BY score, bucket

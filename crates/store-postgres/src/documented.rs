@@ -1,0 +1,66 @@
+//! Rules and tenants in the words of the documented tables.
+
+use pointsman_core::{Place, Rule, RuleKind, Tenant};
+use pointsman_store::error::{Fault, Result};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::rows::{get, time};
+
+/// What the uuids of tenants are made from.
+const TENANTS: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
+
+/// The uuid of a tenant; nil for all of them.
+pub(crate) fn canvas_of(tenant: Option<&Tenant>) -> Uuid {
+    match tenant {
+        Some(tenant) => Uuid::new_v5(&TENANTS, tenant.as_str().as_bytes()),
+        None => Uuid::nil(),
+    }
+}
+
+/// The word for what kind of thing a place is.
+pub(crate) fn space_of(place: &Place) -> &'static str {
+    match place {
+        Place::Handler(_) => "WORKER",
+        Place::Collection(_) => "SYNC",
+        Place::Schedule(_) => "CRON",
+        Place::Chain(_) => "ORDER",
+    }
+}
+
+fn place_of(space: &str, name: &str) -> Option<Place> {
+    let space = match space {
+        "WORKER" => "handler",
+        "SYNC" => "collection",
+        "CRON" => "schedule",
+        "ORDER" => "chain",
+        _ => return None,
+    };
+    Place::read(space, name)
+}
+
+/// Rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at. A row with a name that
+/// nothing can have holds nothing.
+pub(crate) fn rules_of(rows: &[Row]) -> Result<Vec<Rule>> {
+    let mut rules = Vec::new();
+    for row in rows {
+        let Some(place) = place_of(get(row, 1)?, get(row, 2)?) else { continue };
+        let tenant: Option<&str> = get(row, 3)?;
+        rules.push(Rule {
+            kind: match get::<&str>(row, 0)? {
+                "block" => RuleKind::Block,
+                _ => RuleKind::Pause,
+            },
+            place,
+            tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
+            by: get(row, 4)?,
+            reason: get(row, 5)?,
+            since: time(row, 6)?,
+        });
+    }
+    let order = |rule: &Rule| {
+        (rule.place.space(), rule.place.name(), rule.tenant.clone(), rule.kind.as_str())
+    };
+    rules.sort_by_key(order);
+    Ok(rules)
+}

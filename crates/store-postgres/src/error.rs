@@ -1,0 +1,158 @@
+//! Faults of the database, and what they mean to callers and to the person who runs it.
+
+use std::error::Error;
+use std::time::Duration;
+
+use pointsman_core::store::StoreError;
+use pointsman_store::error::{BoxError, Fault};
+use tokio_postgres::error::SqlState;
+
+use crate::connect::Endpoint;
+
+/// Why a store could not be opened, in words for the person who runs it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the URL of the database cannot be used: {0}")]
+    BadUrl(String),
+    #[error("the URL of the database cannot be used: `{name}` {what}")]
+    BadParameter { name: String, what: String },
+    #[error(
+        "cannot connect to PostgreSQL at {at}: {reason}; is it running, and can this machine reach it there?"
+    )]
+    Unreachable { at: String, reason: String },
+    #[error(
+        "PostgreSQL at {at} does not let the role {role} in: {reason}; check user and password in the URL, and \
+         pg_hba.conf on the server"
+    )]
+    NotLetIn { at: String, role: String, reason: String },
+    #[error("there is no database {database} at {at}; make it there: CREATE DATABASE {database}")]
+    NoDatabase { at: String, database: String },
+    #[error("PostgreSQL at {at} has version {found}, and 15 or newer is needed; upgrade it, or name another")]
+    TooOld { at: String, found: i32 },
+    #[error(
+        "the database {database} keeps its texts in {found}, and UTF8 is needed; make one: \
+         CREATE DATABASE {database} TEMPLATE template0 ENCODING UTF8"
+    )]
+    NotUtf8 { database: String, found: String },
+    #[error("the role {role} has not the rights that it needs ({reason}); let an owner run: {grant}")]
+    NoRight { role: String, reason: String, grant: String },
+    #[error(
+        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version knows up \
+         to {known}); run that version, or restore a backup made before the upgrade"
+    )]
+    Newer { found: i32, known: i32 },
+    #[error(
+        "the database {database} has a schema pointsman that is not Pointsman's; rename that schema, or name another \
+         database"
+    )]
+    NotOurs { database: String },
+    #[error(
+        "the layout of the schema pointsman was made by another {name} than the one of this version; run the version \
+         that made it, or restore a backup"
+    )]
+    Altered { name: String },
+    #[error("PostgreSQL at {at} could not do what is needed at the start: {reason}")]
+    Failed { at: String, reason: String },
+    #[error("what the database holds cannot be understood: {0}")]
+    Damaged(String),
+}
+
+impl OpenError {
+    /// What it means that no connection was made.
+    pub(crate) fn unconnected(endpoint: &Endpoint, error: &ConnectError) -> Self {
+        let at = endpoint.place();
+        let ConnectError::Driver(driver) = error else {
+            return Self::Unreachable { at, reason: error.to_string() };
+        };
+        let reason = reason(driver);
+        let role = endpoint.role().to_string();
+        match driver.code() {
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
+                Self::NoDatabase { at, database: endpoint.database().into() }
+            }
+            Some(code) if code.code().starts_with("28") => Self::NotLetIn { at, role, reason },
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                let grant = format!("GRANT CONNECT ON DATABASE {} TO {role}", quoted(endpoint.database()));
+                Self::NoRight { role, reason, grant }
+            }
+            Some(_) => Self::Failed { at, reason },
+            None if is_about_password(driver) => Self::NotLetIn { at, role, reason },
+            None => Self::Unreachable { at, reason },
+        }
+    }
+}
+
+/// Whether the driver itself could not log in: no password was given, or the server wants another kind of proof.
+fn is_about_password(error: &tokio_postgres::Error) -> bool {
+    let text = error.to_string();
+    text == "authentication error" || text == "invalid configuration"
+}
+
+/// A name as it stands in a statement.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("{}", reason(.0))]
+    Driver(#[from] tokio_postgres::Error),
+    #[error("it does not answer within {} s", .0.as_secs())]
+    Silent(Duration),
+}
+
+impl ConnectError {
+    /// The server has as many connections as it allows.
+    pub(crate) fn is_crowded(&self) -> bool {
+        match self {
+            Self::Driver(error) => error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS),
+            Self::Silent(_) => false,
+        }
+    }
+}
+
+/// What went wrong, in a line. The driver's own text does not say it; what it was caused by does.
+pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_string();
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether what the database says means that its contents are damaged.
+pub(crate) fn is_damage(error: &BoxError) -> bool {
+    let code = error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
+    code.is_some_and(|code| *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED)
+}
+
+/// Whether the connection broke, so that the same on another may succeed: it is closed, or the server ends it (class 57:
+/// it stops, or somebody told it to).
+pub(crate) fn is_broken(fault: &Fault) -> bool {
+    let Fault::Database(error) = fault else { return false };
+    let Some(error) = error.downcast_ref::<tokio_postgres::Error>() else { return false };
+    match error.as_db_error() {
+        Some(said) => [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(said.code()),
+        None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
+    }
+}
+
+/// What a fault means to whoever asked the store.
+pub(crate) fn explain(fault: &Fault) -> StoreError {
+    match fault {
+        Fault::Damaged(what) => StoreError::Damaged(what.clone()),
+        Fault::Database(error) if is_damage(error) => StoreError::Damaged(describe(error)),
+        Fault::Database(error) => StoreError::Unavailable(describe(error)),
+    }
+}
+
+/// What went wrong, in a line, whoever says it.
+pub(crate) fn describe(error: &BoxError) -> String {
+    error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), reason)
+}

@@ -1,0 +1,160 @@
+//! The PostgreSQL store: any number of nodes on one database.
+//!
+//! ```text
+//!   node ── writer ──▶ lock the sequencer's row … all that is waiting … COMMIT ──▶ next node
+//!        ◀─ readers ── a pool, each read in one transaction, never in the writers' way
+//!        ◀─ watch ──── LISTEN: what the others' commits have brought
+//! ```
+//!
+//! What is decided lies in `pointsman-store`; here is how its tables are kept. Writers come one after the other: the lock
+//! on the one row of `pointsman.sequencer` is the right to write, so that ids become visible in their order and nothing
+//! is decided on what another is about to change. A writer that finds that others have written reads what they changed,
+//! which the same row tells (`tables/sequencer.rs`).
+//!
+//! - `tables/` is a transaction of the writer: what it will look at is fetched at its beginning, what it writes is held
+//!   back and sent together. `link.rs` is its connection, `backend.rs` hands it to the writer.
+//! - `read/` is all that reads, over `pool.rs`.
+//! - `watch.rs` wakes the other nodes and is woken by them, `outbox.rs` and `drainer.rs` journal what was emitted in SQL,
+//!   `sweep.rs` drops what is forgotten.
+//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward.
+//! - Every statement is a file in `sql/` that says what it is for.
+
+mod backend;
+mod connect;
+mod documented;
+mod drainer;
+mod error;
+mod link;
+mod migrate;
+mod outbox;
+mod pool;
+mod read;
+mod rows;
+mod session;
+mod sweep;
+mod tables;
+mod tls;
+mod watch;
+
+use std::sync::{Arc, Mutex};
+
+use pointsman_core::Timestamp;
+use pointsman_store::tables::Tables;
+use pointsman_store::{Fault, Keeper, Txn, Writer};
+use tokio::task::JoinHandle;
+
+use backend::PgBackend;
+use pool::{Pool, READERS};
+use tables::PgTables;
+use watch::News;
+
+pub use connect::Endpoint;
+pub use error::OpenError;
+
+/// Under which name `pointsman.meta` keeps it.
+const FIRST_TOKEN: &str = "first_token";
+
+/// The PostgreSQL store. Cheap to clone; all clones are the same store.
+pub type PostgresStore = Keeper<Postgres>;
+
+/// A database of PostgreSQL, as its readers see it.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    pool: Pool,
+    writer: Writer<PgTables>,
+    news: Arc<News>,
+    beside: Arc<Beside>,
+    endpoint: Arc<Endpoint>,
+}
+
+/// What runs beside the writer as long as the store is open.
+#[derive(Debug, Default)]
+struct Beside(Mutex<Vec<JoinHandle<()>>>);
+
+impl Beside {
+    fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()));
+        tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A store that is dropped without having been closed leaves nothing behind either.
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Postgres {
+    /// Connects to the database, making the schema if there is none and bringing it forward if it is older.
+    pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
+        let endpoint = Arc::new(Endpoint::parse(url)?);
+        let session = endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        migrate::migrate(&session, &endpoint).await?;
+        drop(session);
+        let writer = start_writer((*endpoint).clone(), now).await?;
+        let pool = Pool::new(endpoint.clone(), READERS);
+        let news = Arc::new(News::new());
+        writer.overhear(news.clone());
+        let beside = Arc::new(Beside::default());
+        let postgres = Self { pool, writer: writer.clone(), news, beside, endpoint };
+        postgres.run_beside();
+        Ok(Keeper::new(writer, postgres))
+    }
+
+    /// The hash of the token that all nodes on this database accept: that of the first of them, or this one if none has
+    /// left any.
+    pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+        let mine = sha256.to_string();
+        let keep_first = move |txn: &mut Txn<'_, PgTables>| match txn.tables.text(FIRST_TOKEN)? {
+            Some(kept) => Ok(kept),
+            None => {
+                txn.tables.put_text(FIRST_TOKEN, &mine)?;
+                Ok(mine)
+            }
+        };
+        self.writer.run(keep_first).await
+    }
+
+    /// How many commits there were since it was opened, how many rows they changed, and how many times others were
+    /// woken.
+    pub fn work(&self) -> (u64, u64, u64) {
+        let work = self.writer.work();
+        (work.commits(), work.rows(), self.news.sent())
+    }
+
+    /// Drops what is forgotten, without waiting for the next time; answers how many slices.
+    pub async fn sweep(&self) -> Result<u64, String> {
+        sweep::sweep(&self.endpoint).await.map_err(|fault| fault.to_string())
+    }
+
+    fn run_beside(&self) {
+        let Self { pool, writer, news, endpoint, .. } = self;
+        let mut tasks = vec![
+            tokio::spawn(watch::tell(Arc::downgrade(news), pool.clone())),
+            tokio::spawn(watch::look(news.clone(), pool.clone(), writer.clone())),
+            tokio::spawn(sweep::run(endpoint.clone())),
+            tokio::spawn(drainer::run(news.clone(), pool.clone(), writer.clone())),
+        ];
+        if let Some(direct) = endpoint.for_listening() {
+            tasks.push(tokio::spawn(watch::listen(news.clone(), direct.clone(), writer.clone())));
+        }
+        self.beside.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
+    }
+}
+
+/// The writer's connection belongs to the writer's thread, which waits for it as no task may.
+async fn start_writer(endpoint: Endpoint, now: Timestamp) -> Result<Writer<PgTables>, OpenError> {
+    let at = endpoint.place();
+    let failed = |reason: String| OpenError::Failed { at: at.clone(), reason };
+    let started = tokio::task::spawn_blocking(move || -> pointsman_store::Result<_> {
+        let tables = PgTables::new(endpoint)?;
+        tables.open()?;
+        Writer::start(PgBackend::new(tables), "postgres-writer", now)?
+    });
+    let started = started.await.map_err(|error| failed(error.to_string()))?;
+    started.map_err(|fault| match fault {
+        Fault::Damaged(what) => OpenError::Damaged(what),
+        Fault::Database(error) => failed(error::describe(&error)),
+    })
+}

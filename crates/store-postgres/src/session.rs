@@ -1,0 +1,99 @@
+//! A connection and the statements that it knows.
+//!
+//! Statements are prepared once for each connection. Behind a pooler that hands out another connection for each
+//! transaction (`pooled`) a prepared statement may not be there the next time, so there each is sent whole.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row, Statement};
+
+/// A statement of its own file, with the types of its parameters.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+    pub(crate) types: &'static [Type],
+}
+
+/// The query in `sql/NAME.sql`; after the name the types of its parameters, in their order.
+macro_rules! query {
+    ($name:literal $(, $kind:ident)* $(,)?) => {{
+        static QUERY: $crate::session::Query = $crate::session::Query {
+            name: $name,
+            sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql")),
+            types: &[$(tokio_postgres::types::Type::$kind),*],
+        };
+        &QUERY
+    }};
+}
+pub(crate) use query;
+
+/// The parameters of a query.
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: Client,
+    statements: Mutex<HashMap<&'static str, Statement>>,
+    pooled: bool,
+}
+
+impl Session {
+    pub(crate) fn new(client: Client, pooled: bool) -> Self {
+        Self { client, statements: Mutex::default(), pooled }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Whether statements must be sent whole, because the next transaction may be another connection's.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pooled
+    }
+
+    pub(crate) async fn query(&self, query: &'static Query, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        if self.pooled {
+            return self.client.query_typed(query.sql, &typed(query, params)).await;
+        }
+        let statement = self.statement(query).await?;
+        self.client.query(&statement, params).await
+    }
+
+    pub(crate) async fn execute(&self, query: &'static Query, params: Params<'_>) -> Result<u64, Error> {
+        if self.pooled {
+            return self.client.execute_typed(query.sql, &typed(query, params)).await;
+        }
+        let statement = self.statement(query).await?;
+        self.client.execute(&statement, params).await
+    }
+
+    /// Sees to it that a statement can be sent at once.
+    pub(crate) async fn prepare(&self, query: &'static Query) -> Result<(), Error> {
+        if !self.pooled {
+            self.statement(query).await?;
+        }
+        Ok(())
+    }
+
+    /// Statements without parameters, one after the other.
+    pub(crate) async fn batch(&self, sql: &str) -> Result<(), Error> {
+        self.client.batch_execute(sql).await
+    }
+
+    async fn statement(&self, query: &'static Query) -> Result<Statement, Error> {
+        let known = self.statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare_typed(query.sql, query.types).await?;
+        self.statements.lock().unwrap_or_else(|e| e.into_inner()).insert(query.name, statement.clone());
+        Ok(statement)
+    }
+}
+
+fn typed<'a>(query: &Query, params: Params<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    params.iter().copied().zip(query.types.iter().cloned()).collect()
+}

@@ -1,0 +1,296 @@
+//! Many rows as columns: each column goes to PostgreSQL as one array.
+
+use std::collections::HashMap;
+
+use pointsman_core::order::Order;
+use pointsman_core::task::{LogLine, State};
+use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::row::{AttemptRow, Live, Past, end_code, level_code, reason_code};
+
+use super::held::HeldEvent;
+use crate::link::{Param, params};
+
+/// Declares a struct of columns, all empty at first.
+macro_rules! columns {
+    ($(#[$doc:meta])* $name:ident { $($column:ident: $kind:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        pub(crate) struct $name { $($column: Vec<$kind>),* }
+    };
+}
+
+columns! {
+    /// Events.
+    EventColumns {
+        number: i64, id: i64, prev: Option<i64>, kind: String, key: Option<String>, sub: Option<String>, tenant: String,
+        value: String, context: Option<String>, cause_event: Option<i64>, cause_task: Option<i64>, depth: i32,
+        first_task: i64, tasks: i32,
+    }
+}
+
+impl EventColumns {
+    pub(crate) fn of(events: Vec<HeldEvent>) -> Self {
+        let mut columns = Self::default();
+        for HeldEvent { event, number, first_task, tasks } in events {
+            columns.number.push(number);
+            columns.id.push(event.id.as_i64());
+            columns.prev.push(event.prev.map(EventId::as_i64));
+            columns.kind.push(event.kind.as_str().into());
+            columns.key.push(event.key.as_ref().map(|key| key.as_str().into()));
+            columns.sub.push(event.sub.as_ref().map(|key| key.as_str().into()));
+            columns.tenant.push(event.tenant.as_str().into());
+            columns.value.push(event.value.as_str().into());
+            // Names and values are strings, which can always be written.
+            let context = (!event.context.is_empty()).then(|| serde_json::to_string(&event.context).ok());
+            columns.context.push(context.flatten());
+            columns.cause_event.push(event.cause.and_then(|cause| cause.event).map(EventId::as_i64));
+            columns.cause_task.push(event.cause.map(|cause| cause.task.0));
+            columns.depth.push(event.depth().into());
+            columns.first_task.push(first_task);
+            columns.tasks.push(i32::try_from(tasks).unwrap_or(i32::MAX));
+        }
+        columns
+    }
+
+    pub(crate) fn params(self) -> Vec<Param> {
+        params![
+            self.number, self.id, self.prev, self.kind, self.key, self.sub, self.tenant, self.value, self.context,
+            self.cause_event, self.cause_task, self.depth, self.first_task, self.tasks,
+        ]
+    }
+}
+
+columns! {
+    /// Unfinished tasks.
+    LiveColumns {
+        seq: i64, queue: i64, event: Option<i64>, order: Option<i64>, phase: i16, lane: Option<i64>, place: Option<i64>,
+        crowd: Option<i64>, bucket: Option<i32>, sync: bool, stage: i64, priority: i64, score: i64, rank: i64, due: i64,
+        attempt: i64, retries: i64, crashes: i64, late: bool, node: Option<i64>, fence: Option<i64>, until: Option<i64>,
+        started: Option<i64>, prev_sent: Option<i64>, planned: Option<i64>, created: i64, reason: Option<i16>,
+        error: Option<String>,
+    }
+}
+
+impl LiveColumns {
+    pub(crate) fn of(tasks: impl Iterator<Item = Live>) -> Self {
+        let mut columns = Self::default();
+        for live in tasks {
+            let lease = live.lease();
+            columns.seq.push(live.seq.0);
+            columns.queue.push(live.queue);
+            columns.event.push(live.event.map(EventId::as_i64));
+            columns.order.push(live.order);
+            columns.phase.push(live.phase.code() as i16);
+            columns.lane.push(live.lane);
+            columns.place.push(live.place);
+            columns.crowd.push(live.crowd);
+            columns.bucket.push(live.bucket.map(i32::from));
+            columns.sync.push(live.sync);
+            columns.stage.push(live.stage);
+            columns.priority.push(live.priority);
+            columns.score.push(live.score);
+            columns.rank.push(live.rank);
+            columns.due.push(live.due().micros());
+            columns.attempt.push(live.life.attempt.into());
+            columns.retries.push(live.life.retries.into());
+            columns.crashes.push(live.life.crashes.into());
+            columns.late.push(live.life.late);
+            columns.node.push(lease.map(|lease| lease.node));
+            columns.fence.push(lease.map(|lease| lease.fence));
+            columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
+            columns.started.push(live.started.map(Timestamp::micros));
+            columns.prev_sent.push(live.prev_sent.map(EventId::as_i64));
+            columns.planned.push(live.planned.map(Timestamp::micros));
+            columns.created.push(live.created.micros());
+            columns.reason.push(halted_because(&live.life.state));
+            columns.error.push(live.error.map(clean));
+        }
+        columns
+    }
+
+    pub(crate) fn whole(self) -> Vec<Param> {
+        params![
+            self.seq, self.queue, self.event, self.order, self.phase, self.lane, self.place, self.crowd, self.bucket,
+            self.sync, self.stage, self.priority, self.score, self.rank, self.due, self.attempt, self.retries,
+            self.crashes, self.late, self.node, self.fence, self.until, self.started, self.prev_sent, self.planned,
+            self.created, self.reason, self.error,
+        ]
+    }
+
+    /// The columns that change in a task's life.
+    pub(crate) fn changeable(self) -> Vec<Param> {
+        params![
+            self.seq, self.phase, self.place, self.rank, self.due, self.attempt, self.retries, self.crashes, self.late,
+            self.node, self.fence, self.until, self.started, self.reason, self.error,
+        ]
+    }
+}
+
+fn halted_because(state: &State) -> Option<i16> {
+    state.reason().map(|reason| reason_code(reason) as i16)
+}
+
+columns! {
+    /// Ended tasks.
+    PastColumns {
+        n: i64, seq: i64, queue: i64, event: Option<i64>, kind: String, key: Option<String>, status: i16,
+        reason: Option<i16>, sync: bool, stage: i64, priority: i64, attempt: i64, retries: i64, crashes: i64, late: bool,
+        laned: bool, prev_sent: Option<i64>, planned: Option<i64>, created: i64, started: Option<i64>, finished: i64,
+        error: Option<String>, result: Option<String>,
+    }
+}
+
+impl PastColumns {
+    pub(crate) fn of(ended: impl Iterator<Item = (i64, Past)>) -> Self {
+        let mut columns = Self::default();
+        for (n, past) in ended {
+            columns.n.push(n);
+            columns.seq.push(past.seq.0);
+            columns.queue.push(past.queue);
+            columns.event.push(past.event.map(EventId::as_i64));
+            columns.status.push(past.status_code() as i16);
+            columns.kind.push(past.collection);
+            columns.key.push(past.key);
+            columns.reason.push(halted_because(&past.life.state));
+            columns.sync.push(past.sync);
+            columns.stage.push(past.stage);
+            columns.priority.push(past.priority);
+            columns.attempt.push(past.life.attempt.into());
+            columns.retries.push(past.life.retries.into());
+            columns.crashes.push(past.life.crashes.into());
+            columns.late.push(past.life.late);
+            columns.laned.push(past.life.laned);
+            columns.prev_sent.push(past.prev_sent.map(EventId::as_i64));
+            columns.planned.push(past.planned.map(Timestamp::micros));
+            columns.created.push(past.created.micros());
+            columns.started.push(past.started.map(Timestamp::micros));
+            columns.finished.push(past.finished.micros());
+            columns.error.push(past.error.map(clean));
+            columns.result.push(past.result);
+        }
+        columns
+    }
+
+    pub(crate) fn params(self) -> Vec<Param> {
+        params![
+            self.n, self.seq, self.queue, self.event, self.kind, self.key, self.status, self.reason, self.sync, self.stage,
+            self.priority, self.attempt, self.retries, self.crashes, self.late, self.laned, self.prev_sent, self.planned,
+            self.created, self.started, self.finished, self.error, self.result,
+        ]
+    }
+}
+
+columns! {
+    /// Attempts.
+    AttemptColumns { task: i64, number: i64, started: i64, ended: i64, how: i16, error: Option<String> }
+}
+
+impl AttemptColumns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.task.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, attempt: &AttemptRow<'_>) {
+        self.task.push(attempt.task.0);
+        self.number.push(attempt.number.into());
+        self.started.push(attempt.started.micros());
+        self.ended.push(attempt.ended.micros());
+        self.how.push(end_code(attempt.end) as i16);
+        self.error.push(attempt.error.map(|error| clean(error.into())));
+    }
+
+    /// None if there are no rows.
+    pub(crate) fn params(self, era: i64) -> Option<Vec<Param>> {
+        let Self { task, number, started, ended, how, error } = self;
+        (!task.is_empty()).then(|| params![task, number, started, ended, how, error, era])
+    }
+}
+
+/// Lines of logs, those of each task counted from 1 on.
+#[derive(Default)]
+pub(crate) struct LineColumns {
+    task: Vec<i64>,
+    line: Vec<i64>,
+    time: Vec<i64>,
+    level: Vec<i16>,
+    message: Vec<String>,
+    counted: HashMap<TaskSeq, i64>,
+}
+
+impl LineColumns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.task.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, task: TaskSeq, lines: Vec<LogLine>) {
+        let counted = self.counted.entry(task).or_default();
+        for line in lines {
+            *counted += 1;
+            self.task.push(task.0);
+            self.line.push(*counted);
+            self.time.push(line.time.micros());
+            self.level.push(level_code(line.level) as i16);
+            self.message.push(clean(line.message));
+        }
+    }
+
+    /// None if there are no rows.
+    pub(crate) fn params(self, era: i64) -> Option<Vec<Param>> {
+        let Self { task, line, time, level, message, counted: _ } = self;
+        (!task.is_empty()).then(|| params![era, task, line, time, level, message])
+    }
+}
+
+columns! {
+    /// Orders.
+    OrderColumns {
+        n: i64, key: String, chain: String, node: String, tenant: String, value: String, priority: i64,
+        planned: Option<i64>, created: i64, started: Option<i64>, suspended: bool, task: Option<i64>, origin: Option<i64>,
+        depth: i64, stepped: bool, halted_by: Option<i64>,
+    }
+}
+
+impl OrderColumns {
+    pub(crate) fn of(orders: Vec<(i64, Order)>) -> Self {
+        let mut columns = Self::default();
+        for (n, order) in orders {
+            columns.n.push(n);
+            columns.key.push(order.key.to_string());
+            columns.chain.push(order.key.chain.to_string());
+            columns.node.push(order.node.to_string());
+            columns.tenant.push(order.tenant.to_string());
+            columns.value.push(order.value.as_str().into());
+            columns.priority.push(order.priority.into());
+            columns.planned.push(order.planned.map(Timestamp::micros));
+            columns.created.push(order.created.micros());
+            columns.started.push(order.started.map(Timestamp::micros));
+            columns.suspended.push(order.suspended);
+            columns.task.push(order.task.map(|task| task.0));
+            columns.origin.push(order.origin.map(|origin| origin.event.as_i64()));
+            columns.depth.push(order.origin.map_or(0, |origin| origin.depth.into()));
+            columns.stepped.push(order.stepped);
+            columns.halted_by.push(order.halted_by.map(|task| task.0));
+        }
+        columns
+    }
+
+    pub(crate) fn whole(self) -> Vec<Param> {
+        params![
+            self.n, self.key, self.chain, self.node, self.tenant, self.value, self.priority, self.planned, self.created,
+            self.started, self.suspended, self.task, self.origin, self.depth, self.stepped, self.halted_by,
+        ]
+    }
+
+    /// The columns that change on an order's way.
+    pub(crate) fn changeable(self) -> Vec<Param> {
+        params![
+            self.n, self.node, self.value, self.planned, self.started, self.suspended, self.task, self.stepped,
+            self.halted_by,
+        ]
+    }
+}
+
+/// PostgreSQL keeps no NUL in a text; what handlers and commands say may have some.
+fn clean(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }
+}

@@ -1,0 +1,280 @@
+//! The tables, as one transaction of the writer sees them.
+//!
+//! Over the wire every question costs a way there and back, so that as few as possible are asked: what a transaction
+//! will look at is fetched when it begins (`seen.rs`), what it writes is held back and goes together with the next
+//! question or with the commit (`held.rs`). A question that a table must answer takes along all that is held back.
+
+mod columns;
+mod events;
+mod forgetting;
+mod held;
+mod lanes;
+mod orders;
+mod registry;
+mod schedules;
+mod seen;
+mod sequencer;
+mod tasks;
+mod trait_impl;
+
+use std::cell::{Cell, RefCell};
+
+use pointsman_core::task::Realm;
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
+use tokio_postgres::Row;
+
+use crate::connect::Endpoint;
+use crate::link::{Link, Param, Piece, params};
+use crate::session::{Query, query};
+use held::Held;
+use seen::Seen;
+use sequencer::{Change, Sequencer};
+
+/// So many rows lie in a slice of the journal or of the history.
+const SLICE: i64 = 250_000;
+
+/// What the writer sees of the database.
+pub struct PgTables {
+    link: Link,
+    held: RefCell<Held>,
+    seen: RefCell<Seen>,
+    sequencer: RefCell<Sequencer>,
+    /// What this transaction changes that others may remember otherwise.
+    changes: RefCell<Vec<Change>>,
+    /// Handlers, chains, rules or nodes have changed in this transaction.
+    registry_changed: Cell<bool>,
+    /// The version that the memory beside the tables is of, and that of the registry.
+    remembered: Cell<Option<(i64, i64)>>,
+    realm: Cell<Option<Realm>>,
+}
+
+/// What a transaction begins with. A node that is stopped in the middle of one must not keep the others waiting.
+const BEGIN: &str = "BEGIN";
+/// The same where the settings of the connection are another's: see [`SETTINGS`].
+const BEGIN_POOLED: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '15s'; \
+     SET LOCAL jit = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
+     SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = off";
+/// The queue's tables fill and empty faster than statistics follow, so that the planner is told: by the index.
+const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '15s'; \
+     SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+     SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; SET synchronous_commit = on";
+
+impl PgTables {
+    pub(crate) fn new(endpoint: Endpoint) -> std::io::Result<Self> {
+        Ok(Self {
+            link: Link::new(endpoint)?,
+            held: RefCell::default(),
+            seen: RefCell::default(),
+            sequencer: RefCell::default(),
+            changes: RefCell::default(),
+            registry_changed: Cell::default(),
+            remembered: Cell::default(),
+            realm: Cell::default(),
+        })
+    }
+
+    /// Asks a question, taking along all that is held back.
+    pub(crate) fn ask(&self, query: &'static Query, params: Vec<Param>) -> Result<Vec<Row>> {
+        let mut pieces = self.release()?;
+        pieces.push(Piece::Statement(query, params));
+        Ok(self.link.send(&pieces)?.pop().unwrap_or_default())
+    }
+
+    /// The one row of an answer, if there is one.
+    fn ask_one<R>(
+        &self,
+        query: &'static Query,
+        params: Vec<Param>,
+        read: impl FnOnce(&Row) -> Result<R>,
+    ) -> Result<Option<R>> {
+        self.ask(query, params)?.first().map(read).transpose()
+    }
+
+    fn ask_all<R>(
+        &self,
+        query: &'static Query,
+        params: Vec<Param>,
+        read: impl Fn(&Row) -> Result<R>,
+    ) -> Result<Vec<R>> {
+        self.ask(query, params)?.iter().map(read).collect()
+    }
+
+    /// The statements for all that is held back.
+    fn release(&self) -> Result<Vec<Piece>> {
+        let (events, past) = {
+            let held = self.held.borrow();
+            (held.last_number(), held.has_past())
+        };
+        self.make_room(events, past)?;
+        let era = self.sequencer.borrow().archived;
+        Ok(self.held.borrow_mut().release(era))
+    }
+
+    /// Sees to it that there are slices for what is about to be written: events up to this number, and ended tasks.
+    fn make_room(&self, events: Option<i64>, past: bool) -> Result<()> {
+        loop {
+            let (journal_to, history_to, archived) = {
+                let sequencer = self.sequencer.borrow();
+                (sequencer.journal_to, sequencer.history_to, sequencer.archived)
+            };
+            if events.is_some_and(|last| last >= journal_to) {
+                self.add_slice("journal", journal_to)?;
+                self.sequencer.borrow_mut().journal_to += SLICE;
+            } else if past && archived >= history_to {
+                for table in ["history", "attempt", "log"] {
+                    self.add_slice(table, history_to)?;
+                }
+                self.sequencer.borrow_mut().history_to += SLICE;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn add_slice(&self, table: &'static str, from: i64) -> Result<()> {
+        let query = query!("write/add_slice", TEXT, INT8, INT8);
+        self.link.send(&[Piece::Statement(query, params![table, from, from + SLICE])]).map(drop)
+    }
+
+    /// Opens the connection, and reads how far everything has come.
+    pub(crate) fn open(&self) -> Result<()> {
+        self.connect()?;
+        let row = self.ask_one(query!("write/read_sequencer"), vec![], Sequencer::read)?;
+        self.sequencer.replace(row.ok_or_else(|| Fault::damaged("the sequencer has no row"))?);
+        Ok(())
+    }
+
+    pub(crate) fn begin(&self, foreseen: Foreseen) -> Result<Memory> {
+        self.held.borrow_mut().clear();
+        self.changes.borrow_mut().clear();
+        self.registry_changed.set(false);
+        let answers = match self.lock(&foreseen) {
+            Ok(answers) => answers,
+            // The connection may have died while nobody used it. Nothing has been done yet: another may serve.
+            Err(_) => {
+                self.link.cut();
+                self.lock(&foreseen)?
+            }
+        };
+        let mut answers = answers.into_iter().skip(1);
+        let row = answers.next().unwrap_or_default();
+        let row = row.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+        self.sequencer.replace(Sequencer::read(row)?);
+        let objects = self.sequencer.borrow().counters.objects;
+        self.seen.replace(Seen::fetched(foreseen, answers, objects)?);
+        self.memory()
+    }
+
+    fn connect(&self) -> Result<()> {
+        if self.link.open()? && !self.link.is_pooled() {
+            self.link.send(&[Piece::Word(SETTINGS)])?;
+        }
+        Ok(())
+    }
+
+    /// Begins a transaction with the right to write, and fetches what it will look at.
+    fn lock(&self, foreseen: &Foreseen) -> Result<Vec<Vec<Row>>> {
+        self.connect()?;
+        let word = if self.link.is_pooled() { BEGIN_POOLED } else { BEGIN };
+        let mut pieces = vec![Piece::Word(word), Piece::Statement(query!("write/lock_sequencer"), vec![])];
+        pieces.extend(Seen::pieces(foreseen));
+        self.link.send(&pieces)
+    }
+
+    /// How the memory beside the tables stands to what they hold.
+    fn memory(&self) -> Result<Memory> {
+        let (version, registry, changes) = {
+            let sequencer = self.sequencer.borrow();
+            let remembered = self.remembered.get();
+            let changes = match remembered {
+                Some((version, registry)) if registry == sequencer.registry => sequencer.changed_since(version),
+                Some(_) | None => None,
+            };
+            (sequencer.version, sequencer.registry, changes)
+        };
+        let before = self.remembered.replace(Some((version, registry)));
+        match changes {
+            Some(_) if before.is_some_and(|(before, _)| before == version) => Ok(Memory::Current),
+            Some(changes) => self.catch_up(changes).map(Memory::Behind),
+            None => Ok(Memory::Unknown),
+        }
+    }
+
+    fn catch_up(&self, changes: Vec<Change>) -> Result<Changes> {
+        let (mut queues, mut paces, mut tasks, mut all) = (vec![], vec![], vec![], false);
+        for change in changes {
+            match change {
+                Change::Queue(id) => queues.push(id),
+                Change::Pace(id) => paces.push(id),
+                Change::Task(seq) => tasks.push(seq),
+                Change::AllQueues => all = true,
+            }
+        }
+        let sequencer = self.sequencer.borrow().clone();
+        Ok(Changes {
+            counters: sequencer.counters,
+            queues: if all { self.all_queues()? } else { self.queues_of(queues)? },
+            paces: self.paces_of(paces)?,
+            tasks,
+        })
+    }
+
+    pub(crate) fn commit(&self) -> Result<()> {
+        if self.registry_changed.get() {
+            self.sequencer.borrow_mut().registry += 1;
+        }
+        let changes = self.changes.take();
+        let mut pieces = self.release()?;
+        let kept = {
+            let mut sequencer = self.sequencer.borrow_mut();
+            sequencer.tell(changes);
+            (sequencer.version, sequencer.registry)
+        };
+        pieces.push(Piece::Statement(
+            query!(
+                "write/keep_sequencer", INT8, INT8, INT8, INT8_ARRAY, INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8,
+                INT8, INT8, INT8, INT8, INT8, INT8
+            ),
+            self.sequencer.borrow().params(),
+        ));
+        pieces.push(Piece::Word("COMMIT"));
+        self.link.send(&pieces)?;
+        self.remembered.set(Some(kept));
+        Ok(())
+    }
+
+    /// A connection that is in the middle of something is not used again.
+    pub(crate) fn roll_back(&self) {
+        self.held.borrow_mut().clear();
+        self.remembered.set(None);
+        self.link.cut();
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.held.borrow().rows
+    }
+
+    /// Holds a statement back whose answer nobody waits for.
+    fn hold(&self, piece: Piece) {
+        self.held.borrow_mut().hold(piece);
+    }
+
+    fn changed(&self, change: Change) {
+        self.changes.borrow_mut().push(change);
+    }
+
+    fn registry_changes(&self) {
+        self.registry_changed.set(true);
+    }
+
+    fn note_counters(&self, counters: &Counters) {
+        self.sequencer.borrow_mut().counters = *counters;
+    }
+}
+
+impl std::fmt::Debug for PgTables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PgTables")
+    }
+}

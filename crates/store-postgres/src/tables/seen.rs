@@ -1,0 +1,151 @@
+//! What was fetched for a transaction, so that it need not be asked for again.
+
+use std::collections::HashMap;
+
+use pointsman_core::{Event, EventId, TaskSeq, Tenant};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::{HandlerId, Head, Numbered, Object, Waiting};
+use pointsman_store::tables::Foreseen;
+use tokio_postgres::Row;
+
+use super::lanes::Lanes;
+use crate::link::{Piece, params};
+use crate::rows::{bucket, get, maybe_seq, phase, time};
+use crate::session::query;
+
+/// A digest of what was sent, and the answer that it got.
+pub(crate) type Answer = ([u8; 32], String);
+
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) objects: HashMap<(Tenant, String), Option<Object>>,
+    pub(crate) answers: HashMap<(Tenant, String), Option<Answer>>,
+    pub(crate) lanes: Lanes,
+    pub(crate) events: HashMap<EventId, Event>,
+    pub(crate) orders: HashMap<i64, Numbered>,
+}
+
+impl Seen {
+    /// The questions whose answers [`Seen::fetched`] takes.
+    pub(crate) fn pieces(foreseen: &Foreseen) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let Foreseen { objects, lanes, answers } = foreseen;
+        if !objects.is_empty() {
+            let tenants: Vec<String> = objects.iter().map(|(tenant, ..)| tenant.to_string()).collect();
+            let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
+            let handlers: Vec<HandlerId> = objects.iter().map(|(.., handler)| *handler).collect();
+            let query = query!("write/foresee_objects", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+            pieces.push(Piece::Statement(query, params![tenants, keys, handlers]));
+        }
+        if !lanes.is_empty() {
+            let query = query!("write/foresee_lanes", INT8_ARRAY);
+            pieces.push(Piece::Statement(query, params![lanes.clone()]));
+        }
+        if !answers.is_empty() {
+            let tenants: Vec<String> = answers.iter().map(|(tenant, _)| tenant.to_string()).collect();
+            let keys: Vec<String> = answers.iter().map(|(_, key)| key.clone()).collect();
+            let query = query!("write/foresee_answers", TEXT_ARRAY, TEXT_ARRAY);
+            pieces.push(Piece::Statement(query, params![tenants, keys]));
+        }
+        pieces
+    }
+
+    pub(crate) fn fetched(
+        foreseen: Foreseen,
+        mut answers: impl Iterator<Item = Vec<Row>>,
+        objects: i64,
+    ) -> Result<Self> {
+        let mut seen = Self::default();
+        seen.lanes.begin(objects);
+        if !foreseen.objects.is_empty() {
+            seen.take_objects(&foreseen.objects, &answers.next().unwrap_or_default())?;
+        }
+        if !foreseen.lanes.is_empty() {
+            seen.take_lanes(&foreseen.lanes, &answers.next().unwrap_or_default())?;
+        }
+        if !foreseen.answers.is_empty() {
+            seen.take_answers(foreseen.answers, &answers.next().unwrap_or_default())?;
+        }
+        Ok(seen)
+    }
+
+    fn take_objects(&mut self, wanted: &[(Tenant, String, HandlerId)], rows: &[Row]) -> Result<()> {
+        for (tenant, key, _) in wanted {
+            self.objects.insert((tenant.clone(), key.clone()), None);
+        }
+        let mut lanes: HashMap<i64, Vec<Head>> = HashMap::new();
+        for row in rows {
+            let index = usize::try_from(get::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
+            let Some((tenant, key, handler)) = wanted.get(index) else { continue };
+            let object = object_of(row, 1)?;
+            if *handler > 0 {
+                let lane = lanes.entry((object.number << 20) + handler % (1 << 20)).or_default();
+                lane.extend(maybe_head(row, 4)?);
+            }
+            self.objects.insert((tenant.clone(), key.clone()), Some(object));
+        }
+        lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads)));
+        Ok(())
+    }
+
+    fn take_lanes(&mut self, wanted: &[i64], rows: &[Row]) -> Result<()> {
+        let mut lanes: HashMap<i64, Vec<Head>> = wanted.iter().map(|lane| (*lane, Vec::new())).collect();
+        for row in rows {
+            lanes.entry(get(row, 0)?).or_default().extend(maybe_head(row, 1)?);
+        }
+        lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads)));
+        Ok(())
+    }
+
+    fn take_answers(&mut self, wanted: Vec<(Tenant, String)>, rows: &[Row]) -> Result<()> {
+        self.answers.extend(wanted.into_iter().map(|name| (name, None)));
+        for row in rows {
+            let tenant = Tenant::new(get::<&str>(row, 0)?).map_err(Fault::damaged)?;
+            self.answers.insert((tenant, get(row, 1)?), Some(answer_of(row, 2)?));
+        }
+        Ok(())
+    }
+}
+
+/// The same lane may have been asked for more than once.
+fn distinct(mut heads: Vec<Head>) -> Vec<Head> {
+    heads.sort_by_key(|head| head.place);
+    heads.dedup_by_key(|head| head.place);
+    heads
+}
+
+/// number, last, sent.
+pub(crate) fn object_of(row: &Row, at: usize) -> Result<Object> {
+    Ok(Object {
+        number: get(row, at)?,
+        last: EventId::from_i64(get(row, at + 1)?),
+        sent: Object::decode_sent(get(row, at + 2)?),
+    })
+}
+
+/// digest, answer.
+pub(crate) fn answer_of(row: &Row, at: usize) -> Result<Answer> {
+    let digest: &[u8] = get(row, at)?;
+    let digest = digest.try_into().map_err(Fault::damaged)?;
+    Ok((digest, get(row, at + 1)?))
+}
+
+/// seq, queue, bucket, crowd, score, due.
+pub(crate) fn waiting_of(row: &Row, at: usize) -> Result<Waiting> {
+    Ok(Waiting {
+        seq: TaskSeq(get(row, at)?),
+        queue: get(row, at + 1)?,
+        bucket: bucket(row, at + 2)?,
+        crowd: get(row, at + 3)?,
+        score: get(row, at + 4)?,
+        due: time(row, at + 5)?,
+    })
+}
+
+/// seq, queue, bucket, crowd, score, due, place, phase; none if there is no task.
+pub(crate) fn maybe_head(row: &Row, at: usize) -> Result<Option<Head>> {
+    if maybe_seq(row, at)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Head { place: get(row, at + 6)?, phase: phase(row, at + 7)?, next: waiting_of(row, at)? }))
+}

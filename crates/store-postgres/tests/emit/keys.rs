@@ -1,0 +1,138 @@
+//! An idempotency key makes one event, however often and from wherever it is used.
+
+use futures::future::join_all;
+use pointsman_core::store::{Emission, Idempotency, Journal, Refused};
+use pointsman_core::{HandlingKey, NewEvent, Tenant};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::house::{House, PATIENCE, emit, event_of, now};
+
+const ONCE: &str = "emit('paid', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')";
+
+#[tokio::test]
+async fn a_repeat_gets_the_first_receipt_and_makes_nothing() {
+    let house = House::new().await;
+    let client = house.client().await;
+    let first = emit(&client, ONCE).await;
+    house.events(1).await;
+    // Before and after it is sequenced, and within one transaction.
+    assert_eq!(emit(&client, ONCE).await, first);
+    client.batch_execute("BEGIN").await.unwrap();
+    let other = emit(&client, "emit('paid', idempotency_key => 'another')").await;
+    assert_eq!(emit(&client, "emit('paid', idempotency_key => 'another')").await, other);
+    client.batch_execute("COMMIT").await.unwrap();
+    // Another tenant's is another key.
+    let third = emit(&client, "emit('paid', tenant => 'shop', idempotency_key => 'once')").await;
+    assert!(third != first && other != first);
+    house.events(3).await;
+}
+
+#[tokio::test]
+async fn other_content_is_refused() {
+    let house = House::new().await;
+    let client = house.client().await;
+    emit(&client, ONCE).await;
+    for call in [
+        "emit('sent', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('paid', 'order:2', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 8}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', '{\"ip\": \"::1\"}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', delay => '1s', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', priority => 101, idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', sub => 's', idempotency_key => 'once')",
+    ] {
+        let error = client.query_one(&format!("SELECT pointsman.{call}"), &[]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "23505", "{call}");
+        let message = r#"idempotency_key: the idempotency key "once" was used before with other content"#;
+        assert_eq!(error.message(), message);
+    }
+    house.events(1).await;
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_emits() {
+    let house = House::new().await;
+    let clients = join_all((0..16).map(|_| house.client())).await;
+    let receipts = join_all(clients.iter().map(|client| emit(client, ONCE))).await;
+    assert!(receipts.iter().all(|receipt| *receipt == receipts[0]));
+    house.events(1).await;
+}
+
+/// Waits until a connection waits for another's transaction.
+async fn waits(watcher: &Client, pid: i32) {
+    let waiting = async {
+        let sql = "SELECT cardinality(pg_blocking_pids($1)) > 0";
+        while !watcher.query_one(sql, &[&pid]).await.unwrap().get::<_, bool>(0) {}
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+}
+
+/// What the second of two transactions with one key gets, whose first ends like this.
+async fn second_after(house: &House, end: &str, call: &str) -> (Uuid, Result<Uuid, String>) {
+    let (first, second, watcher) = (house.client().await, house.client().await, house.client().await);
+    first.batch_execute("BEGIN").await.unwrap();
+    let receipt = emit(&first, ONCE).await;
+    let pid = second.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let call = format!("SELECT pointsman.{call}");
+    let waiting = tokio::spawn(async move { second.query_one(&call, &[]).await.map(|row| row.get(0)) });
+    waits(&watcher, pid).await;
+    first.batch_execute(end).await.unwrap();
+    let got = waiting.await.unwrap();
+    (receipt, got.map_err(|error| error.code().unwrap().code().to_string()))
+}
+
+#[tokio::test]
+async fn the_second_waits_for_the_first() {
+    let house = House::new().await;
+    let (first, second) = second_after(&house, "COMMIT", ONCE).await;
+    assert_eq!(second, Ok(first));
+    let event = house.events(1).await.remove(0);
+    assert_eq!(event_of(&house.client().await, first).await, Some(event.id));
+}
+
+#[tokio::test]
+async fn the_second_emits_if_the_first_is_rolled_back() {
+    let house = House::new().await;
+    let (first, second) = second_after(&house, "ROLLBACK", ONCE).await;
+    assert!(second.is_ok_and(|second| second != first));
+    house.events(1).await;
+}
+
+#[tokio::test]
+async fn the_second_is_refused_if_it_sends_something_else() {
+    let house = House::new().await;
+    let (_, second) = second_after(&house, "COMMIT", "emit('sent', idempotency_key => 'once')").await;
+    assert_eq!(second, Err("23505".into()));
+    house.events(1).await;
+}
+
+fn over_http() -> Emission {
+    let idempotency = Idempotency { tenant: Tenant::default(), key: "once".into(), digest: [1; 32] };
+    let event = NewEvent::of(HandlingKey::new("paid").unwrap());
+    Emission { events: vec![event], idempotency: Some(idempotency) }
+}
+
+#[tokio::test]
+async fn a_key_used_over_http_stands_for_the_event_it_made() {
+    let house = House::new().await;
+    let client = house.client().await;
+    let (mut answers, _) = house.store.append(vec![over_http()], None, now()).await.unwrap();
+    let made = answers.remove(0).unwrap().events.remove(0);
+    let receipt = emit(&client, ONCE).await;
+    // What is emitted after it is sequenced after it.
+    emit(&client, "emit('after')").await;
+    house.events(2).await;
+    assert_eq!(event_of(&client, receipt).await, Some(made.id));
+}
+
+#[tokio::test]
+async fn a_key_used_in_sql_is_taken_over_http() {
+    let house = House::new().await;
+    emit(&house.client().await, ONCE).await;
+    house.events(1).await;
+    let (answers, _) = house.store.append(vec![over_http()], None, now()).await.unwrap();
+    assert_eq!(answers, [Err(Refused::IdempotencyConflict("once".into()))]);
+    house.events(1).await;
+}

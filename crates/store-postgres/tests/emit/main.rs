@@ -1,0 +1,188 @@
+//! Emitting in SQL: what commits becomes events, and what does not leaves nothing.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bell;
+mod faults;
+#[path = "../house/mod.rs"]
+mod house;
+mod keys;
+mod languages;
+mod rights;
+
+use std::time::Duration;
+
+use house::{House, connect, emit, event_of, now};
+use pointsman_core::route::Binding;
+use pointsman_core::store::{Registration, Registry, TaskFilter, Tasks};
+use pointsman_core::task::State;
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, Status};
+use pointsman_testing::{Postgres, Settings};
+
+#[tokio::test]
+async fn what_commits_becomes_an_event_with_all_that_was_said() {
+    let house = House::new().await;
+    let mut routes = Routes::new();
+    let index = HandlerName::new("index").unwrap();
+    routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
+    let registration =
+        Registration { handlers: vec![HandlerDef::new(index)], routes, ..Registration::default() };
+    house.store.register(registration, now()).await.unwrap();
+    let client = house.client().await;
+    let begun = now();
+
+    let receipt = emit(
+        &client,
+        r#"emit('record.published', 'record:"1"', '{"title": "Hällo", "n": 1.50}', '{"ip": "::1"}', 'shop',
+                delay => '1 hour', priority => 9000, sub => 'part')"#,
+    )
+    .await;
+
+    let event = house.events(1).await.remove(0);
+    assert_eq!(event.kind.as_str(), "record.published");
+    assert_eq!(event.key.as_ref().unwrap().as_str(), "record:\"1\"");
+    assert_eq!(event.sub.as_ref().unwrap().as_str(), "part");
+    assert_eq!(event.value.as_str(), r#"{"n": 1.50, "title": "Hällo"}"#);
+    assert_eq!(event.context["ip"], "::1");
+    assert_eq!((event.tenant.as_str(), event.prev), ("shop", None));
+    assert_eq!(event_of(&client, receipt).await, Some(event.id));
+
+    let task = house.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
+    assert_eq!((task.event, task.priority.get(), task.life.state.status()), (Some(event.id), 9000, Status::New));
+    let State::New { due } = task.life.state else { panic!("it waits: {:?}", task.life) };
+    let hour = Duration::from_secs(3600);
+    assert!(due >= begun.plus(hour) && due <= now().plus(hour), "{due} is an hour after {begun}");
+}
+
+#[tokio::test]
+async fn a_type_is_enough() {
+    let house = House::new().await;
+    let client = house.client().await;
+    emit(&client, "emit('a')").await;
+    emit(&client, "emit('a', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)").await;
+    for event in house.events(2).await {
+        assert_eq!((event.key.as_ref(), event.sub.as_ref(), event.prev), (None, None, None));
+        assert_eq!((event.value.as_str(), event.tenant.as_str()), ("null", "default"));
+        assert!(event.context.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_rolled_back_leaves_nothing() {
+    let house = House::new().await;
+    let client = house.client().await;
+    client.batch_execute("BEGIN; SELECT pointsman.emit('gone', 'k'); ROLLBACK").await.unwrap();
+    client
+        .batch_execute(
+            "BEGIN; SELECT pointsman.emit('first', 'k'); SAVEPOINT s; SELECT pointsman.emit('gone', 'k');
+             ROLLBACK TO s; SELECT pointsman.emit('second', 'k'); COMMIT",
+        )
+        .await
+        .unwrap();
+    let events = house.events(2).await;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["first", "second"]);
+    assert_eq!(events[1].prev, Some(events[0].id));
+}
+
+#[tokio::test]
+async fn the_events_of_a_transaction_keep_their_order() {
+    let house = House::new().await;
+    let client = house.client().await;
+    // More than are taken at once.
+    let all = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
+    client.query_one(all, &[]).await.unwrap();
+    let events = house.events(2500).await;
+    let values: Vec<usize> = events.iter().map(|event| event.value.to().unwrap()).collect();
+    assert!(values.iter().copied().eq(1..=2500));
+    for (event, before) in events.iter().skip(7).zip(&events) {
+        assert_eq!((event.key.as_ref(), event.prev), (before.key.as_ref(), Some(before.id)));
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_has_no_event_before_the_commit() {
+    let house = House::new().await;
+    let mut client = house.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let row = transaction.query_one("SELECT pointsman.emit('a')", &[]).await.unwrap();
+    let receipt: uuid::Uuid = row.get(0);
+    let row = transaction.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap();
+    assert_eq!(row.get::<_, Option<i64>>(0), None);
+    transaction.commit().await.unwrap();
+    let event = house.events(1).await.remove(0);
+    assert_eq!(event_of(&client, receipt).await, Some(event.id));
+    let unknown = client.query_one("SELECT pointsman.event_of(gen_random_uuid())", &[]).await.unwrap_err();
+    assert_eq!(unknown.code().unwrap().code(), "P0002");
+}
+
+#[tokio::test]
+async fn what_is_emitted_while_no_node_runs_waits_for_one() {
+    let house = House::new().await;
+    let client = house.client().await;
+    let url = house.close().await;
+    let receipt = emit(&client, "emit('a')").await;
+    assert_eq!(event_of(&client, receipt).await, None);
+    let house = House::at(&url).await;
+    let event = house.events(1).await.remove(0);
+    assert_eq!(event_of(&client, receipt).await, Some(event.id));
+}
+
+#[tokio::test]
+async fn large_values_go_in_pieces() {
+    let house = House::new().await;
+    let client = house.client().await;
+    let all = "SELECT count(pointsman.emit('a', value => to_jsonb(repeat('x', 1000000)))) FROM generate_series(1, 20)";
+    client.query_one(all, &[]).await.unwrap();
+    let events = house.events(20).await;
+    assert!(events.iter().all(|event| event.value.as_str().len() == 1_000_002));
+}
+
+#[tokio::test]
+async fn what_is_not_an_event_is_set_aside_and_holds_up_nothing() {
+    let house = House::new().await;
+    let client = house.client().await;
+    client
+        .batch_execute(
+            "BEGIN;
+             SELECT pointsman.emit('before');
+             INSERT INTO pointsman.outbox (type) VALUES ('OrderStarted');
+             INSERT INTO pointsman.outbox (type, value) VALUES ('a', '{');
+             INSERT INTO pointsman.outbox (type, value) VALUES ('written.by.hand', '[1,  2]');
+             SELECT pointsman.emit('after');
+             COMMIT",
+        )
+        .await
+        .unwrap();
+    let events = house.events(3).await;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["before", "written.by.hand", "after"]);
+    assert_eq!(events[1].value.as_str(), "[1,  2]");
+    let refused = "SELECT type, value, reason FROM pointsman.outbox_refused ORDER BY n";
+    let refused: Vec<(String, String, String)> =
+        client.query(refused, &[]).await.unwrap().iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
+    assert_eq!(refused.len(), 2);
+    assert_eq!(refused[0].2, "/type: only the engine itself emits OrderStarted");
+    assert_eq!((refused[1].1.as_str(), refused[1].2.starts_with("/value: not JSON")), ("{", true));
+}
+
+#[tokio::test]
+async fn a_prepared_transaction_emits_when_it_is_committed() {
+    let extra = vec![("max_prepared_transactions".into(), "4".into())];
+    let server = Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
+    let house = House::at(&server.create_database().unwrap()).await;
+    let client = connect(&house.url).await;
+    client
+        .batch_execute(
+            "BEGIN; SET LOCAL pointsman.ring = off; SELECT pointsman.emit('prepared', 'k');
+             PREPARE TRANSACTION 'later'",
+        )
+        .await
+        .unwrap();
+    emit(&client, "emit('meanwhile', 'k')").await;
+    house.events(1).await;
+    client.batch_execute("COMMIT PREPARED 'later'").await.unwrap();
+    let events = house.events(2).await;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["meanwhile", "prepared"]);
+    assert_eq!(events[1].prev, Some(events[0].id));
+}

@@ -1,0 +1,112 @@
+//! What `sslmode` means, on a server with a certificate of its own.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Journal, Store};
+use pointsman_store_postgres::Postgres as Database;
+use pointsman_testing::{Postgres, Settings};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// A server whose certificate is that of `localhost`, the certificate of who issued it, and that of a stranger.
+struct Encrypted {
+    server: Postgres,
+    issuer: PathBuf,
+    stranger: PathBuf,
+    _folder: TempDir,
+}
+
+fn issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+impl Encrypted {
+    fn start() -> Self {
+        let server = Postgres::start(Settings::default()).unwrap();
+        let folder = TempDir::new().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (trusted, stranger) = (issuer("trusted"), issuer("stranger"));
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".into()]).unwrap();
+        let certificate = params.signed_by(&key, &trusted).unwrap();
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let certificate = file("server.crt", certificate.pem());
+        let key = file("server.key", key.serialize_pem());
+        keep_private(&key, server.pid().unwrap());
+        for (name, path) in [("ssl_cert_file", &certificate), ("ssl_key_file", &key)] {
+            server.query("postgres", &format!("ALTER SYSTEM SET {name} = '{}'", path.display())).unwrap();
+        }
+        server.query("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
+        server.stop().unwrap();
+        server.start_again().unwrap();
+        let (issuer, stranger) = (file("issuer.crt", trusted.pem()), file("stranger.crt", stranger.pem()));
+        Self { server, issuer, stranger, _folder: folder }
+    }
+
+    fn url(&self, host: &str, parameters: &str) -> String {
+        format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.server.address().port())
+    }
+
+    /// Whether a store can be opened there; if so, whether what it says is encrypted.
+    async fn opens(&self, host: &str, parameters: &str) -> Result<bool, String> {
+        let name = parameters.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let url = self.url(host, &format!("{parameters}&application_name={name}"));
+        let store =
+            Database::open(&url, Timestamp::from_micros(1)).await.map_err(|error| error.to_string())?;
+        store.extent().await.unwrap();
+        let name = &name[..name.len().min(63)];
+        let sql = format!(
+            "SELECT bool_and(s.ssl)::text FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+             WHERE a.application_name = '{name}'"
+        );
+        let encrypted = self.server.query("postgres", &sql).unwrap()[0][0].as_deref() == Some("true");
+        store.close();
+        Ok(encrypted)
+    }
+}
+
+/// A server reads only a key that is its own.
+fn keep_private(key: &Path, server: u32) {
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let owner = std::fs::metadata(format!("/proc/{server}")).unwrap();
+    chown(key, Some(owner.uid()), Some(owner.gid())).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_mode_encrypts_and_looks_as_far_as_it_says() {
+    let it = Encrypted::start();
+    let (issuer, stranger) = (it.issuer.display(), it.stranger.display());
+    assert_eq!(it.opens("127.0.0.1", "sslmode=disable").await, Ok(false));
+    assert_eq!(it.opens("127.0.0.1", "sslmode=prefer").await, Ok(true));
+    assert_eq!(it.opens("127.0.0.1", "sslmode=require").await, Ok(true));
+    assert_eq!(it.opens("127.0.0.1", &format!("sslmode=verify-ca&sslrootcert={issuer}")).await, Ok(true));
+    assert_eq!(it.opens("localhost", &format!("sslmode=verify-full&sslrootcert={issuer}")).await, Ok(true));
+    for (host, parameters) in [
+        ("127.0.0.1", format!("sslmode=verify-full&sslrootcert={issuer}")),
+        ("localhost", format!("sslmode=verify-full&sslrootcert={stranger}")),
+        ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={stranger}")),
+        ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
+    ] {
+        let refused = it.opens(host, &parameters).await.unwrap_err();
+        assert!(refused.contains("certificate"), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_encrypt_is_enough_only_where_that_is_preferred() {
+    let server = Postgres::start(Settings::default()).unwrap();
+    let url = server.create_database().unwrap();
+    let opened = Database::open(&format!("{url}?sslmode=prefer"), Timestamp::from_micros(1)).await;
+    opened.unwrap().close();
+    let refused = Database::open(&format!("{url}?sslmode=require"), Timestamp::from_micros(1)).await;
+    assert!(refused.err().unwrap().to_string().contains("TLS"));
+}

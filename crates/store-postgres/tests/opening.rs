@@ -1,0 +1,155 @@
+//! Opening a database: what is made, what is refused, and what is said about it.
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Journal, Store};
+use pointsman_store_postgres::{OpenError, Postgres, PostgresStore};
+use pointsman_testing::{Admin, shared};
+use tokio::task::JoinSet;
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000)
+}
+
+async fn open(url: &str) -> Result<PostgresStore, OpenError> {
+    Postgres::open(url, now()).await
+}
+
+async fn refused(url: &str) -> OpenError {
+    open(url).await.map(|store| store.close()).expect_err("it was opened")
+}
+
+/// A server, a fresh database on it, and the URL of that.
+fn fresh() -> (&'static Admin, String, String) {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let database = url.rsplit('/').next().unwrap().to_string();
+    (server, database, url)
+}
+
+/// The same URL for another role.
+fn as_role(url: &str, role: &str) -> String {
+    let (_, place) = url.split_once('@').unwrap();
+    format!("postgres://{role}@{place}")
+}
+
+fn one(server: &Admin, database: &str, sql: &str) -> String {
+    server.query(database, sql).unwrap()[0][0].clone().unwrap()
+}
+
+#[tokio::test]
+async fn the_schema_is_made_once_and_found_again() {
+    let (server, database, url) = fresh();
+    open(&url).await.unwrap().close();
+    let layout =
+        "SELECT string_agg(version || name || checksum || at, ',' ORDER BY version) FROM pointsman.migration";
+    let numbers = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta WHERE name IN ('realm', 'salt')";
+    let made = (one(server, &database, layout), one(server, &database, numbers));
+    open(&url).await.unwrap().close();
+    assert_eq!((one(server, &database, layout), one(server, &database, numbers)), made);
+    let realm = one(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'realm'");
+    assert!(realm.parse::<u64>().unwrap() < 1 << 60);
+}
+
+#[tokio::test]
+async fn many_nodes_may_start_at_once() {
+    let (server, database, url) = fresh();
+    let mut starting = JoinSet::new();
+    for _ in 0..12 {
+        let url = url.clone();
+        starting.spawn(async move { open(&url).await });
+    }
+    let mut stores = Vec::new();
+    while let Some(opened) = starting.join_next().await {
+        stores.push(opened.unwrap().unwrap());
+    }
+    for store in &stores {
+        store.extent().await.unwrap();
+        store.close();
+    }
+    let twice = "SELECT count(*) - count(DISTINCT version) FROM pointsman.migration";
+    assert_eq!(one(server, &database, twice), "0");
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_is_named() {
+    let error = refused("postgres://ann:s3cret@127.0.0.1:1/bus").await;
+    assert!(matches!(&error, OpenError::Unreachable { at, .. } if at == "127.0.0.1:1"), "{error}");
+    assert!(!error.to_string().contains("s3cret"));
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named() {
+    let (server, ..) = fresh();
+    let error = refused(&server.url("nowhere")).await;
+    assert!(matches!(&error, OpenError::NoDatabase { database, .. } if database == "nowhere"), "{error}");
+}
+
+#[tokio::test]
+async fn a_role_that_is_not_let_in_is_named() {
+    let (_, _, url) = fresh();
+    let error = refused(&as_role(&url, "nobody_of_that_name")).await;
+    assert!(matches!(&error, OpenError::NotLetIn { role, .. } if role == "nobody_of_that_name"), "{error}");
+}
+
+#[tokio::test]
+async fn who_may_not_make_the_schema_is_told_the_grant() {
+    let (server, database, url) = fresh();
+    let role = format!("limited_{database}");
+    server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
+    let url = as_role(&url, &role);
+    let error = refused(&url).await;
+    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    server.query(&database, grant).unwrap();
+    open(&url).await.unwrap().close();
+    let other = format!("other_{database}");
+    server.query(&database, &format!("CREATE ROLE {other} LOGIN")).unwrap();
+    let error = refused(&as_role(&url, &other)).await;
+    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    server.query(&database, grant).unwrap();
+    open(&as_role(&url, &other)).await.unwrap().close();
+}
+
+#[tokio::test]
+async fn an_empty_schema_that_was_prepared_is_taken() {
+    let (server, database, url) = fresh();
+    let role = format!("prepared_{database}");
+    server
+        .query(&database, &format!("CREATE ROLE {role} LOGIN; CREATE SCHEMA pointsman AUTHORIZATION {role}"))
+        .unwrap();
+    open(&as_role(&url, &role)).await.unwrap().close();
+}
+
+#[tokio::test]
+async fn a_schema_of_that_name_that_is_not_ours_is_left_alone() {
+    let (server, database, url) = fresh();
+    server.query(&database, "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
+    let error = refused(&url).await;
+    assert!(matches!(error, OpenError::NotOurs { .. }), "{error}");
+    let tables = "SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'pointsman'";
+    assert_eq!(one(server, &database, tables), "theirs");
+}
+
+#[tokio::test]
+async fn a_newer_layout_and_an_altered_one_are_refused() {
+    let (server, database, url) = fresh();
+    open(&url).await.unwrap().close();
+    let newer = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
+    server.query(&database, newer).unwrap();
+    let error = refused(&url).await;
+    assert!(matches!(error, OpenError::Newer { found, known } if found == known + 1), "{error}");
+    let restore = "DELETE FROM pointsman.migration WHERE name = 'later.sql'";
+    server.query(&database, restore).unwrap();
+    server.query(&database, "UPDATE pointsman.migration SET checksum = 'another' WHERE version = 1").unwrap();
+    let error = refused(&url).await;
+    assert!(matches!(&error, OpenError::Altered { name } if name == "0001_tables.sql"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_keep_every_text_is_refused() {
+    let (server, database, _) = fresh();
+    let other = format!("latin_{database}");
+    let make = format!("CREATE DATABASE {other} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
+    server.query("postgres", &make).unwrap();
+    let error = refused(&server.url(&other)).await;
+    assert!(matches!(&error, OpenError::NotUtf8 { found, .. } if found == "LATIN1"), "{error}");
+}

@@ -1,0 +1,68 @@
+//! The file, as the one thread that writes sees it.
+
+use pointsman_core::store::StoreError;
+use pointsman_store::error::Fault;
+use pointsman_store::tables::{Backend, Foreseen, Memory};
+use rusqlite::Connection;
+
+use crate::error::{self, Result};
+use crate::open::Lock;
+use crate::tables::SqliteTables;
+
+pub(crate) struct SqliteBackend {
+    tables: SqliteTables,
+    _lock: Lock,
+}
+
+impl SqliteBackend {
+    /// On the first start the file gets what its numbers are mixed with. Everybody who held it before is taken for gone,
+    /// because the lock says that no other process has it.
+    pub(crate) fn new(conn: Connection, lock: Lock) -> Result<Self> {
+        let random = || uuid::Uuid::new_v4().as_u64_pair();
+        let (realm, _) = random();
+        let (_, salt) = random();
+        let sql = "INSERT OR IGNORE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
+        conn.execute(sql, ("realm", (realm & ((1 << 60) - 1)) as i64))?;
+        conn.execute(sql, ("salt", salt as i64))?;
+        conn.execute("UPDATE pointsman_node SET heard = 0 WHERE gone = 0", [])?;
+        Ok(Self { tables: SqliteTables::new(conn), _lock: lock })
+    }
+
+    fn conn(&self) -> &Connection {
+        self.tables.conn()
+    }
+}
+
+impl Backend for SqliteBackend {
+    type Tables = SqliteTables;
+
+    fn begin(&mut self, _foreseen: Foreseen) -> Result<Memory> {
+        self.conn().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Memory::Current)
+    }
+
+    fn tables(&self) -> &SqliteTables {
+        &self.tables
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.conn().prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        if !self.conn().is_autocommit()
+            && let Err(error) = self.conn().execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "the transaction could not be rolled back");
+        }
+    }
+
+    fn explain(fault: &Fault) -> StoreError {
+        error::explain(fault)
+    }
+
+    fn rows(&self) -> u64 {
+        self.conn().total_changes()
+    }
+}

@@ -1,0 +1,111 @@
+//! Chains and orders.
+
+use pointsman_core::Timestamp;
+use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
+use pointsman_core::order::Order;
+use pointsman_store::row::{Known, Numbered};
+use rusqlite::Connection;
+
+use super::row::{all, first, order, order_of, some, text};
+use crate::error::{Fault, Result};
+
+pub(crate) fn chains(conn: &Connection) -> Result<Vec<Known>> {
+    all(conn, "SELECT def, defined, state FROM pointsman_chain ORDER BY path", [], |row| {
+        Ok(Known {
+            chain: serde_json::from_str(text(row, 0)?).map_err(Fault::damaged)?,
+            defined: row.get(1)?,
+            state: serde_json::from_str(text(row, 2)?).map_err(Fault::damaged)?,
+        })
+    })
+}
+
+pub(super) fn put_chains(conn: &Connection, chains: &[Chain]) -> Result<()> {
+    conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
+    let sql = "INSERT INTO pointsman_chain (path, def, defined, state) VALUES (?1, ?2, 1, ?3)
+               ON CONFLICT (path) DO UPDATE SET def = ?2, defined = 1";
+    let fresh = serde_json::to_string(&ChainState::default()).map_err(Fault::damaged)?;
+    for chain in chains {
+        let def = serde_json::to_string(chain).map_err(Fault::damaged)?;
+        conn.prepare_cached(sql)?.execute((chain.path.as_str(), def, &fresh))?;
+    }
+    Ok(())
+}
+
+pub(super) fn put_state(conn: &Connection, path: &ChainPath, state: &ChainState) -> Result<()> {
+    let json = serde_json::to_string(state).map_err(Fault::damaged)?;
+    let sql = "UPDATE pointsman_chain SET state = ?2 WHERE path = ?1";
+    conn.prepare_cached(sql)?.execute((path.as_str(), json))?;
+    Ok(())
+}
+
+pub(super) fn pending(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
+    let sql = "SELECT path, pending FROM pointsman_chain WHERE pending IS NOT NULL LIMIT 1";
+    first(conn, sql, [], |row| Ok((ChainPath::new(text(row, 0)?).map_err(Fault::damaged)?, row.get(1)?)))
+}
+
+pub(super) fn put_pending(conn: &Connection, path: &ChainPath, after: Option<i64>) -> Result<()> {
+    let sql = "UPDATE pointsman_chain SET pending = ?2 WHERE path = ?1";
+    conn.prepare_cached(sql)?.execute((path.as_str(), after))?;
+    Ok(())
+}
+
+pub(super) fn order(conn: &Connection, n: i64) -> Result<Option<Numbered>> {
+    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.n = ?1");
+    first(conn, sql, [n], order_of)
+}
+
+pub(super) fn order_named(conn: &Connection, key: &OrderKey) -> Result<Option<Numbered>> {
+    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1");
+    first(conn, sql, [key.to_string()], order_of)
+}
+
+pub(super) fn orders_after(conn: &Connection, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
+    let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 AND n > ?2 ORDER BY n";
+    some(conn, sql, (path.as_str(), n), most, |row| Ok(row.get(0)?))
+}
+
+pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<()> {
+    let sql = "INSERT INTO pointsman_order
+                 (n, key, chain, node, tenant, value, priority, planned, created, suspended, origin, depth)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    conn.prepare_cached(sql)?.execute((
+        n,
+        order.key.to_string(),
+        order.key.chain.as_str(),
+        order.node.as_str(),
+        order.tenant.as_str(),
+        order.value.as_str(),
+        i64::from(order.priority),
+        order.planned.map(Timestamp::micros),
+        order.created.micros(),
+        order.suspended,
+        order.origin.map(|origin| origin.event.as_i64()),
+        order.origin.map_or(0, |origin| origin.depth),
+    ))?;
+    Ok(())
+}
+
+pub(super) fn save_order(conn: &Connection, found: &Numbered) -> Result<()> {
+    let Numbered { n, order } = found;
+    let sql = "UPDATE pointsman_order
+               SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, stepped = ?8,
+                   halted_by = ?9
+               WHERE n = ?1";
+    conn.prepare_cached(sql)?.execute((
+        n,
+        order.node.as_str(),
+        order.value.as_str(),
+        order.planned.map(Timestamp::micros),
+        order.started.map(Timestamp::micros),
+        order.suspended,
+        order.task.map(|task| task.0),
+        order.stepped,
+        order.halted_by.map(|task| task.0),
+    ))?;
+    Ok(())
+}
+
+pub(super) fn delete_order(conn: &Connection, n: i64) -> Result<()> {
+    conn.prepare_cached("DELETE FROM pointsman_order WHERE n = ?1")?.execute([n])?;
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The journal, the answers given for idempotency keys, and what is remembered of objects.
+
+use pointsman_core::store::Idempotency;
+use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
+use pointsman_store::row::Object;
+use pointsman_store::views::context_text;
+use rusqlite::Connection;
+
+use super::row::{all, event, event_of, first};
+use crate::error::{Fault, Result};
+
+/// Every so many events, one is marked.
+const MARK_EVERY: i64 = 1000;
+
+pub(super) fn answer(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> {
+    let sql = "SELECT digest, answer FROM pointsman_idempotency WHERE tenant = ?1 AND key = ?2";
+    first(conn, sql, (tenant.as_str(), key), |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+pub(super) fn put_answer(
+    conn: &Connection,
+    idempotency: &Idempotency,
+    answer: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let sql =
+        "INSERT INTO pointsman_idempotency (tenant, key, digest, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let Idempotency { tenant, key, digest, .. } = idempotency;
+    conn.prepare_cached(sql)?.execute((tenant.as_str(), key, digest, answer, now.micros()))?;
+    Ok(())
+}
+
+pub(super) fn insert(
+    conn: &Connection,
+    event: &Event,
+    number: i64,
+    first_task: TaskSeq,
+    tasks: usize,
+) -> Result<()> {
+    let sql = "INSERT INTO pointsman_journal
+                 (id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, first_task, tasks)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    conn.prepare_cached(sql)?.execute(rusqlite::params![
+        event.id.as_i64(),
+        event.prev.map(EventId::as_i64),
+        event.kind.as_str(),
+        event.key.as_ref().map(|k| k.as_str()),
+        event.sub.as_ref().map(|k| k.as_str()),
+        event.tenant.as_str(),
+        event.value.as_str(),
+        context_text(event)?,
+        event.cause.and_then(|c| c.event).map(EventId::as_i64),
+        event.cause.map(|c| c.task.0),
+        event.depth(),
+        first_task.0,
+        tasks as i64,
+    ])?;
+    if number % MARK_EVERY == 0 {
+        let sql = "INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)";
+        conn.prepare_cached(sql)?.execute((number, event.id.as_i64()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn event(conn: &Connection, id: EventId) -> Result<Option<Event>> {
+    let sql = concat!("SELECT ", event!(), " FROM pointsman_journal WHERE id = ?1");
+    first(conn, sql, [id.as_i64()], event_of)
+}
+
+pub(super) fn between(conn: &Connection, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
+    let sql = concat!(
+        "SELECT ",
+        event!(),
+        " FROM pointsman_journal WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT ?3"
+    );
+    all(conn, sql, (from.as_i64(), to.as_i64(), most as i64), event_of)
+}
+
+pub(super) fn numbered(conn: &Connection, number: i64) -> Result<Option<EventId>> {
+    let sql = "SELECT id FROM pointsman_mark WHERE n <= ?1 ORDER BY n DESC LIMIT 1";
+    first(conn, sql, [number], |row| Ok(EventId::from_i64(row.get(0)?)))
+}
+
+pub(super) fn last_up_to(conn: &Connection, id: EventId) -> Result<EventId> {
+    let sql = "SELECT coalesce(max(id), 0) FROM pointsman_journal WHERE id <= ?1";
+    Ok(EventId::from_i64(conn.prepare_cached(sql)?.query_row([id.as_i64()], |r| r.get(0))?))
+}
+
+pub(super) fn object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+    let sql = "SELECT last, sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+    first(conn, sql, (tenant.as_str(), key), |row| {
+        let sent = row.get_ref(1)?.as_blob().map_err(Fault::damaged)?;
+        let last = EventId::from_i64(row.get(0)?);
+        Ok(Object { number: row.get(2)?, last, sent: Object::decode_sent(sent) })
+    })
+}
+
+pub(super) fn put_object(conn: &Connection, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent, number)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    let row = (tenant.as_str(), key, object.last.as_i64(), object.encode_sent(), object.number);
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Queues and handlers.
+
+use pointsman_core::limit::Pace;
+use pointsman_core::task::QueueOf;
+use pointsman_core::{HandlerDef, TaskSeq, Tenant};
+use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
+use rusqlite::Connection;
+
+use super::row::{all, first, text};
+use crate::error::{Fault, Result};
+
+pub(super) fn queues(conn: &Connection) -> Result<Vec<QueueRow>> {
+    let sql = "SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
+               FROM pointsman_queue ORDER BY id";
+    all(conn, sql, [], |row| {
+        Ok(QueueRow {
+            id: row.get(0)?,
+            handler: row.get(1)?,
+            tenant: Tenant::new(text(row, 2)?).map_err(Fault::damaged)?,
+            of: QueueOf::read(text(row, 3)?).map_err(Fault::damaged)?,
+            counts: Counts {
+                ready: row.get(4)?,
+                waiting: row.get(5)?,
+                scheduled: row.get(6)?,
+                running: row.get(7)?,
+                halted: row.get(8)?,
+                missing: row.get(9)?,
+            },
+        })
+    })
+}
+
+pub(super) fn make(conn: &Connection, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
+    let sql = "INSERT INTO pointsman_queue
+                 (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
+               VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
+    conn.prepare_cached(sql)?.execute((handler, tenant.as_str(), of.text()))?;
+    Ok(conn.last_insert_rowid())
+}
+
+pub(super) fn put_counts(conn: &Connection, counts: &[(QueueId, Counts)]) -> Result<()> {
+    let sql = "UPDATE pointsman_queue
+               SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
+               WHERE id = ?1";
+    let mut update = conn.prepare_cached(sql)?;
+    for (id, c) in counts {
+        update.execute((id, c.ready, c.waiting, c.scheduled, c.running, c.halted, c.missing))?;
+    }
+    Ok(())
+}
+
+pub(super) fn ready_head(conn: &Connection, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+    let sql =
+        "SELECT score, seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
+    first(conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
+}
+
+pub(super) fn ranks(conn: &Connection, queue: QueueId) -> Result<Vec<Ranks>> {
+    let sql = "SELECT score, bucket, min(rank), max(rank) FROM pointsman_task
+               WHERE queue = ?1 AND phase = 3 GROUP BY score, bucket";
+    all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+}
+
+pub(super) fn handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
+    let sql = "SELECT id, def, defined, pace FROM pointsman_handler ORDER BY id";
+    all(conn, sql, [], |row| {
+        let def = serde_json::from_str(text(row, 1)?);
+        let pace = match text(row, 3)? {
+            "" => Ok(Pace::default()),
+            json => serde_json::from_str(json),
+        };
+        Ok(HandlerRow {
+            id: row.get(0)?,
+            def: def.map_err(|e| Fault::damaged(format!("a handler's definition: {e}")))?,
+            defined: row.get(2)?,
+            pace: pace.map_err(|e| Fault::damaged(format!("a handler's pace: {e}")))?,
+        })
+    })
+}
+
+pub(super) fn put_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result<()> {
+    conn.execute("UPDATE pointsman_handler SET defined = 0", [])?;
+    let sql = "INSERT INTO pointsman_handler (name, def, defined) VALUES (?1, ?2, 1)
+               ON CONFLICT (name) DO UPDATE SET def = ?2, defined = 1";
+    for def in handlers {
+        let json = serde_json::to_string(def).map_err(Fault::damaged)?;
+        conn.prepare_cached(sql)?.execute((def.name.as_str(), json))?;
+    }
+    Ok(())
+}
+
+pub(super) fn put_pace(conn: &Connection, handler: HandlerId, pace: &Pace) -> Result<()> {
+    let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
+    conn.prepare_cached("UPDATE pointsman_handler SET pace = ?2 WHERE id = ?1")?.execute((handler, json))?;
+    Ok(())
+}
+
+pub(super) fn gaps(conn: &Connection, handler: HandlerId) -> Result<String> {
+    let mut statement = conn.prepare_cached("SELECT gaps FROM pointsman_handler WHERE id = ?1")?;
+    Ok(statement.query_row([handler], |r| r.get(0))?)
+}
+
+pub(super) fn put_gaps(conn: &Connection, handler: HandlerId, gaps: &str) -> Result<()> {
+    conn.prepare_cached("UPDATE pointsman_handler SET gaps = ?2 WHERE id = ?1")?.execute((handler, gaps))?;
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Sequencing: events get their ids and `prev`, are written to the journal, and their tasks are made.
+
+use std::sync::Arc;
+
+use pointsman_core::chain::{ChainPath, OrderId};
+use pointsman_core::order::Origin;
+use pointsman_core::store::{Emission, Idempotency, NewOrder, OrderRefused, Receipt, Refused, Sequenced};
+use pointsman_core::task::{Life, Subject};
+use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
+
+use crate::claim::Room;
+use crate::error::{Fault, Result};
+use crate::lanes::Track;
+use crate::row::{HandlerId, Live, ObjectNumber, Phase, Waiting};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn append(
+        &mut self,
+        emission: Emission,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Receipt, Refused>> {
+        if let Some(idempotency) = &emission.idempotency
+            && let Some((digest, answer)) = self.tables.answer(&idempotency.tenant, &idempotency.key)?
+        {
+            if digest != idempotency.digest {
+                return Ok(Err(Refused::IdempotencyConflict(idempotency.key.clone())));
+            }
+            let events = serde_json::from_str(&answer).map_err(Fault::damaged)?;
+            return Ok(Ok(Receipt { events, repeated: true }));
+        }
+        let events = self.journal(emission.events, room, now)?;
+        if let Some(idempotency) = &emission.idempotency {
+            self.remember_answer(idempotency, &events, now)?;
+        }
+        Ok(Ok(Receipt { events, repeated: false }))
+    }
+
+    fn remember_answer(&self, idempotency: &Idempotency, events: &[Sequenced], now: Timestamp) -> Result<()> {
+        let answer = serde_json::to_string(events).map_err(Fault::damaged)?;
+        self.tables.put_answer(idempotency, &answer, now)
+    }
+
+    /// Writes events and their tasks. A task that can run at once is born locked if there is room for it.
+    pub fn journal(
+        &mut self,
+        events: Vec<NewEvent>,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<Vec<Sequenced>> {
+        events.into_iter().map(|event| self.journal_one(event, room, now)).collect()
+    }
+
+    fn journal_one(&mut self, new: NewEvent, room: &mut Room, now: Timestamp) -> Result<Sequenced> {
+        let id = self.state.ids.next(now);
+        let handlers = self.state.resolve(&new.kind);
+        let first_task = self.state.take_tasks(handlers.len());
+        let object = match &new.key {
+            Some(key) => Some(self.advance_object(&new.tenant, key.as_str(), &handlers, id)?),
+            None => None,
+        };
+        let prev = object.as_ref().and_then(|object| object.last());
+        let number = object.as_ref().map(|object| object.number);
+        let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned);
+        let event = Arc::new(sequenced(new, id, prev));
+        self.insert_event(&event, first_task, handlers.len())?;
+        if !handlers.is_empty() {
+            self.state.recent.add(&event);
+        }
+        let mut tasks = Vec::with_capacity(handlers.len());
+        let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
+        for (index, (handler, sync)) in handlers.iter().enumerate() {
+            let seq = TaskSeq(first_task.0 + index as i64);
+            // Synchronous ones come first, so that the place in the list is the stage.
+            let stage = if *sync { index } else { sync_count } as i64;
+            let prev_sent = object.as_ref().and_then(|object| object.sent_to(*handler));
+            let task = NewTask {
+                seq,
+                handler: *handler,
+                sync: *sync,
+                stage,
+                priority,
+                due,
+                prev_sent,
+                planned,
+                late: false,
+            };
+            tasks.push(self.make_task(task, &event, number, room, now)?);
+        }
+        for chain in self.state.chains.resolve(&event.kind).iter() {
+            self.order_for(&event, chain, priority, due, now)?;
+        }
+        Ok(Sequenced { id, prev, tasks })
+    }
+
+    /// Adds the order that an event makes for a chain. It bears the event's id, so that there is none yet.
+    fn order_for(
+        &mut self,
+        event: &Event,
+        chain: &ChainPath,
+        priority: Priority,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> Result<()> {
+        let order = NewOrder {
+            id: Some(OrderId::new(event.id.to_string()).map_err(Fault::damaged)?),
+            value: event.value.clone(),
+            at: Some(due).filter(|due| *due > now),
+            priority,
+            tenant: event.tenant.clone(),
+            origin: Some(Origin { event: event.id, depth: event.depth() }),
+            ..NewOrder::of(chain.clone())
+        };
+        // A route to a chain that is gone leads nowhere.
+        if let Err(OrderRefused::Exists(..)) = self.add_order(order.clone(), now)? {
+            let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
+        }
+        Ok(())
+    }
+
+    /// Writes an event, and counts it.
+    pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
+        self.state.counters.journaled += 1;
+        self.tables.insert_event(event, self.state.counters.journaled, first_task, tasks)
+    }
+
+    fn make_task(
+        &mut self,
+        task: NewTask,
+        event: &Arc<Event>,
+        object: Option<ObjectNumber>,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<TaskId> {
+        let handler = self.state.handler(task.handler)?.clone();
+        let queue = self.state.queue_for(self.tables, handler.id, &event.tenant)?;
+        let Track { lane, crowd, bucket } = Track::of(self.state.salt, &handler, object);
+        let laned = lane.is_some();
+        let mut live = Live {
+            seq: task.seq,
+            queue,
+            event: Some(event.id),
+            order: None,
+            phase: Phase::Gated,
+            lane,
+            place: lane.map(|_| task.seq.0),
+            crowd,
+            bucket,
+            sync: task.sync,
+            stage: task.stage,
+            priority: task.priority.into(),
+            score: handler.def.limits.score(task.priority, now),
+            rank: 0,
+            prev_sent: task.prev_sent,
+            planned: task.planned,
+            created: now,
+            started: None,
+            error: None,
+            life: if task.late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
+        };
+        let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
+        if live.stage > 0 {
+            self.tables.insert_task(&live)?;
+            self.state.moved(queue, None, Some(Phase::Gated))?;
+            return Ok(id);
+        }
+        (live.phase, live.rank) = match self.lane_is_taken(lane)? {
+            true => (Phase::Blocked, 0),
+            false => self.free_phase(&Waiting::of(&live, task.due), now)?,
+        };
+        if self.may_be_born_locked(&live, &handler, room, now)? {
+            let subject = Subject::Event(event.clone());
+            self.bear_locked(live, &handler, subject, room, &id, now)?;
+        } else {
+            self.tables.insert_task(&live)?;
+            self.state.moved(queue, None, Some(live.phase))?;
+        }
+        Ok(id)
+    }
+
+    /// Makes a late task at the lowest priority for an event that a handler was not sent at its time.
+    pub(crate) fn make_replay(
+        &mut self,
+        handler: HandlerId,
+        event: &Arc<Event>,
+        now: Timestamp,
+    ) -> Result<TaskId> {
+        let task = NewTask {
+            seq: self.state.take_tasks(1),
+            handler,
+            sync: false,
+            stage: 0,
+            priority: Priority::LOWEST,
+            due: now,
+            prev_sent: None,
+            planned: None,
+            late: true,
+        };
+        let object = self.object_of(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
+        self.make_task(task, event, object, &mut Room::default(), now)
+    }
+}
+
+/// A task to be made.
+struct NewTask {
+    seq: TaskSeq,
+    handler: HandlerId,
+    sync: bool,
+    stage: i64,
+    priority: Priority,
+    due: Timestamp,
+    prev_sent: Option<EventId>,
+    planned: Option<Timestamp>,
+    late: bool,
+}
+
+fn sequenced(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
+    Event {
+        id,
+        prev,
+        kind: new.kind,
+        key: new.key,
+        sub: new.sub,
+        value: new.value,
+        context: new.context,
+        tenant: new.tenant,
+        cause: new.cause,
+    }
+}

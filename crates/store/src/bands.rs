@@ -1,0 +1,84 @@
+//! Fairness among the keys of a queue.
+//!
+//! Among ready tasks of the same score, keys take turns: each task gets a rank when it becomes ready, the first of every
+//! key before the second of any, and the least rank goes first. Keys share a bounded number of buckets, so that the
+//! memory is bounded; two that share one take their turns together.
+
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::row::QueueId;
+use crate::tables::Tables;
+
+/// More would be fairer and take more memory.
+const BUCKETS: u64 = 1024;
+
+/// The bucket of a key, from any number made of it.
+pub(crate) fn bucket(hash: i64) -> u16 {
+    (hash as u64 % BUCKETS) as u16
+}
+
+/// The round robins of keys of one queue, one for each score.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bands(HashMap<i64, Band>);
+
+#[derive(Clone, Debug, Default)]
+struct Band {
+    /// The rank of the task that was served last.
+    served: i64,
+    /// The rank given last to each bucket of keys, as far as it lies at or beyond that.
+    last: HashMap<u16, i64>,
+}
+
+impl Bands {
+    /// As they lie in the table. Read once after a start, and when others have worked on the queue since it was empty.
+    pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
+        let mut bands: HashMap<i64, Band> = HashMap::new();
+        for (score, bucket, least, greatest) in tables.ranks(queue)? {
+            let band = bands.entry(score).or_insert_with(|| Band { served: least, ..Band::default() });
+            band.served = band.served.min(least);
+            if let Some(bucket) = bucket {
+                band.last.insert(bucket, greatest);
+            }
+        }
+        Ok(Self(bands))
+    }
+
+    /// Nothing is ready any more.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The rank of a task that becomes ready. One without a key waits for nobody of its own.
+    pub(crate) fn rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
+        let band = self.0.entry(score).or_default();
+        let Some(bucket) = bucket else { return band.served };
+        let rank = match band.last.get(&bucket) {
+            Some(last) if *last >= band.served => last + 1,
+            Some(_) | None => band.served,
+        };
+        band.last.insert(bucket, rank);
+        rank
+    }
+
+    pub(crate) fn served(&mut self, score: i64, rank: i64) {
+        if let Some(band) = self.0.get_mut(&score) {
+            band.served = band.served.max(rank);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_take_turns_at_each_score() {
+        let mut bands = Bands::default();
+        let busy: Vec<_> = (0..4).map(|_| bands.rank(100, Some(1))).collect();
+        assert_eq!(busy, [0, 1, 2, 3]);
+        assert_eq!((bands.rank(100, Some(2)), bands.rank(200, Some(1)), bands.rank(100, None)), (0, 0, 0));
+        bands.served(100, 2);
+        assert_eq!((bands.rank(100, Some(3)), bands.rank(100, Some(1)), bands.rank(100, Some(2))), (2, 4, 2));
+    }
+}

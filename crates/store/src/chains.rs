@@ -1,0 +1,222 @@
+//! Chains as they are defined and set, in memory beside the tables; and what people do to them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use pointsman_core::chain::{Action, Chain, ChainPath, ChainState, NodeId};
+use pointsman_core::engine_event::{EngineEvent, FileChange};
+use pointsman_core::order::Input;
+use pointsman_core::route::ChainRoutes;
+use pointsman_core::store::OrderRefused;
+use pointsman_core::task::QueueOf;
+use pointsman_core::task::retry::RetryPolicy;
+use pointsman_core::{HandlerName, HandlingKey, Timestamp};
+
+use crate::error::Result;
+use crate::queues::QueueState;
+use crate::row::Known;
+use crate::state::{RESOLVED_TYPES, json_text, put_json};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// So many orders at most are looked at again in one transaction.
+const RECONSIDERED_AT_ONCE: usize = 500;
+
+/// All chains that were ever defined, and which events make orders for them.
+#[derive(Debug, Default)]
+pub struct Chains {
+    known: BTreeMap<ChainPath, Arc<Known>>,
+    routes: ChainRoutes,
+    /// Routes resolved for each type seen, until the registration changes.
+    resolved: HashMap<HandlingKey, Arc<[ChainPath]>>,
+}
+
+impl Chains {
+    pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
+        let routes = json_text(tables, "chain_routes")?.unwrap_or_default();
+        Ok(Self { routes, ..Self::of(tables.chains()?) })
+    }
+
+    /// These chains, for one who only reads: no event leads to them.
+    pub fn of(known: Vec<Known>) -> Self {
+        let known = known.into_iter().map(|known| (known.path().clone(), Arc::new(known)));
+        Self { known: known.collect(), ..Self::default() }
+    }
+
+    pub fn get(&self, path: &ChainPath) -> Option<&Arc<Known>> {
+        self.known.get(path)
+    }
+
+    pub(crate) fn defined(&self) -> impl Iterator<Item = &Chain> {
+        self.known.values().filter_map(|known| known.definition())
+    }
+
+    pub(crate) fn routes(&self) -> &ChainRoutes {
+        &self.routes
+    }
+
+    /// Whether the tasks of a queue wait because their chain or their node is stopped.
+    pub fn holds(&self, of: &QueueOf) -> bool {
+        let QueueOf::Node { chain, node } = of else { return false };
+        self.known.get(chain).is_some_and(|known| known.state.holds(node))
+    }
+
+    /// What keeps the steps of a node back, in words.
+    pub fn stopped(&self, of: &QueueOf) -> Option<String> {
+        let QueueOf::Node { chain, node } = of else { return None };
+        let state = &self.known.get(chain)?.state;
+        match (state.stopped, state.holds(node)) {
+            (true, _) => Some(format!("the chain {chain} is stopped")),
+            (false, true) => Some(format!("the node {node} of {chain} is stopped")),
+            (false, false) => None,
+        }
+    }
+
+    /// What takes the place of the handler's retries for a queue's tasks.
+    pub(crate) fn setback(&self, of: &QueueOf) -> Option<&RetryPolicy> {
+        let QueueOf::Node { chain, node } = of else { return None };
+        self.known.get(chain)?.chain.step(node)?.setback.as_ref()
+    }
+
+    /// The chains that an event of this type makes orders for.
+    pub(crate) fn resolve(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
+        if let Some(known) = self.resolved.get(kind) {
+            return known.clone();
+        }
+        if self.resolved.len() >= RESOLVED_TYPES {
+            self.resolved.clear();
+        }
+        let found: Arc<[_]> = self.routes.resolve(kind).into();
+        self.resolved.insert(kind.clone(), found.clone());
+        found
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Makes these the chains there are. Orders of those that changed are to be looked at again, and so are those of
+    /// chains with a handler that was not there before.
+    pub(crate) fn register_chains(
+        &mut self,
+        chains: &[Chain],
+        routes: &ChainRoutes,
+        fresh_handlers: &[HandlerName],
+    ) -> Result<()> {
+        put_json(self.tables, "chain_routes", routes)?;
+        self.tables.put_chains(chains)?;
+        let before = std::mem::replace(&mut self.state.chains, Chains::load(self.tables)?);
+        let changed = |(path, known): &(&ChainPath, &Arc<Known>)| before.get(path) != Some(known);
+        let begins = |known: &Known| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
+        let now_known = self.state.chains.known.iter();
+        let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
+        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.reconsider(path))
+    }
+
+    /// Tells what has changed among the things that are configured in files.
+    pub(crate) fn register_files(&mut self, files: &BTreeMap<String, String>, now: Timestamp) -> Result<()> {
+        let before = self.tables.files()?;
+        for key in before.keys().filter(|key| !files.contains_key(*key)) {
+            self.tables.delete_file(key)?;
+            self.tell_file(FileChange::Removed, key, now)?;
+        }
+        for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
+            self.tables.put_file(key, digest)?;
+            let change = if before.contains_key(key) { FileChange::Replaced } else { FileChange::Added };
+            self.tell_file(change, key, now)?;
+            self.tell_file(FileChange::Activated, key, now)?;
+        }
+        Ok(())
+    }
+
+    fn tell_file(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
+        self.tell(&EngineEvent::FileBased { change, key: key.into() }, now)
+    }
+
+    pub(crate) fn stop_chain(
+        &mut self,
+        path: &ChainPath,
+        stopped: bool,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+            return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
+        };
+        if known.state.stopped == stopped {
+            return Ok(Ok(()));
+        }
+        let state = ChainState { stopped, ..known.state.clone() };
+        let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
+        let passes = state.actions.keys().any(|node| state.passes(node));
+        self.set_chain(&known, state, now)?;
+        self.tell(&event, now)?;
+        if passes {
+            self.reconsider(path)?;
+        }
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn set_node(
+        &mut self,
+        path: &ChainPath,
+        node: &NodeId,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+            return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
+        };
+        if known.chain.step(node).is_none() {
+            return Ok(Err(OrderRefused::NoSuchNode(path.clone(), node.clone())));
+        }
+        if known.state.action(node) == action {
+            return Ok(Ok(()));
+        }
+        let passed = known.state.passes(node);
+        let mut state = known.state.clone();
+        match action {
+            Action::Process => drop(state.actions.remove(node)),
+            Action::Stop | Action::NextState => drop(state.actions.insert(node.clone(), action)),
+        }
+        self.set_chain(&known, state, now)?;
+        let (chain, node) = (path.clone(), node.clone());
+        self.tell(&EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action }, now)?;
+        // Those that rested in a circle may stand at any node.
+        if passed || action == Action::NextState {
+            self.reconsider(path)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Writes how a chain is set, and holds or frees the queues of its steps.
+    fn set_chain(&mut self, known: &Known, state: ChainState, now: Timestamp) -> Result<()> {
+        let path = known.chain.path.clone();
+        self.tables.put_chain_state(&path, &state)?;
+        self.state.chains.known.insert(path.clone(), Arc::new(Known { state, ..known.clone() }));
+        for queue in self.state.refresh_held(|queue| is_step_of(queue, &path))? {
+            self.unschedule(queue, now)?;
+        }
+        self.state.woke = true;
+        Ok(())
+    }
+
+    /// All orders of a chain are to be looked at again.
+    fn reconsider(&self, path: &ChainPath) -> Result<()> {
+        self.tables.put_pending(path, Some(0))
+    }
+
+    /// Looks at some of the orders again whose chains have changed; answers whether there may be more. In pieces, so
+    /// that nobody who emits waits behind all of them; how far it has come outlives the process.
+    pub(crate) fn reconsider_some(&mut self, now: Timestamp) -> Result<bool> {
+        let Some((path, after)) = self.tables.pending()? else { return Ok(false) };
+        let numbers = self.tables.orders_after(&path, after, RECONSIDERED_AT_ONCE)?;
+        for number in &numbers {
+            self.order_input(*number, Input::Changed, now)?;
+        }
+        self.tables.put_pending(&path, numbers.last().copied())?;
+        Ok(true)
+    }
+}
+
+/// Whether a queue holds the steps of a chain's orders.
+pub(crate) fn is_step_of(queue: &QueueState, path: &ChainPath) -> bool {
+    matches!(&queue.of, QueueOf::Node { chain, .. } if chain == path)
+}

@@ -1,0 +1,273 @@
+//! Locking what runs next for those who ask. Which that is, `deal.rs` says.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::limit::Opening;
+use pointsman_core::store::{Claim, Claimant, Claimed, Claims};
+use pointsman_core::task::lifecycle::transition;
+use pointsman_core::task::{Command, Lease, Life, Subject};
+use pointsman_core::{NewEvent, Priority, TaskId, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::life::Remains;
+use crate::row::{Live, Phase};
+use crate::state::{Handler, Running};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// So many tasks at most become ready in one go because their time has come.
+const DUE_AT_ONCE: usize = 1000;
+
+/// What somebody asked for along with another verb, and what it has been given already.
+#[derive(Debug, Default)]
+pub struct Room {
+    claim: Option<Claim>,
+    tasks: Vec<Claimed>,
+    /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
+    /// that comes later in the batch would be passed by.
+    top: Option<Priority>,
+    /// How many could have been born locked, had there been room.
+    turned_away: usize,
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
+    pub(crate) fn schedule(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
+        self.wake_due(now)?;
+        let standing = usize::try_from(self.state.scheduled).unwrap_or(0);
+        let mut scheduled = standing;
+        for live in self.deal_ahead(ahead.saturating_sub(standing), now)? {
+            if self.command_live(live, Command::Schedule, Remains::default(), now)?.is_ok() {
+                scheduled += 1;
+            }
+        }
+        Ok(scheduled)
+    }
+
+    /// Room for what somebody asks for, in a transaction that will journal these events. What has fallen due is
+    /// woken first: it has waited longer than what is made now.
+    pub(crate) fn room<'e>(
+        &mut self,
+        claim: Option<Claim>,
+        events: impl Iterator<Item = &'e NewEvent>,
+        now: Timestamp,
+    ) -> Result<Room> {
+        if claim.is_none() {
+            return Ok(Room::default());
+        }
+        self.wake_due(now)?;
+        Ok(Room { claim, top: events.map(|event| event.priority).max(), ..Room::default() })
+    }
+
+    /// Locks what can run for the room that is left.
+    pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
+        let Room { claim, mut tasks, turned_away, .. } = room;
+        let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
+        let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
+        self.note_asking(&claim, now);
+        let (scheduled, more_scheduled) = self.scheduled_for(&claim, left, now)?;
+        if left > 0 {
+            let left = left - scheduled.len();
+            tasks.extend(self.lock_all(scheduled, &claim, now)?);
+            let dealt = self.deal(&claim, left, now)?;
+            tasks.extend(self.lock_all(dealt, &claim, now)?);
+        }
+        let more = more_scheduled || self.more_for(&claim, now)?;
+        Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
+    }
+
+    /// A node that was given up gets nothing, not even if it still lives and asks.
+    fn may_claim(&self, claim: &Claim) -> bool {
+        match claim.by {
+            Claimant::Node(node) => self.state.nodes.contains(&node),
+            Claimant::Worker { .. } => true,
+        }
+    }
+
+    /// Remembers that somebody is there for handlers that are pulled.
+    fn note_asking(&mut self, claim: &Claim, now: Timestamp) {
+        if let Claimant::Worker { .. } = claim.by {
+            for name in claim.handlers.iter() {
+                if let Some(id) = self.state.handler_named(name).map(|handler| handler.id) {
+                    self.state.asked.insert(id, now);
+                }
+            }
+        }
+    }
+
+    /// What has been scheduled for handlers that the node can run, and whether there is more of it than `max`. It stays
+    /// scheduled while a limit holds it.
+    fn scheduled_for(&self, claim: &Claim, max: usize, now: Timestamp) -> Result<(Vec<Live>, bool)> {
+        let mut chosen: Vec<Live> = Vec::new();
+        if self.state.scheduled == 0 || claim.by_worker() {
+            return Ok((chosen, false));
+        }
+        for live in self.tables.scheduled()? {
+            let queue = self.state.queue(live.queue)?;
+            let handler = self.state.handler(queue.handler)?;
+            let free = !self.state.is_restrained(handler.id)?
+                || matches!(self.state.opening(handler.id, now)?, Opening::Open(room)
+                    if (room as usize) > self.taken(&chosen, handler)?);
+            if free && claim.handlers.contains(&handler.def.name) {
+                if chosen.len() == max {
+                    return Ok((chosen, true));
+                }
+                chosen.push(live);
+            }
+        }
+        Ok((chosen, false))
+    }
+
+    /// How many of those chosen are a handler's.
+    fn taken(&self, chosen: &[Live], handler: &Handler) -> Result<usize> {
+        let mut taken = 0;
+        for live in chosen {
+            taken += usize::from(self.state.queue(live.queue)?.handler == handler.id);
+        }
+        Ok(taken)
+    }
+
+    /// Locks what was chosen. What they are run for is fetched for all of them at once.
+    fn lock_all(&mut self, chosen: Vec<Live>, claim: &Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+        self.foresee(&chosen)?;
+        chosen.into_iter().map(|live| self.lock(live, claim, now)).collect()
+    }
+
+    fn foresee(&self, chosen: &[Live]) -> Result<()> {
+        let events = chosen.iter().filter_map(|live| live.event);
+        let events: BTreeSet<_> = events.filter(|id| self.state.recent.get(*id).is_none()).collect();
+        let events: Vec<_> = events.into_iter().collect();
+        let orders: Vec<_> = chosen.iter().filter_map(|live| live.order).collect();
+        if events.is_empty() && orders.is_empty() {
+            return Ok(());
+        }
+        self.tables.foresee(&events, &orders)
+    }
+
+    fn lock(&mut self, mut live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+        let order = self.order_of(&live)?;
+        let subject = match &order {
+            Some(order) => Subject::Step(self.step_of(&live, order)?),
+            None => self.subject_of(&live)?,
+        };
+        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let id = self.state.task_id(handler.id, subject.collection(), live.seq)?;
+        let before = live.phase;
+        let lease = self.lease(&mut live, &handler, claim, now)?;
+        self.tables.lock_task(&live)?;
+        self.state.moved(live.queue, Some(before), Some(Phase::Locked))?;
+        self.started(&live, &handler, &id, now)?;
+        let order = self.step_started(order, &id, now)?;
+        let running = Running { live, subject, order };
+        Ok(self.running(running, &handler, id, lease))
+    }
+
+    /// An attempt begins: it is told of, and its key and its handler have had their turn.
+    fn started(&mut self, live: &Live, handler: &Handler, task: &TaskId, now: Timestamp) -> Result<()> {
+        self.observe_start(live, handler, task, now)?;
+        self.state.served(live.queue, live.score, live.rank)?;
+        if self.state.is_restrained(handler.id)? {
+            self.state.change_pace(handler.id, |pace| pace.started(&handler.def.limits, now))?;
+            self.state.regulate(handler.id, now)?;
+        }
+        Ok(())
+    }
+
+    /// Locks a task in memory; the caller writes it.
+    fn lease(&mut self, live: &mut Live, handler: &Handler, claim: &Claim, now: Timestamp) -> Result<Lease> {
+        let fence = self.state.take_fence();
+        let lease = match claim.by {
+            Claimant::Node(node) => Lease { node, fence, since: now, until: None },
+            Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
+        };
+        let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
+            .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", live.seq)))?;
+        live.life = life;
+        live.phase = Phase::Locked;
+        live.started = Some(now);
+        Ok(lease)
+    }
+
+    /// Whether a task that could run may be locked in the moment it is made: nobody comes before it. One that might
+    /// but for the room is counted.
+    pub(crate) fn may_be_born_locked(
+        &self,
+        live: &Live,
+        handler: &Handler,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let queue = self.state.queue(live.queue)?;
+        let next = live.phase == Phase::Ready
+            && !handler.def.pull
+            && !queue.held
+            && queue.defined
+            && self.state.is_next(live.queue)?
+            && (!self.state.is_restrained(handler.id)?
+                || matches!(self.state.opening(handler.id, now)?, Opening::Open(_)));
+        let Some(claim) = room.claim.as_ref().filter(|claim| room.tasks.len() < claim.max) else {
+            room.turned_away += usize::from(next);
+            return Ok(false);
+        };
+        Ok(next
+            && room.top.map(i64::from) == Some(live.priority)
+            && self.may_claim(claim)
+            && !claim.by_worker()
+            && claim.handlers.contains(&handler.def.name))
+    }
+
+    /// Writes a new task that is locked from the start: one row instead of a row and a change.
+    pub(crate) fn bear_locked(
+        &mut self,
+        mut live: Live,
+        handler: &Handler,
+        subject: Subject,
+        room: &mut Room,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let Some(claim) = room.claim.clone() else { return Ok(()) };
+        let lease = self.lease(&mut live, handler, &claim, now)?;
+        self.tables.insert_task(&live)?;
+        self.state.moved(live.queue, None, Some(Phase::Locked))?;
+        self.state.take_turn(live.queue)?;
+        self.started(&live, handler, id, now)?;
+        // No step is born locked.
+        let running = Running { live, subject, order: None };
+        room.tasks.push(self.running(running, handler, id.clone(), lease));
+        Ok(())
+    }
+
+    /// Remembers a running task, so that its end need not be looked up.
+    fn running(&mut self, running: Running, handler: &Handler, id: TaskId, lease: Lease) -> Claimed {
+        let Life { attempt, retries, late, .. } = running.live.life;
+        let Live { seq, prev_sent, planned, .. } = running.live;
+        let subject = running.subject.clone();
+        self.state.running.insert(seq, running);
+        Claimed {
+            seq,
+            id,
+            handler: handler.def.name.clone(),
+            subject,
+            planned,
+            attempt,
+            retries,
+            fence: lease.fence,
+            until: lease.until,
+            prev_sent,
+            late,
+        }
+    }
+
+    /// Makes ready what has fallen due, and opens the handlers whose limits let them go on.
+    pub(crate) fn wake_due(&mut self, now: Timestamp) -> Result<()> {
+        self.state.reopen_due(now)?;
+        if self.state.counters.next_due.is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        for waiting in self.tables.due(now, DUE_AT_ONCE)? {
+            self.free(&waiting, Phase::Delayed, now)?;
+        }
+        self.state.reload_next_due(self.tables)
+    }
+}

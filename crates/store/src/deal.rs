@@ -1,0 +1,182 @@
+//! Choosing what runs next: fairly between tenants, then queues, then keys; by priority and age within a queue.
+//!
+//! Turns are dealt out one at a time, the least served first. A queue whose handler has no room is parked when its
+//! turn comes. Then each queue gives as many of its best as it was dealt.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use pointsman_core::limit::Opening;
+use pointsman_core::store::{Claim, Claimant};
+use pointsman_core::{HandlerName, Timestamp};
+
+use crate::error::Result;
+use crate::queues::Pool;
+use crate::row::{HandlerId, Live, QueueId};
+use crate::state::Handler;
+use crate::tables::Tables;
+use crate::turns::TenantId;
+use crate::writer::Txn;
+
+/// Who may be dealt to.
+struct Table {
+    pools: Vec<Pool>,
+    /// Only queues of these handlers; all of the pool's if none are named.
+    only: Option<BTreeSet<HandlerId>>,
+    tenant: Option<TenantId>,
+    /// It is for later: what is scheduled already takes up a handler's room, too.
+    ahead: bool,
+}
+
+/// A hand in the making.
+#[derive(Default)]
+struct Hand {
+    shares: Vec<(QueueId, i64)>,
+    at: HashMap<QueueId, usize>,
+    /// How many more each bounded handler has room for.
+    room: HashMap<HandlerId, u32>,
+}
+
+impl Hand {
+    fn add(&mut self, queue: QueueId) -> i64 {
+        let index = *self.at.entry(queue).or_insert_with(|| {
+            self.shares.push((queue, 0));
+            self.shares.len() - 1
+        });
+        let share = &mut self.shares[index].1;
+        *share += 1;
+        *share
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Up to `max` tasks for a claim.
+    pub(crate) fn deal(&mut self, claim: &Claim, max: usize, now: Timestamp) -> Result<Vec<Live>> {
+        let Some(table) = self.table(claim) else { return Ok(vec![]) };
+        if let Some(tenant) = table.tenant {
+            for handler in table.only.iter().flatten() {
+                self.state.unpark_tenant(*handler, tenant, now)?;
+            }
+        }
+        self.deal_at(&table, max, now)
+    }
+
+    /// Up to `max` tasks to look ahead to.
+    pub(crate) fn deal_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<Live>> {
+        let table = Table { pools: vec![Pool::Nodes], only: None, tenant: None, ahead: true };
+        self.deal_at(&table, max, now)
+    }
+
+    /// Whether a claim would find more.
+    pub(crate) fn more_for(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
+        let Some(table) = self.table(claim) else { return Ok(false) };
+        Ok(self.next(&table, &mut Hand::default(), now)?.is_some())
+    }
+
+    /// None if there is nothing that this claim could ever be given.
+    fn table(&self, claim: &Claim) -> Option<Table> {
+        let mut table = Table { pools: vec![], only: None, tenant: None, ahead: false };
+        let named = |name: &HandlerName| self.state.handler_named(name).filter(|handler| handler.defined);
+        match &claim.by {
+            Claimant::Node(_) => {
+                table.pools.push(Pool::Nodes);
+                // A node that can run everything, as most can, need not be asked for each queue.
+                let here = |handler: &&Arc<Handler>| handler.defined && !handler.def.pull;
+                let mut here = self.state.handlers.iter().filter(here);
+                if !here.all(|handler| claim.handlers.contains(&handler.def.name)) {
+                    let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
+                    table.only = Some(ids.collect());
+                }
+            }
+            Claimant::Worker { tenant, .. } => {
+                table.tenant = match tenant {
+                    Some(tenant) => Some(self.state.tenant_id(tenant)?),
+                    None => None,
+                };
+                let pulled = claim.handlers.iter().filter_map(named).filter(|handler| handler.def.pull);
+                let pulled: Vec<_> =
+                    pulled.map(|handler| (handler.id, handler.def.source.is_some())).collect();
+                table
+                    .pools
+                    .extend(pulled.iter().filter(|(_, source)| !source).map(|(id, _)| Pool::Pulled(*id)));
+                if pulled.iter().any(|(_, source)| *source) {
+                    table.pools.push(Pool::PulledSources);
+                }
+                table.only = Some(pulled.into_iter().map(|(id, _)| id).collect());
+            }
+        }
+        Some(table)
+    }
+
+    fn deal_at(&mut self, table: &Table, max: usize, now: Timestamp) -> Result<Vec<Live>> {
+        let mut hand = Hand::default();
+        for _ in 0..max {
+            let Some(queue) = self.next(table, &mut hand, now)? else { break };
+            self.state.take_turn(queue)?;
+            let share = hand.add(queue);
+            let (handler, ready) = {
+                let queue = self.state.queue(queue)?;
+                (queue.handler, queue.counts.ready)
+            };
+            if share >= ready {
+                self.state.exhausted(queue)?;
+            }
+            if let Some(room) = hand.room.get_mut(&handler) {
+                *room -= 1;
+                let room = *room;
+                self.state.unpark(handler, room)?;
+            }
+        }
+        if table.ahead {
+            // Those that were parked only because others are scheduled can still be claimed.
+            for handler in hand.room.keys() {
+                self.state.regulate(*handler, now)?;
+            }
+        }
+        self.tables.ready(&hand.shares)
+    }
+
+    /// The queue whose turn it is. Those whose handler has no room are parked on the way.
+    fn next(&mut self, table: &Table, hand: &mut Hand, now: Timestamp) -> Result<Option<QueueId>> {
+        for pool in self.state.by_turn(&table.pools) {
+            while let Some(queue) = self.first(table, pool) {
+                let handler = self.state.queue(queue)?.handler;
+                if !self.state.is_restrained(handler)? {
+                    return Ok(Some(queue));
+                }
+                let room = match hand.room.get(&handler) {
+                    Some(room) => *room,
+                    None => match self.state.opening(handler, now)? {
+                        Opening::Open(room) if table.ahead => {
+                            let scheduled = self.state.gauge(handler)?.scheduled;
+                            room.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
+                        }
+                        Opening::Open(room) => room,
+                        Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => {
+                            self.state.regulate(handler, now)?;
+                            0
+                        }
+                    },
+                };
+                hand.room.insert(handler, room);
+                if room > 0 {
+                    return Ok(Some(queue));
+                }
+                self.state.park(queue)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn first(&self, table: &Table, pool: Pool) -> Option<QueueId> {
+        let may = |queue: QueueId| {
+            let Ok(queue) = self.state.queue(queue) else { return false };
+            table.only.as_ref().is_none_or(|only| only.contains(&queue.handler))
+        };
+        let turns = self.state.turns(pool)?;
+        match table.tenant {
+            Some(tenant) => turns.first_of(tenant, may),
+            None => turns.first(may).map(|(_, queue)| queue),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The end of attempts, with everything that commits together with it.
+
+use std::sync::Arc;
+
+use pointsman_core::limit::Target;
+use pointsman_core::store::{Ended, Ending, Finished, NewLogLine};
+use pointsman_core::task::lifecycle::transition;
+use pointsman_core::task::{Command, Lease, LogLine, Rejected, State, TaskSeq};
+use pointsman_core::{Json, Timestamp};
+
+use crate::claim::Room;
+use crate::error::Result;
+use crate::life::Remains;
+use crate::state::Handler;
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn finish(
+        &mut self,
+        ending: Ending,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Finished, Rejected>> {
+        let Ending { task, fence, ended, target, emits, logs } = ending;
+        // Most attempts tell nothing of a target, and then nobody need look whose it was.
+        let handler = if target.is_some() { self.handler_of(task)? } else { None };
+        let command = match &ended {
+            Ended::Succeeded { .. } => Command::Succeed { fence },
+            Ended::Failed { after, last, .. } => Command::Fail { fence, after: *after, last: *last },
+            Ended::Snoozed { until } => Command::Snooze { fence, until: *until },
+            Ended::Released => Command::Release { fence },
+        };
+        let remains = match &ended {
+            Ended::Succeeded { result } => {
+                Remains { result: result.as_ref().map(Json::as_str), ..Remains::default() }
+            }
+            Ended::Failed { error, code, .. } => Remains { code: *code, ..Remains::of_error(error) },
+            Ended::Snoozed { .. } | Ended::Released => Remains::default(),
+        };
+        let life = match self.command(task, command, remains, now)? {
+            Ok(life) => life,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if let (Some(target), Some(handler)) = (target, handler) {
+            self.told(&handler, target, now)?;
+        }
+        self.add_log_lines(task, logs)?;
+        let emitted = self.journal(emits, room, now)?;
+        let due = match life.state {
+            State::New { due } => Some(due),
+            State::Scheduled
+            | State::Locked(_)
+            | State::Done
+            | State::Error { .. }
+            | State::Missing { .. } => None,
+        };
+        Ok(Ok(Finished { status: life.state.status(), due, emitted }))
+    }
+
+    fn handler_of(&self, task: TaskSeq) -> Result<Option<Arc<Handler>>> {
+        let queue = match self.state.running.get(&task) {
+            Some(running) => Some(running.live.queue),
+            None => self.tables.task(task)?.map(|live| live.queue),
+        };
+        queue.map(|queue| self.state.handler(self.state.queue(queue)?.handler).cloned()).transpose()
+    }
+
+    /// How a handler's target fares: it concerns all of its tasks.
+    fn told(&mut self, handler: &Handler, target: Target, now: Timestamp) -> Result<()> {
+        self.state.change_pace(handler.id, |pace| pace.told(target, &handler.def.retry, now))?;
+        self.state.regulate(handler.id, now)
+    }
+
+    /// Lines of running attempts; those of an attempt that is over are dropped. Answers how many were kept.
+    pub(crate) fn log(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
+        let mut kept = 0;
+        let mut lines = lines.into_iter().peekable();
+        while let Some(first) = lines.next() {
+            let mut of_task = vec![first.line];
+            while let Some(next) = lines.next_if(|l| l.task == first.task && l.fence == first.fence) {
+                of_task.push(next.line);
+            }
+            let lease = self.live(first.task)?.and_then(|live| live.lease());
+            let holds = lease.is_some_and(|lease| lease.fence == first.fence);
+            if holds {
+                kept += of_task.len();
+                self.add_log_lines(first.task, of_task)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// A worker is still at it.
+    pub(crate) fn renew(
+        &mut self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), Rejected>> {
+        let Some(live) = self.live(task)? else {
+            let ended = self.tables.ended(task)?.map(|past| past.life.state.status());
+            return Ok(Err(ended.map_or(Rejected::NoSuchTask, Rejected::WrongState)));
+        };
+        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let renew = Command::Renew { fence, until };
+        let life = match transition(task, live.life, renew, &handler.def, until) {
+            Ok((life, _)) => life,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        // What a node holds has no end, and gets none.
+        if let State::Locked(Lease { until: Some(until), .. }) = life.state {
+            self.tables.set_until(task, until)?;
+        }
+        match self.state.running.get_mut(&task) {
+            Some(running) => running.live.life = life,
+            None => self.tables.touched(task),
+        }
+        Ok(Ok(()))
+    }
+
+    fn add_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.tables.add_log_lines(task, lines)
+    }
+}

@@ -1,0 +1,58 @@
+//! What a job will look at, told before its transaction begins, so that it can be fetched at once. Nothing depends on it
+//! but speed.
+
+use pointsman_core::store::{Claim, Emission, Ending};
+use pointsman_core::{NewEvent, Order};
+
+use crate::row::HandlerId;
+use crate::state::State;
+use crate::tables::Foreseen;
+
+/// No handler: the object alone is looked at.
+const NONE: HandlerId = 0;
+
+pub fn foresee_emissions(
+    (emissions, _): &(Vec<Emission>, Option<Claim>),
+    state: &mut State,
+    foreseen: &mut Foreseen,
+) {
+    for emission in emissions {
+        if let Some(idempotency) = &emission.idempotency {
+            foreseen.answers.push((idempotency.tenant.clone(), idempotency.key.clone()));
+        }
+        foresee_events(&emission.events, state, foreseen);
+    }
+}
+
+pub(crate) fn foresee_endings(
+    (endings, _): &(Vec<Ending>, Option<Claim>),
+    state: &mut State,
+    foreseen: &mut Foreseen,
+) {
+    for ending in endings {
+        foreseen.lanes.extend(state.running.get(&ending.task).and_then(|running| running.live.lane));
+        foresee_events(&ending.emits, state, foreseen);
+    }
+}
+
+/// The objects of events, and their lanes or crowds with each handler that has such.
+fn foresee_events(events: &[NewEvent], state: &mut State, foreseen: &mut Foreseen) {
+    for event in events {
+        let Some(key) = &event.key else { continue };
+        let handlers = state.resolve(&event.kind);
+        let mut tracked: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
+        tracked.retain(|id| is_tracked(state, *id));
+        if tracked.is_empty() {
+            tracked.push(NONE);
+        }
+        let object = |handler| (event.tenant.clone(), key.as_str().to_string(), handler);
+        foreseen.objects.extend(tracked.into_iter().map(object));
+    }
+}
+
+/// Whether a handler's tasks of an object wait for each other.
+fn is_tracked(state: &State, handler: HandlerId) -> bool {
+    state.handler(handler).is_ok_and(|handler| {
+        handler.def.order == Order::Key || handler.def.limits.concurrency_per_key.is_some()
+    })
+}

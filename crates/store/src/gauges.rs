@@ -1,0 +1,172 @@
+//! Limits at work: how a handler has been going, and whether another of its tasks may begin.
+//!
+//! The core decides ([`Pace::opening`]); here is what it decides on, and what follows: a handler that closes leaves
+//! its queues where they are until their turn comes, and one that opens fetches as many back as it has room for.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::limit::{Opening, Pace};
+
+use crate::error::{Fault, Result};
+use crate::row::{HandlerId, QueueId};
+use crate::state::State;
+use crate::tables::Tables;
+
+/// What decides whether another task of a handler may begin.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    pub(crate) running: i64,
+    pub(crate) scheduled: i64,
+    pub(crate) pace: Pace,
+    /// A limit lets none of its tasks begin.
+    pub(crate) closed: bool,
+    /// How many more might begin when that was last looked at.
+    pub(crate) room: u32,
+    /// How many of its queues are in the turns.
+    pub(crate) seated: u32,
+    /// Its queues that wait for room, the least served first.
+    pub(crate) parked: BTreeSet<(i64, QueueId)>,
+    /// When it opens by itself.
+    reopens: Option<Timestamp>,
+    dirty: bool,
+}
+
+/// The gauges of all handlers.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    all: Vec<Gauge>,
+    /// Handlers that open again by themselves, by when.
+    reopening: BTreeSet<(Timestamp, HandlerId)>,
+    /// Those changed in this transaction, to be written before the commit.
+    dirty: Vec<HandlerId>,
+    /// What the clock said when it was last looked at.
+    looked: Timestamp,
+}
+
+/// A clock that shows so much less than before was put back; less is two clocks that differ.
+const PUT_BACK: Duration = Duration::from_secs(60);
+
+impl State {
+    /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
+    pub(crate) fn unpark(&mut self, handler: HandlerId, room: u32) -> Result<()> {
+        let gauge = self.gauge(handler)?;
+        let missing = usize::try_from(room.saturating_sub(gauge.seated)).unwrap_or(usize::MAX);
+        let back: Vec<QueueId> = gauge.parked.iter().take(missing).map(|(_, id)| *id).collect();
+        for id in back {
+            self.unpark_queue(id)?;
+            self.woke = true;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn gauge(&self, handler: HandlerId) -> Result<&Gauge> {
+        let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
+        self.gauges.all.get(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
+    }
+
+    pub(crate) fn gauge_mut(&mut self, handler: HandlerId) -> Result<&mut Gauge> {
+        let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
+        self.gauges.all.get_mut(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
+    }
+
+    /// Makes room for the gauges of all handlers; what they have measured stays.
+    pub(crate) fn fit_gauges(&mut self, paces: Vec<Pace>) {
+        let known = self.gauges.all.len();
+        for pace in paces.into_iter().skip(known) {
+            self.gauges.all.push(Gauge { pace, ..Gauge::default() });
+        }
+    }
+
+    /// Whether anything bounds a handler at all. Most are not, and cost nothing.
+    pub(crate) fn is_restrained(&self, handler: HandlerId) -> Result<bool> {
+        let limits = &self.handler(handler)?.def.limits;
+        let gauge = self.gauge(handler)?;
+        let pace = &gauge.pace;
+        Ok(limits.concurrency.is_some()
+            || limits.rate.is_some()
+            || pace.ailing()
+            || pace.quiet_until > Timestamp::MIN
+            || gauge.closed)
+    }
+
+    pub(crate) fn opening(&self, handler: HandlerId, now: Timestamp) -> Result<Opening> {
+        let gauge = self.gauge(handler)?;
+        let running = u32::try_from(gauge.running).unwrap_or(0);
+        Ok(gauge.pace.opening(&self.handler(handler)?.def.limits, running, now))
+    }
+
+    /// Changes how a handler has been going; it is written before the commit.
+    pub(crate) fn change_pace(&mut self, handler: HandlerId, change: impl FnOnce(&mut Pace)) -> Result<()> {
+        let gauge = self.gauge_mut(handler)?;
+        let before = gauge.pace;
+        change(&mut gauge.pace);
+        if gauge.pace != before && !gauge.dirty {
+            gauge.dirty = true;
+            self.gauges.dirty.push(handler);
+        }
+        Ok(())
+    }
+
+    /// Opens or closes a handler by its limits as they stand now.
+    pub(crate) fn regulate(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
+        let opening = self.opening(handler, now)?;
+        let reopens = match opening {
+            Opening::Paced(at) | Opening::Quiet(at) => Some(at),
+            Opening::Open(_) | Opening::Full => None,
+        };
+        let gauge = self.gauge_mut(handler)?;
+        gauge.room = match opening {
+            Opening::Open(room) => room,
+            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
+        };
+        gauge.closed = gauge.room == 0;
+        let before = std::mem::replace(&mut gauge.reopens, reopens);
+        if before != reopens {
+            if let Some(at) = before {
+                self.gauges.reopening.remove(&(at, handler));
+            }
+            if let Some(at) = reopens {
+                self.gauges.reopening.insert((at, handler));
+                self.sooner |= self.counters.next_due.is_none_or(|due| at < due);
+            }
+        }
+        match opening {
+            Opening::Open(room) => self.unpark(handler, room),
+            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),
+        }
+    }
+
+    /// Opens the handlers whose time has come. After the clock was put back all are looked at: what they wait for was
+    /// told by a clock that ran ahead.
+    pub(crate) fn reopen_due(&mut self, now: Timestamp) -> Result<()> {
+        if now.plus(PUT_BACK) < std::mem::replace(&mut self.gauges.looked, now) {
+            for handler in 1..=self.gauges.all.len() as HandlerId {
+                self.regulate(handler, now)?;
+            }
+        }
+        while let Some((at, handler)) = self.gauges.reopening.first().copied().filter(|(at, _)| *at <= now) {
+            self.gauges.reopening.remove(&(at, handler));
+            self.gauge_mut(handler)?.reopens = None;
+            self.regulate(handler, now)?;
+        }
+        Ok(())
+    }
+
+    /// When something that waits by itself will be able to run.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let reopening = self.gauges.reopening.first().map(|(at, _)| *at);
+        self.counters.next_due.into_iter().chain(reopening).min()
+    }
+
+    /// Writes what changed.
+    pub(crate) fn flush_gauges(&mut self, tables: &dyn Tables) -> Result<()> {
+        for handler in std::mem::take(&mut self.gauges.dirty) {
+            let gauge = self.gauge_mut(handler)?;
+            gauge.dirty = false;
+            tables.put_pace(handler, &gauge.pace)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! Lanes and crowds: which of an object's tasks may run.
+//!
+//! A lane lets one task at a time run, in the order of their places. A task that is made takes its own number as
+//! its place; one that comes back after it was parked takes a fresh number, and so stands at the end.
+//!
+//! A crowd belongs to a handler without order that limits how many of an object's tasks run at a time. Whoever
+//! finds it full is blocked, and whoever leaves lets the oldest of the blocked in.
+
+use pointsman_core::{Order, TaskSeq, Timestamp};
+
+use crate::bands::bucket;
+use crate::error::Result;
+use crate::row::{HandlerId, ObjectNumber, Phase, QueueId, Waiting};
+use crate::state::Handler;
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// The numbers of an object's tasks of one handler: its lane or its crowd, and its bucket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Track {
+    pub(crate) lane: Option<i64>,
+    pub(crate) crowd: Option<i64>,
+    pub(crate) bucket: Option<u16>,
+}
+
+impl Track {
+    pub(crate) fn of(salt: u64, handler: &Handler, object: Option<ObjectNumber>) -> Self {
+        let Some(object) = object else { return Self::default() };
+        let number = lane_number(object, handler.id);
+        let ordered = handler.def.order == Order::Key;
+        let crowded = !ordered && handler.def.limits.concurrency_per_key.is_some();
+        Self {
+            lane: ordered.then_some(number),
+            crowd: crowded.then_some(number),
+            bucket: Some(bucket(mixed(number, salt))),
+        }
+    }
+
+    /// That of a source's collection, whichever tenant it is.
+    pub(crate) fn of_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
+        Self { lane: Some(pair_number(salt, source, collection)), crowd: None, bucket: None }
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// The phase of a task that neither its lane nor its event holds back, and its rank if it is ready.
+    pub(crate) fn free_phase(&mut self, waiting: &Waiting, now: Timestamp) -> Result<(Phase, i64)> {
+        if waiting.due > now {
+            if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
+                self.state.counters.next_due = Some(waiting.due);
+                self.state.sooner = true;
+            }
+            return Ok((Phase::Delayed, 0));
+        }
+        if let Some(crowd) = waiting.crowd
+            && self.crowd_is_full(crowd, waiting.queue)?
+        {
+            return Ok((Phase::Blocked, 0));
+        }
+        self.state.set_head(waiting.queue, waiting.score, waiting.seq)?;
+        Ok((Phase::Ready, self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?))
+    }
+
+    /// Lets a task that waited in `from` go on.
+    pub(crate) fn free(&mut self, waiting: &Waiting, from: Phase, now: Timestamp) -> Result<()> {
+        let (phase, rank) = self.free_phase(waiting, now)?;
+        if phase == from {
+            return Ok(());
+        }
+        self.tables.set_phase(waiting.seq, phase, rank)?;
+        self.state.moved(waiting.queue, Some(from), Some(phase))
+    }
+
+    pub(crate) fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
+        match lane {
+            Some(lane) => Ok(self.tables.lane_head(lane)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// The task of a pair that stands in its lane. Lanes may share a number by chance, so that it is looked at twice.
+    pub(crate) fn pair_holder(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
+        let lane = Track::of_pair(self.state.salt, source, collection).lane;
+        let Some(lane) = lane else { return Ok(None) };
+        for (seq, queue) in self.tables.in_lane(lane)? {
+            let queue = self.state.queue(queue)?;
+            if queue.handler == source && queue.collection().is_some_and(|name| name.as_str() == collection) {
+                return Ok(Some(seq));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn is_lane_head(&self, lane: i64, place: i64) -> Result<bool> {
+        Ok(self.tables.lane_head(lane)?.is_none_or(|head| head.place >= place))
+    }
+
+    /// Lets the head of a lane run, if it was waiting for that.
+    pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
+        let Some(lane) = lane else { return Ok(()) };
+        match self.tables.lane_head(lane)?.filter(|head| head.phase == Phase::Blocked) {
+            Some(head) => self.free(&head.next, Phase::Blocked, now),
+            None => Ok(()),
+        }
+    }
+
+    fn crowd_is_full(&self, crowd: i64, queue: QueueId) -> Result<bool> {
+        Ok(self.crowd_of(crowd, queue)?.1)
+    }
+
+    /// Those of a crowd that have their turn, and whether it is full with them.
+    pub(crate) fn crowd_of(&self, crowd: i64, queue: QueueId) -> Result<(Vec<TaskSeq>, bool)> {
+        let handler = self.state.handler(self.state.queue(queue)?.handler)?;
+        let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
+        let inside = self.tables.active_in_crowd(crowd, most)?;
+        let full = inside.len() >= most;
+        Ok((inside, full))
+    }
+
+    /// Somebody left a crowd: the oldest of the blocked come in, as many as there is room for.
+    pub(crate) fn advance_crowd(&mut self, crowd: i64, queue: QueueId, now: Timestamp) -> Result<()> {
+        while !self.crowd_is_full(crowd, queue)? {
+            let Some(next) = self.tables.blocked_in_crowd(crowd)? else { return Ok(()) };
+            self.free(&next, Phase::Blocked, now)?;
+        }
+        Ok(())
+    }
+}
+
+/// Times this, numbers that lie close together lie far apart.
+const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The number of an object's lane. Beyond a million handlers two of them may share one, and then wait for each other.
+fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
+    const HANDLERS: i64 = 1 << 20;
+    object * HANDLERS + handler % HANDLERS
+}
+
+/// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
+/// other; the salt keeps anybody from choosing names that do so on purpose.
+fn pair_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
+    for byte in source.to_le_bytes().iter().chain(&[0, 1]).chain(collection.as_bytes()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    }
+    hash ^= hash >> 32;
+    (hash.wrapping_mul(SPREADING) ^ salt) as i64 | i64::MIN
+}
+
+fn mixed(number: i64, salt: u64) -> i64 {
+    let spread = (number as u64).wrapping_mul(SPREADING);
+    ((spread ^ spread >> 32) ^ salt) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_differ_by_object_and_handler_and_stand_in_the_order_of_objects() {
+        assert!(lane_number(7, 1) < lane_number(7, 2) && lane_number(7, 2) < lane_number(8, 1));
+    }
+
+    #[test]
+    fn lanes_of_pairs_are_apart_from_those_of_objects() {
+        let lanes =
+            [pair_number(1, 1, "a"), pair_number(1, 2, "a"), pair_number(1, 1, "b"), pair_number(2, 1, "a")];
+        assert!(lanes.iter().all(|lane| *lane < 0));
+        let different: std::collections::HashSet<_> = lanes.iter().collect();
+        assert_eq!(different.len(), lanes.len());
+    }
+
+    #[test]
+    fn neighbours_fall_into_different_buckets() {
+        let buckets: std::collections::HashSet<_> =
+            (1..=256).map(|object| bucket(mixed(lane_number(object, 3), 99))).collect();
+        assert!(buckets.len() > 200, "{}", buckets.len());
+    }
+}

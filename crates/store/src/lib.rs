@@ -1,0 +1,67 @@
+//! What all stores have in common: the verbs, over tables that a database keeps.
+//!
+//! ```text
+//!   callers ──jobs──▶ writer thread ──▶ begin … all jobs that are waiting … commit ──▶ answers, signals
+//!                        │ verbs (Txn)
+//!                        ▼
+//!                     Tables: rows of one database, which decides nothing
+//!   readers ◀─────── Reads: their own connections, each read in one transaction, never in the writer's way
+//! ```
+//!
+//! A store is a [`Keeper`]: it has a [`Writer`] over its [`tables::Tables`], and its [`Reads`].
+//!
+//! - `tables.rs` is what a database must be able to do, `row.rs` the rows, `reads.rs` the verbs that read, and `views/`
+//!   what readers share.
+//! - `writer.rs` is the thread and its group commit, `state.rs` the memory beside the tables, `foresight.rs` what a group
+//!   of jobs will look at.
+//! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `replay.rs` and `prune.rs` are the
+//!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
+//!   run, `reform.rs` what a changed registration means for those that wait.
+//! - What runs next: `queues/` counts and keeps them, `turns.rs` knows whose turn it is, `bands.rs` which key's,
+//!   `gauges.rs` what the limits say, and `deal.rs` deals. `why.rs` gathers the same facts for one task.
+//! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
+//!   tasks.
+//! - `store.rs` hands each verb to the writer or to a reader.
+
+mod add_orders;
+mod append;
+mod bands;
+mod chains;
+mod claim;
+mod deal;
+pub mod error;
+mod finish;
+mod foresight;
+mod gauges;
+mod lanes;
+mod life;
+mod objects;
+mod observe;
+mod orders;
+mod phase;
+mod prune;
+mod queues;
+mod reads;
+mod recent;
+mod reform;
+mod registry;
+mod replay;
+pub mod row;
+mod runs;
+mod schedules;
+mod state;
+mod store;
+pub mod tables;
+mod turns;
+pub mod views;
+mod why;
+mod writer;
+
+pub use chains::Chains;
+pub use claim::Room;
+pub use error::{Fault, Result};
+pub use foresight::foresee_emissions;
+pub use reads::Reads;
+pub use state::State;
+pub use store::Keeper;
+pub use writer::{Asked, Place, Txn, Work, Writer};

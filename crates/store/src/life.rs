@@ -1,0 +1,361 @@
+//! Carries out what the lifecycle decides: loads a task, asks [`transition`], writes what it says.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pointsman_core::task::lifecycle::{Effect, transition};
+use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, Run, State, Subject, TaskSeq};
+use pointsman_core::{EventId, HandlerDef, Pair, Priority, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::lanes::Track;
+use crate::observe::EndedTask;
+use crate::orders::step_end;
+use crate::row::{AttemptRow, Gated, Live, Past, Phase, QueueId, Waiting};
+use crate::state::{Handler, Running};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// What an attempt left to be kept with the task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remains<'a> {
+    pub(crate) error: Option<&'a str>,
+    pub(crate) result: Option<&'a str>,
+    /// What a failed attempt returned.
+    pub(crate) code: i64,
+}
+
+impl Default for Remains<'_> {
+    fn default() -> Self {
+        Self { error: None, result: None, code: 1 }
+    }
+}
+
+impl<'a> Remains<'a> {
+    pub(crate) fn of_error(error: &'a str) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Does `command` to a task, wherever it is. A refusal changes nothing.
+    pub(crate) fn command(
+        &mut self,
+        seq: TaskSeq,
+        command: Command,
+        remains: Remains<'_>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        match self.live(seq)? {
+            Some(live) => self.command_live(live, command, remains, now),
+            None => match self.tables.ended(seq)? {
+                Some(past) => self.command_past(past, command, now),
+                None => Ok(Err(Rejected::NoSuchTask)),
+            },
+        }
+    }
+
+    /// An unfinished task, as it is remembered or as it lies in the table.
+    pub(crate) fn live(&self, seq: TaskSeq) -> Result<Option<Live>> {
+        match self.state.running.get(&seq) {
+            Some(running) => Ok(Some(running.live.clone())),
+            None => self.tables.task(seq),
+        }
+    }
+
+    pub(crate) fn command_live(
+        &mut self,
+        live: Live,
+        command: Command,
+        remains: Remains<'_>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let live = if command == Command::Adopt { self.retrack(live, &handler)? } else { live };
+        let def = self.def_for(&live, &handler)?;
+        let (life, effects) = match transition(live.seq, live.life, command, &def, now) {
+            Ok(outcome) => outcome,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if effects.contains(&Effect::JoinLane) && self.pair_is_busy(&live)? {
+            return Ok(Err(Rejected::PairIsBusy));
+        }
+        let (mut subject, order) = match self.state.running.remove(&live.seq) {
+            Some(Running { subject, order, .. }) => (Some(subject), order),
+            None => {
+                if live.phase == Phase::Locked {
+                    // Another node may remember it as running.
+                    self.tables.touched(live.seq);
+                }
+                (None, None)
+            }
+        };
+        let phase = if effects.contains(&Effect::Archive) {
+            // Its event may be kept for its sake alone, so that it is looked up before the task goes.
+            let subject = match &mut subject {
+                Some(subject) => subject,
+                unknown => unknown.insert(self.subject_of(&live)?),
+            };
+            self.tables.delete_task(&live)?;
+            self.tables.insert_ended(&Past::of(&live, subject, life, now, remains))?;
+            self.state.moved(live.queue, Some(live.phase), None)?;
+            self.state.counters.ended += 1;
+            None
+        } else {
+            let mut live = live.clone();
+            if effects.contains(&Effect::JoinLane) {
+                self.join_lane(&mut live);
+            }
+            Some(self.rewrite(live, life, remains.error, now)?)
+        };
+        for effect in effects {
+            match effect {
+                Effect::RecordAttempt(end) => self.record_attempt(&live, end, remains.error, now)?,
+                Effect::OpenGate => {
+                    if let Some(event) = live.event.filter(|_| live.sync) {
+                        self.open_gates(event, now)?;
+                    }
+                }
+                Effect::AdvanceLane => self.advance_lane(live.lane, now)?,
+                Effect::Archive | Effect::Restore | Effect::JoinLane => {}
+            }
+        }
+        self.left(&live, phase, &handler, now)?;
+        self.step_ended(&live, order, step_end(&live, command, &life, remains), now)?;
+        let ended = EndedTask { live: &live, subject: subject.as_ref(), life: &life, remains };
+        self.observe_end(ended, &handler, command, now)?;
+        Ok(Ok(life))
+    }
+
+    /// The definition by which a task lives: a chain's node may say how its steps are set back.
+    fn def_for<'h>(&self, live: &Live, handler: &'h Handler) -> Result<Cow<'h, HandlerDef>> {
+        let setback = match live.order {
+            Some(_) => self.state.chains.setback(&self.state.queue(live.queue)?.of),
+            None => None,
+        };
+        Ok(match setback {
+            Some(retry) => Cow::Owned(HandlerDef { retry: retry.clone(), ..handler.def.clone() }),
+            None => Cow::Borrowed(&handler.def),
+        })
+    }
+
+    /// A task that was away comes back by the rules that its handler has now.
+    fn retrack(&mut self, mut live: Live, handler: &Handler) -> Result<Live> {
+        if live.event.is_none() {
+            return Ok(live);
+        }
+        let subject = self.subject_of(&live)?;
+        let key = subject.key().map(|key| key.as_str());
+        let object = self.object_of(subject.tenant(), key)?;
+        let Track { lane, crowd, bucket } = Track::of(self.state.salt, handler, object);
+        (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
+        live.life.laned = lane.is_some();
+        self.tables.set_track(&live)?;
+        Ok(live)
+    }
+
+    /// Lets others have the place that a task has left: of its object, and of its handler.
+    fn left(&mut self, live: &Live, phase: Option<Phase>, handler: &Handler, now: Timestamp) -> Result<()> {
+        if let Some(crowd) = live.crowd
+            && live.phase.is_active()
+            && !phase.is_some_and(Phase::is_active)
+        {
+            self.advance_crowd(crowd, live.queue, now)?;
+        }
+        let ran = live.phase == Phase::Locked && phase != Some(Phase::Locked);
+        if ran && self.state.is_restrained(handler.id)? {
+            self.state.regulate(handler.id, now)?;
+        }
+        Ok(())
+    }
+
+    /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
+    pub(crate) fn subject_of(&self, live: &Live) -> Result<Subject> {
+        if let Some(order) = self.order_of(live)? {
+            return self.step_of(live, &order).map(Subject::Step);
+        }
+        let Some(id) = live.event else { return self.run_of(live.queue).map(Subject::Run) };
+        if let Some(event) = self.state.recent.get(id) {
+            return Ok(Subject::Event(event));
+        }
+        let event = self.tables.event(id)?;
+        let event = event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))?;
+        Ok(Subject::Event(Arc::new(event)))
+    }
+
+    fn run_of(&self, queue: QueueId) -> Result<Run> {
+        let queue = self.state.queue(queue)?;
+        let collection = queue.collection().ok_or_else(|| Fault::damaged("a task without an event"))?;
+        let source = self.state.handler(queue.handler)?.def.name.clone();
+        let pair = Pair { source, collection: collection.clone() };
+        Ok(Run { pair, tenant: queue.tenant.clone() })
+    }
+
+    /// Whether a source's task cannot come back because another of its pair is queued or running.
+    fn pair_is_busy(&self, live: &Live) -> Result<bool> {
+        let queue = self.state.queue(live.queue)?;
+        match queue.collection() {
+            Some(collection) => Ok(self.pair_holder(queue.handler, collection.as_str())?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Puts a task at the end of its lane.
+    fn join_lane(&mut self, live: &mut Live) {
+        if live.lane.is_some() {
+            live.place = Some(self.state.take_tasks(1).0);
+        }
+    }
+
+    /// The only thing that can be done to an ended task is to run it again.
+    fn command_past(
+        &mut self,
+        mut past: Past,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        let queue = self.state.queue(past.queue)?;
+        let handler = self.state.handler(queue.handler)?.clone();
+        let track = match &queue.of {
+            QueueOf::Collection(collection) => {
+                Track::of_pair(self.state.salt, handler.id, collection.as_str())
+            }
+            QueueOf::Events => {
+                let object = self.object_of(&queue.tenant, past.key.as_deref())?;
+                Track::of(self.state.salt, &handler, object)
+            }
+            QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
+            QueueOf::Node { .. } => Track::default(),
+        };
+        past.life.laned = track.lane.is_some();
+        let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {
+            Ok(outcome) => outcome,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if let Some(event) = past.event
+            && self.tables.event(event)?.is_none()
+        {
+            return Ok(Err(Rejected::Forgotten));
+        }
+        let priority = Priority::try_from(past.priority).map_err(Fault::damaged)?;
+        let mut live = Live {
+            seq: past.seq,
+            queue: past.queue,
+            event: past.event,
+            order: None,
+            phase: Phase::Gated,
+            lane: track.lane,
+            place: None,
+            crowd: track.crowd,
+            bucket: track.bucket,
+            sync: past.sync,
+            stage: past.stage,
+            priority: past.priority,
+            score: handler.def.limits.score(priority, past.created),
+            rank: 0,
+            prev_sent: past.prev_sent,
+            planned: past.planned,
+            created: past.created,
+            started: past.started,
+            error: past.error.clone(),
+            life,
+        };
+        if self.pair_is_busy(&live)? {
+            return Ok(Err(Rejected::PairIsBusy));
+        }
+        self.tables.delete_ended(past.seq)?;
+        self.state.counters.ended -= 1;
+        self.join_lane(&mut live);
+        (live.phase, live.rank) = self.new_phase(&live, now, now)?;
+        self.tables.insert_task(&live)?;
+        self.state.moved(live.queue, None, Some(live.phase))?;
+        Ok(Ok(life))
+    }
+
+    /// Writes the new state of a task that stays unfinished; answers its phase.
+    fn rewrite(&mut self, mut live: Live, life: Life, error: Option<&str>, now: Timestamp) -> Result<Phase> {
+        let before = live.phase;
+        (live.phase, live.rank) = match life.state {
+            State::New { due } => self.new_phase(&live, due, now)?,
+            State::Scheduled => (Phase::Scheduled, live.rank),
+            State::Locked(_) => (Phase::Locked, live.rank),
+            State::Error { .. } => (Phase::Halted, 0),
+            State::Missing { .. } => (Phase::Missing, 0),
+            State::Done => return Err(Fault::damaged("a done task is history")),
+        };
+        // What was wrong before the task was lost says nothing of it once it is taken up again.
+        let error = error.map(str::to_string).or(live.error.take());
+        live.error = error.filter(|_| before != Phase::Missing);
+        live.place = live.place.filter(|_| life.ordered);
+        live.life = life;
+        live.started = live.lease().map(|lease| lease.since).or(live.started);
+        self.tables.rewrite_task(&live)?;
+        self.state.moved(live.queue, Some(before), Some(live.phase))?;
+        if live.phase == Phase::Blocked {
+            // Whoever steps back lets the first one go.
+            self.advance_lane(live.place.and(live.lane), now)?;
+        }
+        Ok(live.phase)
+    }
+
+    /// What a task that is `new` waits for, and its rank if it is ready.
+    fn new_phase(&mut self, live: &Live, due: Timestamp, now: Timestamp) -> Result<(Phase, i64)> {
+        // Only one that was away can find its event's gates closed again.
+        let was_away = matches!(live.phase, Phase::Missing | Phase::Gated);
+        if let Some(event) = live.event.filter(|_| was_away)
+            && self.is_gated(event, live.stage)?
+        {
+            return Ok((Phase::Gated, 0));
+        }
+        if let (Some(lane), Some(place)) = (live.lane, live.place)
+            && !self.is_lane_head(lane, place)?
+        {
+            return Ok((Phase::Blocked, 0));
+        }
+        self.free_phase(&Waiting::of(live, due), now)
+    }
+
+    /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
+    fn is_gated(&self, event: EventId, stage: i64) -> Result<bool> {
+        if stage == 0 {
+            return Ok(false);
+        }
+        Ok(self.tables.sync_before(event, stage, true)?.is_some())
+    }
+
+    /// Lets those of the event run that no synchronous task holds back any more.
+    fn open_gates(&mut self, event: EventId, now: Timestamp) -> Result<()> {
+        for Gated { waiting, lane, place, stage } in self.tables.gated(event)? {
+            if self.is_gated(event, stage)? {
+                // Whoever holds this one back holds back all that come after it.
+                break;
+            }
+            let first = match (lane, place) {
+                (Some(lane), Some(place)) => self.is_lane_head(lane, place)?,
+                _ => true,
+            };
+            if first {
+                self.free(&waiting, Phase::Gated, now)?;
+            } else {
+                self.tables.set_phase(waiting.seq, Phase::Blocked, 0)?;
+                self.state.moved(waiting.queue, Some(Phase::Gated), Some(Phase::Blocked))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record_attempt(
+        &mut self,
+        live: &Live,
+        end: AttemptEnd,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if end == AttemptEnd::Succeeded {
+            return Ok(());
+        }
+        let Live { seq: task, started, life: Life { attempt: number, .. }, .. } = *live;
+        let started = started.unwrap_or(now);
+        self.tables.put_attempt(&AttemptRow { task, number, started, ended: now, end, error })
+    }
+}

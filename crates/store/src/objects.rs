@@ -1,0 +1,58 @@
+//! What is remembered of an object beyond its events: its number, its last event, and the last one that each handler
+//! was sent.
+//!
+//! Objects are numbered in the order in which they were first heard of. Lanes are made of these numbers, so that the
+//! lanes of a backlog lie in the file in the order in which they are worked off, and ending a task does not touch a
+//! page that no other task of its time touches.
+
+use pointsman_core::{EventId, Tenant};
+
+use crate::error::{Fault, Result};
+use crate::row::{HandlerId, Object, ObjectNumber};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// An object's number, and what was remembered of it before its latest event.
+pub(crate) struct Advanced {
+    pub(crate) number: ObjectNumber,
+    before: Option<Object>,
+}
+
+impl Advanced {
+    pub(crate) fn last(&self) -> Option<EventId> {
+        self.before.as_ref().map(|object| object.last)
+    }
+
+    pub(crate) fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.before.as_ref().and_then(|object| object.sent_to(handler))
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Makes `id` the object's last event, sent to these handlers; answers what was remembered before.
+    pub(crate) fn advance_object(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+        handlers: &[(HandlerId, bool)],
+        id: EventId,
+    ) -> Result<Advanced> {
+        let before = self.tables.object(tenant, key)?;
+        let number = match &before {
+            Some(known) => known.number,
+            None => self.state.take_object(),
+        };
+        let others = before.iter().flat_map(|object| &object.sent).copied();
+        let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
+        let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
+        self.tables.put_object(tenant, key, &Object { number, last: id, sent })?;
+        Ok(Advanced { number, before })
+    }
+
+    /// The number of an object that has had an event.
+    pub(crate) fn object_of(&self, tenant: &Tenant, key: Option<&str>) -> Result<Option<ObjectNumber>> {
+        let Some(key) = key else { return Ok(None) };
+        let found = self.tables.object(tenant, key)?.map(|object| object.number);
+        found.ok_or_else(|| Fault::damaged(format!("nothing is known of the object {key}"))).map(Some)
+    }
+}

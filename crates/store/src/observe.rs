@@ -1,0 +1,93 @@
+//! What the journal tells of tasks: TaskStarted, TaskEnded, TaskClosed, as far as their handler is observed.
+
+use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::handler::Observe;
+use pointsman_core::task::{Command, Life, QueueOf, State, Subject};
+use pointsman_core::{TaskId, Timestamp};
+
+use crate::error::Result;
+use crate::life::Remains;
+use crate::row::{Live, Phase};
+use crate::state::Handler;
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// A task to which something was done.
+pub(crate) struct EndedTask<'a> {
+    /// As it was before.
+    pub(crate) live: &'a Live,
+    /// What it is run for, as far as that is known.
+    pub(crate) subject: Option<&'a Subject>,
+    pub(crate) life: &'a Life,
+    pub(crate) remains: Remains<'a>,
+}
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn observe_start(
+        &mut self,
+        live: &Live,
+        handler: &Handler,
+        task: &TaskId,
+        now: Timestamp,
+    ) -> Result<()> {
+        match handler.def.observe {
+            Observe::All => {
+                let (handler, task) = (handler.def.name.clone(), task.clone());
+                self.tell_of_task(live, &EngineEvent::TaskStarted { handler, task }, now)
+            }
+            Observe::Failures | Observe::None => Ok(()),
+        }
+    }
+
+    /// A command was done to a task.
+    pub(crate) fn observe_end(
+        &mut self,
+        task: EndedTask<'_>,
+        handler: &Handler,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<()> {
+        let EndedTask { live, subject, life, remains } = task;
+        let failed = matches!(command, Command::Fail { .. } | Command::Expire { .. });
+        let told = match handler.def.observe {
+            Observe::All => true,
+            Observe::Failures => failed,
+            Observe::None => false,
+        };
+        let ended = live.phase == Phase::Locked && !matches!(life.state, State::Locked(_));
+        let closed = matches!(life.state, State::Done | State::Error { .. });
+        if !told || !(ended || closed) {
+            return Ok(());
+        }
+        let (name, task) = (handler.def.name.clone(), self.name_of(live, subject, handler)?);
+        if ended {
+            let failed = failed || command == Command::Cancel;
+            let return_code = if failed { remains.code } else { 0 };
+            let (handler, task) = (name.clone(), task.clone());
+            self.tell_of_task(live, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
+        }
+        if closed {
+            self.tell_of_task(live, &EngineEvent::TaskClosed { handler: name, task }, now)?;
+        }
+        Ok(())
+    }
+
+    fn tell_of_task(&mut self, live: &Live, event: &EngineEvent, now: Timestamp) -> Result<()> {
+        let tenant = self.state.queue(live.queue)?.tenant.clone();
+        self.tell_of(&tenant, event, now).map(drop)
+    }
+
+    /// The public name of an unfinished task, or of one that has just ended.
+    fn name_of(&self, live: &Live, subject: Option<&Subject>, handler: &Handler) -> Result<TaskId> {
+        match (&self.state.queue(live.queue)?.of, subject) {
+            (QueueOf::Events, Some(subject)) => {
+                self.state.task_id(handler.id, subject.collection(), live.seq)
+            }
+            (QueueOf::Events, None) => {
+                self.state.task_id(handler.id, self.subject_of(live)?.collection(), live.seq)
+            }
+            (QueueOf::Collection(name), _) => self.state.task_id(handler.id, name.as_str(), live.seq),
+            (QueueOf::Node { node, .. }, _) => self.state.task_id(handler.id, node.as_str(), live.seq),
+        }
+    }
+}

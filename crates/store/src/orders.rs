@@ -1,0 +1,283 @@
+//! Carries out what the core decides of orders, each time in the transaction of what happened.
+
+use pointsman_core::chain::{ChainState, NodeId, OrderKey};
+use pointsman_core::engine_event::{EngineEvent, FileChange};
+use pointsman_core::order::{Effect, Input, Order, StepEnd};
+use pointsman_core::store::{OrderCommand, OrderRefused};
+use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
+use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::life::Remains;
+use crate::row::{Live, Numbered, Phase, Waiting};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+impl<T: Tables> Txn<'_, T> {
+    /// Journals an event of the engine's own.
+    pub(crate) fn tell(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
+        self.tell_of(&Tenant::nobody(), event, now).map(drop)
+    }
+
+    /// Journals one of a tenant's order or task.
+    pub(crate) fn tell_of(
+        &mut self,
+        tenant: &Tenant,
+        event: &EngineEvent,
+        now: Timestamp,
+    ) -> Result<EventId> {
+        let event = Event { tenant: tenant.clone(), ..event.at(self.state.ids.next(now)) };
+        self.insert_event(&event, TaskSeq(0), 0)?;
+        Ok(event.id)
+    }
+
+    pub(crate) fn steer_order(
+        &mut self,
+        key: &OrderKey,
+        command: OrderCommand,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let Some(found) = self.tables.order_named(key)? else {
+            return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
+        };
+        let running = found.order.running;
+        match command {
+            OrderCommand::Suspend => drop(self.input(found, Input::Suspend, now)?),
+            OrderCommand::Resume => drop(self.input(found, Input::Resume, now)?),
+            OrderCommand::Remove | OrderCommand::Change { .. } if running => {
+                return Ok(Err(OrderRefused::Running(key.clone())));
+            }
+            OrderCommand::Remove => drop(self.input(found, Input::Remove, now)?),
+            OrderCommand::Change { value, node, at } => {
+                return self.change_order(found, value, node, at, now);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn change_order(
+        &mut self,
+        mut found: Numbered,
+        value: Option<Json>,
+        node: Option<NodeId>,
+        at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let path = found.order.key.chain.clone();
+        if let Some(to) = &node {
+            let Some(chain) = self.state.chains.get(&path).and_then(|known| known.definition()) else {
+                return Ok(Err(OrderRefused::NoSuchChain(path)));
+            };
+            if chain.node(to).is_none() {
+                return Ok(Err(OrderRefused::NoSuchNode(path, to.clone())));
+            }
+        }
+        let to = node.filter(|node| *node != found.order.node);
+        let value = value.filter(|value| *value != found.order.value);
+        let replaced = value.is_some() || at.is_some();
+        if let Some(value) = value {
+            found.order.value = value;
+            self.tables.save_order(&found)?;
+        }
+        if at.is_some() {
+            found.order.planned = at;
+            // Its task was made for the other time, and is made anew.
+            let task = found.order.task.take();
+            self.tables.save_order(&found)?;
+            self.cancel_step(task, now)?;
+        }
+        if replaced {
+            let key = format!("Order:{}", found.order.key);
+            let replaced = EngineEvent::FileBased { change: FileChange::Replaced, key };
+            self.tell_of(&found.order.tenant, &replaced, now)?;
+        }
+        self.input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
+        Ok(Ok(()))
+    }
+
+    /// Something happened to an order, if there is one of that number.
+    pub(crate) fn order_input(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
+        match self.tables.order(n)? {
+            Some(found) => self.input(found, input, now).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Something happened to an order; answers the order as it then is.
+    pub(crate) fn input(&mut self, found: Numbered, input: Input, now: Timestamp) -> Result<Numbered> {
+        let Numbered { n, order } = found;
+        let before = order.clone();
+        let known = self.state.chains.get(&order.key.chain).cloned();
+        let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
+        let chain = known.as_ref().and_then(|known| known.definition());
+        let (order, effects) = order.input(input, chain, &state, now);
+        let mut found = Numbered { n, order };
+        let (mut canceled, mut removed) = (None, false);
+        for effect in effects {
+            match effect {
+                Effect::Tell(event) => drop(self.tell_of(&before.tenant, &event, now)?),
+                Effect::Begin { handler } => found.order.task = self.begin_step(&found, &handler, now)?,
+                Effect::Stay { handler } => {
+                    if !self.is_task_of(found.order.task, &found.order.node, &handler)? {
+                        canceled = found.order.task;
+                        found.order.task = self.begin_step(&found, &handler, now)?;
+                    }
+                }
+                Effect::Cancel => canceled = before.task,
+                Effect::Remove => removed = true,
+            }
+        }
+        if persistent(&found.order) != persistent(&before) {
+            self.tables.save_order(&found)?;
+        }
+        self.cancel_step(canceled, now)?;
+        if removed {
+            self.tables.delete_order(n)?;
+        }
+        // Where a step runs, its order is remembered along with it; that may be on another node.
+        let Some(task) = found.order.task else { return Ok(found) };
+        match self.state.running.get_mut(&task) {
+            Some(running) => running.order = Some(found.clone()),
+            None if before.running && found.order.running => self.tables.touched(task),
+            None => {}
+        }
+        Ok(found)
+    }
+
+    /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
+    fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
+        let Some(live) = task.map(|task| self.tables.task(task)).transpose()?.flatten() else {
+            return Ok(());
+        };
+        if live.life.attempt == 0 {
+            self.tables.delete_task(&live)?;
+            return self.state.moved(live.queue, Some(live.phase), None);
+        }
+        // A refusal means that it has ended, which is what was wanted.
+        let _ = self.command_live(live, Command::Cancel, Remains::default(), now)?;
+        Ok(())
+    }
+
+    /// Whether a waiting task is that of this node and handler.
+    fn is_task_of(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
+        let Some(task) = task else { return Ok(false) };
+        let Some(live) = self.tables.task(task)? else { return Ok(false) };
+        let queue = self.state.queue(live.queue)?;
+        let here = matches!(&queue.of, QueueOf::Node { node: of, .. } if of == node);
+        Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
+    }
+
+    /// Makes the task of an order's step. A handler that was never registered leaves the order without one.
+    fn begin_step(
+        &mut self,
+        found: &Numbered,
+        handler: &HandlerName,
+        now: Timestamp,
+    ) -> Result<Option<TaskSeq>> {
+        let order = &found.order;
+        let Some(handler) = self.state.handler_named(handler).cloned() else { return Ok(None) };
+        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let queue = self.state.queue_of(self.tables, handler.id, &order.tenant, of)?;
+        let due = order.planned.unwrap_or(now).max(now);
+        let seq = self.state.take_tasks(1);
+        let mut live = Live {
+            seq,
+            queue,
+            event: None,
+            order: Some(found.n),
+            phase: Phase::Ready,
+            lane: None,
+            place: None,
+            crowd: None,
+            bucket: None,
+            sync: false,
+            stage: 0,
+            priority: order.priority.into(),
+            score: handler.def.limits.score(order.priority, now),
+            rank: 0,
+            prev_sent: None,
+            planned: order.planned.filter(|_| order.started.is_none()),
+            created: now,
+            started: None,
+            error: None,
+            life: Life::beginning(due, false),
+        };
+        (live.phase, live.rank) = self.free_phase(&Waiting::of(&live, due), now)?;
+        self.tables.insert_task(&live)?;
+        self.state.moved(queue, None, Some(live.phase))?;
+        Ok(Some(seq))
+    }
+
+    /// The step of an order that a task runs.
+    pub(crate) fn step_of(&self, live: &Live, order: &Numbered) -> Result<StepRun> {
+        match &self.state.queue(live.queue)?.of {
+            QueueOf::Node { node, .. } => order.step(node),
+            QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
+        }
+    }
+
+    /// The order whose step a task is.
+    pub(crate) fn order_of(&self, live: &Live) -> Result<Option<Numbered>> {
+        let Some(n) = live.order else { return Ok(None) };
+        let order = self.tables.order(n)?;
+        order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
+    }
+
+    /// An attempt of an order's step begins.
+    pub(crate) fn step_started(
+        &mut self,
+        order: Option<Numbered>,
+        task: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<Numbered>> {
+        let Some(order) = order else { return Ok(None) };
+        self.input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
+    }
+
+    /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
+    pub(crate) fn step_ended(
+        &mut self,
+        live: &Live,
+        order: Option<Numbered>,
+        end: Option<StepEnd>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (Some(n), Some(end)) = (live.order, end) else { return Ok(()) };
+        let order = match order {
+            Some(order) => Some(order),
+            None => self.tables.order(n)?,
+        };
+        match order {
+            // An order that has done with the task does not hear of it any more.
+            Some(found) if found.order.task == Some(live.seq) => {
+                self.input(found, Input::StepEnded(end), now).map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// What of an order can change in its row.
+fn persistent(order: &Order) -> impl PartialEq + '_ {
+    let Order { node, value, planned, started, suspended, task, stepped, halted_by, .. } = order;
+    (node, value.as_str(), planned, started, suspended, task, stepped, halted_by)
+}
+
+/// What a command to a task means for the order whose step it is.
+pub(crate) fn step_end(live: &Live, command: Command, life: &Life, remains: Remains<'_>) -> Option<StepEnd> {
+    let over = matches!(life.state, State::Done | State::Error { .. });
+    Some(match command {
+        Command::Succeed { .. } => StepEnd::Success { value: remains.result.map(Json::trusted) },
+        Command::Fail { .. } | Command::Expire { .. } if over => StepEnd::Error { return_code: remains.code },
+        Command::Fail { .. } => StepEnd::SetBack,
+        Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
+        Command::Cancel => StepEnd::Canceled { running: live.phase == Phase::Locked },
+        Command::Schedule
+        | Command::Unschedule
+        | Command::Lock(_)
+        | Command::Renew { .. }
+        | Command::Retry
+        | Command::Lose
+        | Command::Adopt => return None,
+    })
+}

@@ -1,0 +1,71 @@
+//! What an unfinished task waits for, as one number.
+
+use pointsman_core::Status;
+
+/// The phases of an unfinished task. The lifecycle's `new` is four of them here, because a claim must find
+/// what can run without passing over what cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// `new`, behind another task of its lane.
+    Blocked = 0,
+    /// `new`, behind a synchronous handler of its event.
+    Gated = 1,
+    /// `new`, before its time.
+    Delayed = 2,
+    /// `new`, and could run.
+    Ready = 3,
+    Scheduled = 4,
+    Locked = 5,
+    /// `error`, and holds its lane.
+    Halted = 6,
+    Missing = 7,
+}
+
+impl Phase {
+    pub fn status(self) -> Status {
+        match self {
+            Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => Status::New,
+            Self::Scheduled => Status::Scheduled,
+            Self::Locked => Status::Locked,
+            Self::Halted => Status::Error,
+            Self::Missing => Status::Missing,
+        }
+    }
+
+    /// It has its turn, or is about to: it takes one of the places of its object.
+    pub(crate) fn is_active(self) -> bool {
+        matches!(self, Self::Ready | Self::Scheduled | Self::Locked)
+    }
+
+    pub const fn code(self) -> i64 {
+        self as i64
+    }
+
+    pub fn from_code(code: i64) -> Option<Self> {
+        const ALL: [Phase; 8] = [
+            Phase::Blocked,
+            Phase::Gated,
+            Phase::Delayed,
+            Phase::Ready,
+            Phase::Scheduled,
+            Phase::Locked,
+            Phase::Halted,
+            Phase::Missing,
+        ];
+        usize::try_from(code).ok().and_then(|index| ALL.get(index).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_read_back() {
+        for code in 0..8 {
+            assert_eq!(Phase::from_code(code).map(Phase::code), Some(code));
+        }
+        assert_eq!(Phase::from_code(8), None);
+        assert_eq!(Phase::from_code(-1), None);
+    }
+}

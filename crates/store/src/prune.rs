@@ -1,0 +1,65 @@
+//! Forgetting: old events for observers, old tasks from the history.
+//!
+//! The journal has one low-water mark. Observers see nothing at or below it; the rows go when no unfinished
+//! task needs them. Work is done in pieces, so that nobody who emits waits long behind a sweep.
+
+use std::time::Duration;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::Pruned;
+use pointsman_core::{EventId, Timestamp};
+
+use crate::error::Result;
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// Where the journal is cut by count is known to so many events only.
+const ROUGHLY: i64 = 1000;
+/// How long the answer to an idempotency key is remembered.
+const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn prune(&mut self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned> {
+        self.forget(journal, now)?;
+        let (events, more_events) = self.drop_events()?;
+        let (tasks, more_tasks) = self.drop_history(history, now)?;
+        let more_answers = self.tables.drop_answers(now.minus(REMEMBER_ANSWERS))?;
+        let more_records = self.tables.drop_records(now.minus(history.age))?;
+        Ok(Pruned { events, tasks, more: more_events || more_tasks || more_answers || more_records })
+    }
+
+    /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events
+    /// kept for their tasks are not looked at over and over in one round.
+    fn drop_events(&mut self) -> Result<(u64, bool)> {
+        let (dropped, reached) = self.tables.drop_events(self.state.swept, self.state.counters.forgotten)?;
+        self.state.swept = reached.unwrap_or(EventId::ZERO);
+        Ok((dropped, reached.is_some()))
+    }
+
+    /// Removes ended tasks that are too many or too old.
+    fn drop_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
+        let surplus = surplus(self.state.counters.ended, retention);
+        let (gone, more) = self.tables.drop_ended(surplus, now.minus(retention.age))?;
+        self.state.counters.ended -= gone as i64;
+        Ok((gone, more))
+    }
+
+    /// Moves the low-water mark.
+    fn forget(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
+        let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
+        let mut mark = by_age.min(self.state.ids.last());
+        let surplus = surplus(self.state.counters.journaled, retention);
+        if surplus >= ROUGHLY {
+            mark = mark.max(self.tables.event_numbered(surplus)?.unwrap_or(EventId::ZERO));
+        }
+        // The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.
+        let mark = self.tables.last_event_up_to(mark)?;
+        self.state.counters.forgotten = self.state.counters.forgotten.max(mark);
+        Ok(())
+    }
+}
+
+/// How many there are beyond those that are kept.
+fn surplus(count: i64, retention: Retention) -> i64 {
+    count - i64::try_from(retention.count).unwrap_or(i64::MAX)
+}

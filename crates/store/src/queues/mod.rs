@@ -1,0 +1,362 @@
+//! Queues: their counters, and which of them could run now.
+//!
+//! A queue that has something ready is in one of three places: in the turns of its pool; held by a rule, and then
+//! nowhere; or parked with its handler, because a limit of the handler lets none of them run. A handler that
+//! closes does not touch its queues: each is parked when its turn comes, and as many are fetched back as the
+//! handler has room for. So a limit costs nothing that grows with the number of queues.
+
+mod seats;
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use pointsman_core::task::QueueOf;
+use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
+
+use crate::bands::Bands;
+use crate::error::{Fault, Result};
+use crate::row::{Counts, HandlerId, Phase, QueueId, QueueRow};
+use crate::state::State;
+use crate::tables::Tables;
+use crate::turns::{Rank, TenantId, Turns};
+
+/// A queue: its counters, its place in the round robin, and the round robin of keys within it.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueState {
+    pub(crate) id: QueueId,
+    pub(crate) handler: HandlerId,
+    pub(crate) tenant: Tenant,
+    tenant_id: TenantId,
+    /// What its tasks are of.
+    pub(crate) of: QueueOf,
+    pub(crate) counts: Counts,
+    pub(crate) held: bool,
+    /// Its handler is defined, and its collection, if it has one.
+    pub(crate) defined: bool,
+    turn: i64,
+    /// The round robin of keys among tasks of the same score. Not known after a start, until it is asked for.
+    bands: Option<Bands>,
+    /// Where the one ready task of a source's queue stands.
+    head: Option<Rank>,
+    seat: Seat,
+    dirty: bool,
+}
+
+impl QueueState {
+    /// The collection of a source's queue.
+    pub(crate) fn collection(&self) -> Option<&CollectionName> {
+        self.of.collection()
+    }
+
+    /// All of a tenant's source queues are one line, in which priority decides.
+    fn in_sources(&self) -> bool {
+        self.collection().is_some()
+    }
+}
+
+/// Where a queue is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seat {
+    Out,
+    In,
+    Parked,
+}
+
+/// Who serves a handler's queues: the nodes all together, or workers that ask for it by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Pool {
+    Nodes,
+    Pulled(HandlerId),
+    PulledSources,
+}
+
+/// All queues there are.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    all: HashMap<QueueId, QueueState>,
+    by_name: HashMap<(HandlerId, Tenant), QueueId>,
+    /// Those of collections and of nodes.
+    others: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
+    pools: HashMap<Pool, Turns>,
+    /// Whose turn it is among the pools of workers that ask for several.
+    pool_turns: HashMap<Pool, i64>,
+    /// The turn of the pool that was served last.
+    pool_now: i64,
+    tenants: HashMap<Tenant, TenantId>,
+    /// Queues changed in this transaction, to be written before the commit.
+    dirty: Vec<QueueId>,
+}
+
+impl State {
+    pub(crate) fn load_queues(&mut self, tables: &dyn Tables) -> Result<()> {
+        tables.queues()?.into_iter().try_for_each(|row| self.take_over_queue(tables, row))
+    }
+
+    /// A queue is as the table says, whether it was known before or not.
+    pub(crate) fn take_over_queue(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
+        let QueueRow { id, handler, tenant, of, counts } = row;
+        if !self.queues.all.contains_key(&id) {
+            let queue = self.new_queue(id, handler, tenant, of);
+            self.add_queue(queue)?;
+        }
+        let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
+        self.scheduled += counts.scheduled - before.scheduled;
+        let gauge = self.gauge_mut(handler)?;
+        gauge.running += counts.running - before.running;
+        gauge.scheduled += counts.scheduled - before.scheduled;
+        if counts.ready == 0 {
+            // The ranks that others give from here on are not known here.
+            self.queue_mut(id)?.bands = None;
+        }
+        self.reload_head(tables, id)?;
+        self.reseat(id)
+    }
+
+    fn new_queue(&mut self, id: QueueId, handler: HandlerId, tenant: Tenant, of: QueueOf) -> QueueState {
+        let next = self.queues.tenants.len() as TenantId;
+        let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
+        QueueState {
+            id,
+            handler,
+            tenant,
+            tenant_id,
+            of,
+            counts: Counts::default(),
+            held: false,
+            defined: false,
+            turn: 0,
+            bands: None,
+            head: None,
+            seat: Seat::Out,
+            dirty: false,
+        }
+    }
+
+    fn add_queue(&mut self, mut queue: QueueState) -> Result<()> {
+        queue.held = self.is_held(queue.handler, &queue.of, &queue.tenant);
+        queue.defined = self.is_defined(queue.handler, &queue.of)?;
+        let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
+        match &queue.of {
+            QueueOf::Events => self.queues.by_name.insert((handler, tenant), id),
+            of @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
+                self.queues.others.insert((handler, tenant, of.clone()), id)
+            }
+        };
+        self.queues.all.insert(id, queue);
+        self.reseat(id)
+    }
+
+    pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
+        self.queues.all.get(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+    }
+
+    fn queue_mut(&mut self, id: QueueId) -> Result<&mut QueueState> {
+        self.queues.all.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+    }
+
+    pub(crate) fn all_queues(&self) -> impl Iterator<Item = &QueueState> {
+        self.queues.all.values()
+    }
+
+    /// The queue of a handler and a tenant, made if there is none yet.
+    pub(crate) fn queue_for(
+        &mut self,
+        tables: &dyn Tables,
+        handler: HandlerId,
+        tenant: &Tenant,
+    ) -> Result<QueueId> {
+        match self.queues.by_name.get(&(handler, tenant.clone())) {
+            Some(id) => Ok(*id),
+            None => self.make_queue(tables, handler, tenant, QueueOf::Events),
+        }
+    }
+
+    /// The queue of a source's collection or of a chain's node, made if there is none yet.
+    pub(crate) fn queue_of(
+        &mut self,
+        tables: &dyn Tables,
+        handler: HandlerId,
+        tenant: &Tenant,
+        of: QueueOf,
+    ) -> Result<QueueId> {
+        let name = (handler, tenant.clone(), of);
+        match self.queues.others.get(&name) {
+            Some(id) => Ok(*id),
+            None => self.make_queue(tables, handler, tenant, name.2),
+        }
+    }
+
+    fn make_queue(
+        &mut self,
+        tables: &dyn Tables,
+        handler: HandlerId,
+        tenant: &Tenant,
+        of: QueueOf,
+    ) -> Result<QueueId> {
+        let id = tables.make_queue(handler, tenant, &of)?;
+        let queue = self.new_queue(id, handler, tenant.clone(), of);
+        self.add_queue(queue)?;
+        Ok(id)
+    }
+
+    /// Looks again at what holds the queues of a place; answers which are held.
+    pub(crate) fn refresh_held(&mut self, place: impl Fn(&QueueState) -> bool) -> Result<Vec<QueueId>> {
+        let ids: Vec<QueueId> = self.all_queues().filter(|q| place(q)).map(|q| q.id).collect();
+        let mut held_ones = Vec::new();
+        for id in ids {
+            let queue = self.queue(id)?;
+            let held = self.is_held(queue.handler, &queue.of, &queue.tenant);
+            self.queue_mut(id)?.held = held;
+            self.reseat(id)?;
+            held_ones.extend(held.then_some(id));
+        }
+        Ok(held_ones)
+    }
+
+    fn is_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
+        let handler = self.handler(handler)?;
+        let fits = match (&handler.def.source, of) {
+            (Some(source), QueueOf::Collection(name)) => source.collections.contains_key(name),
+            (Some(_), QueueOf::Events | QueueOf::Node { .. }) | (None, QueueOf::Collection(_)) => false,
+            (None, QueueOf::Events | QueueOf::Node { .. }) => true,
+        };
+        Ok(handler.defined && fits)
+    }
+
+    /// Nobody is in turn until [`State::resume_turns`]: what decides about the queues is about to change.
+    pub(crate) fn suspend_turns(&mut self) -> Result<()> {
+        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+        for id in ids {
+            self.seat(id, Seat::Out)?;
+            // A turn counts among those of the same pool, and the pool may become another.
+            self.queue_mut(id)?.turn = 0;
+        }
+        Ok(())
+    }
+
+    /// Looks again at where the ready task of a source's queue stands. It is out of the turns meanwhile, where it stood
+    /// by what was known before.
+    pub(crate) fn reload_head(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        if !queue.in_sources() {
+            return Ok(());
+        }
+        let ready = queue.counts.ready > 0;
+        self.exhausted(id)?;
+        self.queue_mut(id)?.head = if ready { ready_head(tables, id)? } else { None };
+        Ok(())
+    }
+
+    /// Takes up again by the definitions and limits as they are now.
+    pub(crate) fn resume_turns(&mut self, now: Timestamp) -> Result<()> {
+        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+        for id in ids {
+            let queue = self.queue(id)?;
+            let defined = self.is_defined(queue.handler, &queue.of)?;
+            self.queue_mut(id)?.defined = defined;
+            self.reseat(id)?;
+        }
+        for handler in 1..=self.handlers.len() as HandlerId {
+            self.regulate(handler, now)?;
+        }
+        Ok(())
+    }
+
+    /// A task went from one phase to another; `None` means it came or went.
+    pub(crate) fn moved(&mut self, id: QueueId, from: Option<Phase>, to: Option<Phase>) -> Result<()> {
+        if from == to {
+            return Ok(());
+        }
+        self.woke |= to == Some(Phase::Ready);
+        self.scheduled += i64::from(to == Some(Phase::Scheduled)) - i64::from(from == Some(Phase::Scheduled));
+        let queue = self.queue_mut(id)?;
+        if let Some(from) = from {
+            *queue.counts.of(from) -= 1;
+        }
+        if let Some(to) = to {
+            *queue.counts.of(to) += 1;
+        }
+        if queue.counts.ready == 0
+            && let Some(bands) = &mut queue.bands
+        {
+            bands.clear();
+        }
+        let handler = queue.handler;
+        if !queue.dirty {
+            queue.dirty = true;
+            self.queues.dirty.push(id);
+        }
+        let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
+        let gauge = self.gauge_mut(handler)?;
+        gauge.running += change(Phase::Locked);
+        gauge.scheduled += change(Phase::Scheduled);
+        self.reseat(id)
+    }
+
+    /// The rank of a task that becomes ready: behind what its key has waiting at the same score, before the second task
+    /// of any other.
+    pub(crate) fn rank(
+        &mut self,
+        tables: &dyn Tables,
+        id: QueueId,
+        score: i64,
+        bucket: Option<u16>,
+    ) -> Result<i64> {
+        // Where tasks age, hardly two have the same score: the oldest goes first.
+        if self.handler(self.queue(id)?.handler)?.def.limits.ageing.is_some() {
+            return Ok(0);
+        }
+        let queue = self.queue_mut(id)?;
+        let bands = match &mut queue.bands {
+            Some(bands) => bands,
+            unknown if queue.counts.ready == 0 => unknown.insert(Bands::default()),
+            unknown => unknown.insert(Bands::load(tables, id)?),
+        };
+        Ok(bands.rank(score, bucket))
+    }
+
+    /// A source's queue has a task that could run. Called before it is counted.
+    pub(crate) fn set_head(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
+        let queue = self.queue_mut(id)?;
+        if queue.in_sources() {
+            queue.head = Some((Reverse(score), seq.0));
+        }
+        Ok(())
+    }
+
+    /// A queue was served once, by a task of this score and rank.
+    pub(crate) fn served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
+        if let Some(bands) = &mut self.queue_mut(id)?.bands {
+            bands.served(score, rank);
+        }
+        Ok(())
+    }
+
+    /// How many source tasks of its tenant come before that of a source's queue.
+    pub(crate) fn sources_before(&self, id: QueueId) -> Result<u64> {
+        let queue = self.queue(id)?;
+        let before = |other: &&QueueState| {
+            other.in_sources()
+                && other.counts.ready > 0
+                && other.tenant == queue.tenant
+                && other.head < queue.head
+        };
+        Ok(self.all_queues().filter(before).count() as u64)
+    }
+
+    /// Writes the counters that changed.
+    pub(crate) fn flush_queues(&mut self, tables: &dyn Tables) -> Result<()> {
+        let mut changed = Vec::with_capacity(self.queues.dirty.len());
+        for id in std::mem::take(&mut self.queues.dirty) {
+            let Some(queue) = self.queues.all.get_mut(&id) else { continue };
+            queue.dirty = false;
+            changed.push((id, queue.counts));
+        }
+        if changed.is_empty() { Ok(()) } else { tables.put_counts(&changed) }
+    }
+}
+
+/// Where the ready task of a source's queue stands.
+fn ready_head(tables: &dyn Tables, queue: QueueId) -> Result<Option<Rank>> {
+    Ok(tables.ready_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
+}

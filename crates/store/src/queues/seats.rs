@@ -1,0 +1,169 @@
+//! Where queues are kept, and how they take their turns.
+
+use pointsman_core::limit::Opening;
+use pointsman_core::{Tenant, Timestamp, Weight};
+
+use super::{Pool, Seat};
+use crate::error::Result;
+use crate::row::{HandlerId, QueueId};
+use crate::state::State;
+use crate::turns::{Line, Strides, TenantId, Turns};
+
+impl State {
+    /// Gives a queue a turn: it and its tenant move on.
+    pub(crate) fn take_turn(&mut self, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
+        let strides = Strides {
+            tenant: weight(self.weights.get(&queue.tenant)),
+            line: self.handler(queue.handler)?.def.limits.weight.stride(),
+        };
+        let line = if queue.in_sources() { Line::Sources } else { Line::Queue(id) };
+        let (pool, tenant, turn) = (self.pool_of(queue.handler)?, queue.tenant_id, queue.turn);
+        let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
+        self.queue_mut(id)?.turn = turn;
+        if pool != Pool::Nodes {
+            let now = self.queues.pool_now;
+            let pool_turn = self.queues.pool_turns.entry(pool).or_default();
+            let served = (*pool_turn).max(now);
+            *pool_turn = served + strides.line;
+            self.queues.pool_now = served;
+        }
+        Ok(())
+    }
+
+    /// Pools in the order in which they are to be served.
+    pub(crate) fn by_turn(&self, pools: &[Pool]) -> Vec<Pool> {
+        let mut pools = pools.to_vec();
+        if pools.len() > 1 {
+            pools.sort_by_key(|pool| self.queues.pool_turns.get(pool).copied().unwrap_or(0));
+        }
+        pools
+    }
+
+    /// Whether nobody comes before the first ready task of this queue. What others have scheduled has had its turn, and
+    /// does not keep those waiting who have not.
+    pub(crate) fn is_next(&self, id: QueueId) -> Result<bool> {
+        let queue = self.queue(id)?;
+        let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
+        let turns = self.turns(self.pool_of(queue.handler)?);
+        Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_id, queue.turn)))
+    }
+
+    pub(crate) fn pool_of(&self, handler: HandlerId) -> Result<Pool> {
+        let def = &self.handler(handler)?.def;
+        Ok(match (def.pull, def.source.is_some()) {
+            (false, _) => Pool::Nodes,
+            (true, false) => Pool::Pulled(handler),
+            (true, true) => Pool::PulledSources,
+        })
+    }
+
+    pub(crate) fn turns(&self, pool: Pool) -> Option<&Turns> {
+        self.queues.pools.get(&pool)
+    }
+
+    /// Whether something could run, whoever may run it.
+    pub(crate) fn any_runnable(&self) -> bool {
+        self.queues.pools.values().any(|turns| !turns.is_empty())
+    }
+
+    pub(crate) fn tenant_id(&self, tenant: &Tenant) -> Option<TenantId> {
+        self.queues.tenants.get(tenant).copied()
+    }
+
+    /// Puts a queue where it belongs now.
+    pub(super) fn reseat(&mut self, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        let can = queue.counts.ready > 0 && !queue.held && queue.defined;
+        let seat = match can {
+            false => Seat::Out,
+            true if self.gauge(queue.handler)?.closed => Seat::Parked,
+            true => Seat::In,
+        };
+        // One that is in stays in when its handler closes, until its turn comes.
+        let stays = seat == queue.seat || (seat == Seat::Parked && queue.seat == Seat::In);
+        if stays {
+            return Ok(());
+        }
+        let (was_in, handler) = (queue.seat == Seat::In, queue.handler);
+        self.seat(id, seat)?;
+        let gauge = self.gauge(handler)?;
+        match was_in && !gauge.closed && !gauge.parked.is_empty() {
+            // It leaves unserved, so that another of its handler's can have the room.
+            true => self.unpark(handler, gauge.room),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn seat(&mut self, id: QueueId, to: Seat) -> Result<()> {
+        let queue = self.queue(id)?;
+        let (from, handler, tenant, turn, head) =
+            (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
+        let source = queue.in_sources();
+        let pool = self.pool_of(handler)?;
+        let turns = self.queues.pools.entry(pool).or_default();
+        match (from, head.filter(|_| source)) {
+            (Seat::In, Some(rank)) => turns.leave_source(tenant, id, rank),
+            (Seat::In, None) => turns.leave(tenant, id, turn),
+            (Seat::Parked | Seat::Out, _) => {}
+        }
+        let mut new_turn = turn;
+        match (to, head.filter(|_| source)) {
+            (Seat::In, Some(rank)) => turns.join_source(tenant, id, rank),
+            (Seat::In, None) => new_turn = turns.join(tenant, id, turn),
+            (Seat::Parked | Seat::Out, _) => {}
+        }
+        let gauge = self.gauge_mut(handler)?;
+        match from {
+            Seat::Parked => {
+                gauge.parked.remove(&(turn, id));
+            }
+            Seat::In | Seat::Out => {}
+        }
+        if to == Seat::Parked {
+            gauge.parked.insert((new_turn, id));
+        }
+        gauge.seated += u32::from(to == Seat::In);
+        gauge.seated -= u32::from(from == Seat::In);
+        let queue = self.queue_mut(id)?;
+        queue.seat = to;
+        queue.turn = new_turn;
+        Ok(())
+    }
+
+    /// Takes a queue out of the turns until it is counted anew: all it has ready has been dealt.
+    pub(crate) fn exhausted(&mut self, id: QueueId) -> Result<()> {
+        match self.queue(id)?.seat {
+            Seat::In => self.seat(id, Seat::Out),
+            Seat::Out | Seat::Parked => Ok(()),
+        }
+    }
+
+    /// Its handler has no room.
+    pub(crate) fn park(&mut self, id: QueueId) -> Result<()> {
+        self.seat(id, Seat::Parked)
+    }
+
+    /// Fetches a tenant's queues of a handler back, where the handler has room: somebody asks for this tenant alone.
+    pub(crate) fn unpark_tenant(
+        &mut self,
+        handler: HandlerId,
+        tenant: TenantId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let gauge = self.gauge(handler)?;
+        if gauge.parked.is_empty() || !matches!(self.opening(handler, now)?, Opening::Open(_)) {
+            return Ok(());
+        }
+        let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_id == tenant);
+        let ids: Vec<QueueId> =
+            self.gauge(handler)?.parked.iter().map(|(_, id)| *id).filter(of_tenant).collect();
+        ids.into_iter().try_for_each(|id| self.unpark_queue(id))
+    }
+
+    /// Its handler has room again.
+    pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
+        self.seat(id, Seat::In)
+    }
+}

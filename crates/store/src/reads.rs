@@ -1,0 +1,75 @@
+//! The verbs that read. Each answer is of one moment, and where the core's trait says so it comes with the extent of the
+//! journal that it is true at.
+
+use async_trait::async_trait;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderPage, OrderView, QueueView,
+    Read, Result, TaskFilter, TaskPage,
+};
+use pointsman_core::task::{Task, TaskId, TaskSeq};
+use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
+
+use crate::tables::Tables;
+
+/// Whoever reads what the writer has committed. The verbs mean what they mean in the core's traits.
+#[async_trait]
+pub trait Reads: Clone + Send + Sync + 'static {
+    /// What the writer beside it writes to.
+    type Tables: Tables;
+
+    async fn extent(&self) -> Result<Extent>;
+
+    async fn page(&self, read: Read) -> Result<Page>;
+
+    async fn event(&self, id: EventId) -> Result<Option<EventView>>;
+
+    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
+
+    async fn nodes(&self) -> Result<Vec<NodeView>>;
+
+    async fn rules(&self) -> Result<Vec<Rule>>;
+
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
+
+    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
+
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
+
+    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
+
+    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
+
+    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderKey>,
+        limit: usize,
+    ) -> Result<OrderPage>;
+
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
+
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)>;
+
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)>;
+
+    async fn fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage>;
+
+    /// Reads no more. The writer is closed after it.
+    fn close(&self);
+}

@@ -1,0 +1,104 @@
+//! What a changed registration means for tasks that wait already. Rare, and as long as the backlog is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pointsman_core::{Order, Priority, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::lanes::Track;
+use crate::row::{Phase, QueueId, Waiting};
+use crate::state::Handler;
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+impl<T: Tables> Txn<'_, T> {
+    /// Goes through the handlers that are treated otherwise than before.
+    pub(crate) fn reform(&mut self, before: &[Arc<Handler>], now: Timestamp) -> Result<()> {
+        for old in before {
+            let new = self.state.handler(old.id)?.clone();
+            let queues = self.state.all_queues().filter(|queue| queue.handler == new.id);
+            let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
+            for queue in queues {
+                if new.def.pull || !new.defined {
+                    self.unschedule(queue, now)?;
+                }
+                let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
+                if widths[0] != widths[1] && new.def.order == Order::None {
+                    self.regroup(queue, &new, now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a handler counts the age of its tasks otherwise than before, they are put in order anew.
+    pub(crate) fn rescore(&mut self, before: &[Arc<Handler>]) -> Result<()> {
+        for old in before {
+            let new = self.state.handler(old.id)?.clone();
+            if new.def.limits.ageing != old.def.limits.ageing {
+                let queues = self.state.all_queues().filter(|queue| queue.handler == new.id);
+                let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
+                for queue in queues {
+                    self.rescore_queue(queue, &new)?;
+                    self.state.reload_head(self.tables, queue)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rescore_queue(&mut self, queue: QueueId, handler: &Handler) -> Result<()> {
+        for (seq, priority, created) in self.tables.to_score(queue)? {
+            let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
+            self.tables.set_score(seq, handler.def.limits.score(priority, created))?;
+        }
+        Ok(())
+    }
+
+    /// The handler lets more or fewer of an object's tasks run at a time: those that run count first, then the
+    /// oldest have the places that are left.
+    fn regroup(&mut self, queue: QueueId, handler: &Handler, now: Timestamp) -> Result<()> {
+        let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
+        let tenant = self.state.queue(queue)?.tenant.clone();
+        let mut inside: HashMap<String, usize> = HashMap::new();
+        for (mut waiting, phase, key) in self.tables.to_regroup(queue)? {
+            let object = self.object_of(&tenant, Some(&key))?;
+            waiting.crowd = Track::of(self.state.salt, handler, object).crowd;
+            self.tables.set_crowd(waiting.seq, waiting.crowd)?;
+            let inside = inside.entry(key).or_default();
+            match phase {
+                Phase::Scheduled | Phase::Locked => *inside += 1,
+                Phase::Ready | Phase::Blocked if *inside < most => {
+                    *inside += 1;
+                    if phase == Phase::Blocked {
+                        self.put(&waiting, phase, Phase::Ready)?;
+                    }
+                }
+                Phase::Ready => self.put(&waiting, phase, Phase::Blocked)?,
+                Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Halted | Phase::Missing => {}
+            }
+        }
+        // What runs must give its place up by the new rule.
+        let mut crowds = HashMap::new();
+        for (seq, running) in self.state.running.iter().filter(|(_, running)| running.live.queue == queue) {
+            let object = self.object_of(&tenant, running.subject.key().map(|key| key.as_str()))?;
+            crowds.insert(*seq, Track::of(self.state.salt, handler, object).crowd);
+        }
+        for (seq, crowd) in crowds {
+            if let Some(running) = self.state.running.get_mut(&seq) {
+                running.live.crowd = crowd;
+            }
+        }
+        self.state.regulate(handler.id, now)
+    }
+
+    fn put(&mut self, waiting: &Waiting, from: Phase, to: Phase) -> Result<()> {
+        let rank = match to {
+            Phase::Ready => self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
+            _ => 0,
+        };
+        self.tables.set_phase(waiting.seq, to, rank)?;
+        self.state.moved(waiting.queue, Some(from), Some(to))
+    }
+}

@@ -1,0 +1,402 @@
+//! Rows as they lie in the tables, and what their codes mean in the domain.
+
+use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId as ChainNode};
+use pointsman_core::limit::Pace;
+use pointsman_core::order::Order;
+use pointsman_core::task::{
+    AttemptEnd, EndReason, Lease, Level, Life, QueueOf, State, Status, StepRun, Subject,
+};
+use pointsman_core::{EventId, HandlerDef, ObjectKey, TaskSeq, Tenant, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::life::Remains;
+pub use crate::phase::Phase;
+
+pub type HandlerId = i64;
+pub type QueueId = i64;
+pub type ObjectNumber = i64;
+
+/// An unfinished task as it lies in the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    pub seq: TaskSeq,
+    pub queue: QueueId,
+    /// None for a source's task and for a step.
+    pub event: Option<EventId>,
+    /// The number of the order whose step it is.
+    pub order: Option<i64>,
+    pub phase: Phase,
+    /// The lane it belongs in; none if its handler knows no order.
+    pub lane: Option<i64>,
+    /// Where it stands in its lane; none if it does not.
+    pub place: Option<i64>,
+    /// Those of the same object, of which only so many may run at a time.
+    pub crowd: Option<i64>,
+    /// The place of its key in the queue's round robin of keys.
+    pub bucket: Option<u16>,
+    pub sync: bool,
+    pub stage: i64,
+    pub priority: i64,
+    pub score: i64,
+    /// Where it stands among those of the same score; given when it becomes ready.
+    pub rank: i64,
+    pub prev_sent: Option<EventId>,
+    /// The time that a schedule planned it for.
+    pub planned: Option<Timestamp>,
+    pub created: Timestamp,
+    /// When its latest attempt began.
+    pub started: Option<Timestamp>,
+    pub error: Option<String>,
+    pub life: Life,
+}
+
+impl Live {
+    /// When it may run; for one that does not wait for a time, when it was made.
+    pub fn due(&self) -> Timestamp {
+        match self.life.state {
+            State::New { due } | State::Missing { due } => due,
+            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created,
+        }
+    }
+
+    pub fn lease(&self) -> Option<Lease> {
+        match self.life.state {
+            State::Locked(lease) => Some(lease),
+            State::New { .. }
+            | State::Scheduled
+            | State::Done
+            | State::Error { .. }
+            | State::Missing { .. } => None,
+        }
+    }
+
+    /// Its state, from the columns that tell of it.
+    pub fn state(
+        phase: Phase,
+        due: Timestamp,
+        lease: impl FnOnce() -> Result<Lease>,
+        reason: Option<i64>,
+    ) -> Result<State> {
+        Ok(match phase {
+            Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Ready => State::New { due },
+            Phase::Scheduled => State::Scheduled,
+            Phase::Locked => State::Locked(lease()?),
+            Phase::Halted => State::Error { reason: reason_of(reason)?, halts: true },
+            Phase::Missing => State::Missing { due },
+        })
+    }
+}
+
+/// An ended task as it lies in the history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    pub seq: TaskSeq,
+    pub queue: QueueId,
+    /// None for a source's task and for a step.
+    pub event: Option<EventId>,
+    /// The event's type, the source's collection, or the node of the step.
+    pub collection: String,
+    pub key: Option<String>,
+    pub sync: bool,
+    pub stage: i64,
+    pub priority: i64,
+    pub life: Life,
+    pub prev_sent: Option<EventId>,
+    pub planned: Option<Timestamp>,
+    pub created: Timestamp,
+    pub started: Option<Timestamp>,
+    pub finished: Timestamp,
+    pub error: Option<String>,
+    pub result: Option<String>,
+}
+
+impl Past {
+    /// A task that has just ended. Its type and key go along, because its event may be forgotten before it.
+    pub(crate) fn of(
+        live: &Live,
+        subject: &Subject,
+        life: Life,
+        finished: Timestamp,
+        remains: Remains<'_>,
+    ) -> Self {
+        let failed = life.state.status() != Status::Done;
+        let error = remains.error.or(live.error.as_deref().filter(|_| failed));
+        Self {
+            seq: live.seq,
+            queue: live.queue,
+            event: live.event,
+            collection: subject.collection().into(),
+            key: subject.key().map(|key| key.as_str().into()),
+            sync: live.sync,
+            stage: live.stage,
+            priority: live.priority,
+            life,
+            prev_sent: live.prev_sent,
+            planned: live.planned,
+            created: live.created,
+            started: live.started,
+            finished,
+            error: error.map(str::to_string),
+            result: remains.result.map(str::to_string),
+        }
+    }
+
+    /// 0 for one that is done, 1 for one in error.
+    pub fn status_code(&self) -> i64 {
+        if self.life.state.status() == Status::Done { DONE } else { ERROR }
+    }
+
+    /// Its state, from the columns that tell of it.
+    pub fn state(status: i64, reason: Option<i64>) -> Result<State> {
+        Ok(match status {
+            DONE => State::Done,
+            _ => State::Error { reason: reason_of(reason)?, halts: false },
+        })
+    }
+}
+
+pub const DONE: i64 = 0;
+pub const ERROR: i64 = 1;
+
+/// A task that may be able to run now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    pub seq: TaskSeq,
+    pub queue: QueueId,
+    pub bucket: Option<u16>,
+    pub crowd: Option<i64>,
+    pub score: i64,
+    pub due: Timestamp,
+}
+
+impl Waiting {
+    pub fn of(live: &Live, due: Timestamp) -> Self {
+        let Live { seq, queue, bucket, crowd, score, .. } = *live;
+        Self { seq, queue, bucket, crowd, score, due }
+    }
+}
+
+/// The task that stands first in a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub place: i64,
+    pub phase: Phase,
+    pub next: Waiting,
+}
+
+/// A task that waits behind a synchronous one of its event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gated {
+    pub waiting: Waiting,
+    pub lane: Option<i64>,
+    pub place: Option<i64>,
+    pub stage: i64,
+}
+
+/// What is remembered of an object beyond its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub number: ObjectNumber,
+    pub last: EventId,
+    /// The last event that each handler was sent.
+    pub sent: Vec<(HandlerId, EventId)>,
+}
+
+impl Object {
+    pub fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
+    }
+
+    /// What was sent, as bytes: pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
+    pub fn encode_sent(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.sent.len() * 12);
+        for (handler, id) in &self.sent {
+            bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
+            bytes.extend_from_slice(&id.get().to_le_bytes());
+        }
+        bytes
+    }
+
+    pub fn decode_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
+        let (pairs, _) = bytes.as_chunks::<12>();
+        let pair = |pair: &[u8; 12]| {
+            let [h0, h1, h2, h3, id @ ..] = *pair;
+            let id = i64::from_le_bytes(id);
+            (i64::from(u32::from_le_bytes([h0, h1, h2, h3])), EventId::from_i64(id))
+        };
+        pairs.iter().map(pair).collect()
+    }
+}
+
+/// How many tasks a queue has in each group of phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub ready: i64,
+    pub waiting: i64,
+    pub scheduled: i64,
+    pub running: i64,
+    pub halted: i64,
+    pub missing: i64,
+}
+
+impl Counts {
+    pub(crate) fn of(&mut self, phase: Phase) -> &mut i64 {
+        match phase {
+            Phase::Ready => &mut self.ready,
+            Phase::Blocked | Phase::Gated | Phase::Delayed => &mut self.waiting,
+            Phase::Scheduled => &mut self.scheduled,
+            Phase::Locked => &mut self.running,
+            Phase::Halted => &mut self.halted,
+            Phase::Missing => &mut self.missing,
+        }
+    }
+}
+
+/// A score and a bucket, and the least and the greatest rank of its ready tasks.
+pub type Ranks = (i64, Option<u16>, i64, i64);
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueRow {
+    pub id: QueueId,
+    pub handler: HandlerId,
+    pub tenant: Tenant,
+    /// What its tasks are of.
+    pub of: QueueOf,
+    pub counts: Counts,
+}
+
+/// A handler that was ever registered.
+#[derive(Clone, Debug)]
+pub struct HandlerRow {
+    pub id: HandlerId,
+    pub def: HandlerDef,
+    pub defined: bool,
+    pub pace: Pace,
+}
+
+/// A chain, and how it is set. What operators have set outlives the definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub chain: Chain,
+    pub defined: bool,
+    pub state: ChainState,
+}
+
+impl Known {
+    pub fn path(&self) -> &ChainPath {
+        &self.chain.path
+    }
+
+    /// Its definition, if it has one now.
+    pub fn definition(&self) -> Option<&Chain> {
+        Some(&self.chain).filter(|_| self.defined)
+    }
+}
+
+/// An order and its number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbered {
+    pub n: i64,
+    pub order: Order,
+}
+
+impl Numbered {
+    /// Its step at a node: that where it stands, or where it stood when the task was made.
+    pub fn step(&self, node: &ChainNode) -> Result<StepRun> {
+        let Order { key, tenant, value, origin, .. } = &self.order;
+        Ok(StepRun {
+            key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
+            order: key.clone(),
+            node: node.clone(),
+            tenant: tenant.clone(),
+            origin: *origin,
+            value: value.clone(),
+        })
+    }
+}
+
+/// Where a schedule stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleRow {
+    pub expression: String,
+    pub settled: Timestamp,
+    pub unmet: Option<Timestamp>,
+    /// When somebody last named it, as far as that was written down.
+    pub named: Timestamp,
+}
+
+/// An attempt that ended otherwise than by success; a success is told by the task itself.
+#[derive(Clone, Copy, Debug)]
+pub struct AttemptRow<'a> {
+    pub task: TaskSeq,
+    pub number: u32,
+    pub started: Timestamp,
+    pub ended: Timestamp,
+    pub end: AttemptEnd,
+    pub error: Option<&'a str>,
+}
+
+pub fn reason_code(reason: EndReason) -> i64 {
+    match reason {
+        EndReason::Failed => 0,
+        EndReason::Crashed => 1,
+        EndReason::Canceled => 2,
+    }
+}
+
+fn reason_of(code: Option<i64>) -> Result<EndReason> {
+    match code {
+        Some(0) => Ok(EndReason::Failed),
+        Some(1) => Ok(EndReason::Crashed),
+        Some(2) => Ok(EndReason::Canceled),
+        _ => Err(Fault::damaged("the reason of a task's end")),
+    }
+}
+
+pub fn end_code(end: AttemptEnd) -> i64 {
+    match end {
+        AttemptEnd::Succeeded => 0,
+        AttemptEnd::Failed => 1,
+        AttemptEnd::Snoozed => 2,
+        AttemptEnd::Released => 3,
+        AttemptEnd::Crashed => 4,
+        AttemptEnd::Canceled => 5,
+    }
+}
+
+pub fn end_of(code: i64) -> Result<AttemptEnd> {
+    const ALL: [AttemptEnd; 6] = [
+        AttemptEnd::Succeeded,
+        AttemptEnd::Failed,
+        AttemptEnd::Snoozed,
+        AttemptEnd::Released,
+        AttemptEnd::Crashed,
+        AttemptEnd::Canceled,
+    ];
+    let end = usize::try_from(code).ok().and_then(|index| ALL.get(index).copied());
+    end.ok_or_else(|| Fault::damaged("the end of an attempt"))
+}
+
+pub fn level_code(level: Level) -> i64 {
+    match level {
+        Level::Info => 0,
+        Level::Error => 1,
+    }
+}
+
+pub fn level_of(code: i64) -> Level {
+    if code == 1 { Level::Error } else { Level::Info }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_reads_back() {
+        let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
+        let object = Object { number: 1, last: EventId::ZERO, sent: sent.clone() };
+        assert_eq!(Object::decode_sent(&object.encode_sent()), sent);
+        assert!(Object::decode_sent(&[]).is_empty());
+    }
+}

@@ -1,0 +1,101 @@
+//! Tasks of sources: one at a time for each pair.
+
+use pointsman_core::store::{NewRun, NoSuchPair, RunTask};
+use pointsman_core::task::{Command, Life, QueueOf};
+use pointsman_core::{Pair, Priority, TaskSeq, Tenant, Timestamp};
+
+use crate::error::Result;
+use crate::lanes::Track;
+use crate::life::Remains;
+use crate::row::{HandlerId, Live, Phase, QueueId, Waiting};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// What the registration says of a pair.
+struct Known {
+    source: HandlerId,
+    tenant: Tenant,
+    priority: Priority,
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Makes a task for a pair, or answers the one that is there.
+    pub(crate) fn run(
+        &mut self,
+        run: &NewRun,
+        planned: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RunTask, NoSuchPair>> {
+        let Some(known) = self.known_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
+        let collection = run.pair.collection.as_str();
+        let of = QueueOf::Collection(run.pair.collection.clone());
+        let queue = self.state.queue_of(self.tables, known.source, &known.tenant, of)?;
+        let (seq, created) = match self.pair_holder(known.source, collection)? {
+            Some(seq) => (seq, false),
+            None => {
+                let priority = run.priority.unwrap_or(known.priority);
+                (self.make_run(&known, queue, collection, priority, planned, now)?, true)
+            }
+        };
+        Ok(Ok(RunTask { task: self.state.task_id(known.source, collection, seq)?, created }))
+    }
+
+    /// Ends what is queued or running for a pair.
+    pub(crate) fn cancel_run(&mut self, pair: &Pair, why: Remains<'_>, now: Timestamp) -> Result<()> {
+        let Some(known) = self.known_pair(pair) else { return Ok(()) };
+        if let Some(seq) = self.pair_holder(known.source, pair.collection.as_str())? {
+            // A refusal means that it has ended, which is what was wanted.
+            let _ = self.command(seq, Command::Cancel, why, now)?;
+        }
+        Ok(())
+    }
+
+    fn known_pair(&self, pair: &Pair) -> Option<Known> {
+        let handler = self.state.handler_named(&pair.source).filter(|handler| handler.defined)?;
+        let source = handler.def.source.as_ref()?;
+        let priority = *source.collections.get(&pair.collection)?;
+        Some(Known { source: handler.id, tenant: source.tenant.clone(), priority })
+    }
+
+    fn make_run(
+        &mut self,
+        known: &Known,
+        queue: QueueId,
+        collection: &str,
+        priority: Priority,
+        planned: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<TaskSeq> {
+        let handler = self.state.handler(known.source)?.clone();
+        let track = Track::of_pair(self.state.salt, known.source, collection);
+        let seq = self.state.take_tasks(1);
+        let mut live = Live {
+            seq,
+            queue,
+            event: None,
+            order: None,
+            phase: Phase::Blocked,
+            lane: track.lane,
+            place: Some(seq.0),
+            crowd: None,
+            bucket: None,
+            sync: false,
+            stage: 0,
+            priority: priority.into(),
+            score: handler.def.limits.score(priority, now),
+            rank: 0,
+            prev_sent: None,
+            planned,
+            created: now,
+            started: None,
+            error: None,
+            life: Life::beginning(now, true),
+        };
+        if !self.lane_is_taken(track.lane)? {
+            (live.phase, live.rank) = self.free_phase(&Waiting::of(&live, now), now)?;
+        }
+        self.tables.insert_task(&live)?;
+        self.state.moved(queue, None, Some(live.phase))?;
+        Ok(seq)
+    }
+}

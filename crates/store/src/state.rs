@@ -1,0 +1,264 @@
+//! What the writer keeps in memory beside the tables. While there is one writer, this is a cache that cannot be stale;
+//! after a transaction that failed it is read again. Where there are several, each hears at the begin of a transaction
+//! what the others have changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use pointsman_core::store::NodeId;
+use pointsman_core::task::{QueueOf, Realm, Subject};
+use pointsman_core::{
+    EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Place, Routes, Rule, RuleKind, ScheduleName,
+    TaskId, TaskSeq, Tenant, Timestamp, Weight,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::chains::Chains;
+use crate::error::{Fault, Result};
+use crate::gauges::Gauges;
+use crate::queues::Queues;
+use crate::recent::Recent;
+use crate::row::{HandlerId, HandlerRow, Live, Numbered, ObjectNumber};
+use crate::tables::{Changes, Counters, Tables};
+
+/// A handler that was ever registered. Tasks refer to it by number.
+#[derive(Debug)]
+pub(crate) struct Handler {
+    pub(crate) id: HandlerId,
+    pub(crate) def: HandlerDef,
+    pub(crate) defined: bool,
+}
+
+/// A task that runs. Nobody else changes it without telling, so that its end need not be read from the table first.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) live: Live,
+    pub(crate) subject: Subject,
+    /// The order whose step it is.
+    pub(crate) order: Option<Numbered>,
+}
+
+#[derive(Debug)]
+pub struct State {
+    pub(crate) ids: IdClock,
+    /// The numbers given out. The id of the last event is that of `ids`, and is noted here when they are written.
+    pub(crate) counters: Counters,
+    /// As they were written last.
+    written: Counters,
+    pub(crate) realm: Realm,
+    /// Mixed into lane numbers, so that nobody can choose keys that share one.
+    pub(crate) salt: u64,
+    pub(crate) handlers: Vec<Arc<Handler>>,
+    handler_by_name: HashMap<HandlerName, HandlerId>,
+    pub(crate) routes: Routes,
+    /// Routes resolved for each type seen, until the registration changes.
+    resolved: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
+    /// The shares of tenants; 1 for those not named.
+    pub(crate) weights: BTreeMap<Tenant, Weight>,
+    pub(crate) queues: Queues,
+    pub(crate) gauges: Gauges,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) chains: Chains,
+    /// Nodes that have joined and have neither left nor been given up.
+    pub(crate) nodes: HashSet<NodeId>,
+    /// When workers last asked for tasks of each handler that is pulled.
+    pub(crate) asked: HashMap<HandlerId, Timestamp>,
+    pub(crate) recent: Recent,
+    /// Tasks that were locked here since the start; as many as there are slots.
+    pub(crate) running: HashMap<TaskSeq, Running>,
+    /// How far the pruner has come in this round over forgotten events.
+    pub(crate) swept: EventId,
+    /// How many tasks stand `scheduled` in all queues.
+    pub(crate) scheduled: i64,
+    /// Something became ready in this transaction.
+    pub(crate) woke: bool,
+    /// Something will fall due earlier than all that waited before this transaction.
+    pub(crate) sooner: bool,
+}
+
+/// So many types are kept resolved; more would be somebody playing with names.
+pub(crate) const RESOLVED_TYPES: usize = 10_000;
+
+impl State {
+    pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
+        let counters = tables.counters()?;
+        let mut state = Self {
+            ids: IdClock::starting(counters.last_event, now),
+            counters,
+            written: counters,
+            realm: tables.realm()?,
+            salt: tables.salt()?,
+            handlers: Vec::new(),
+            handler_by_name: HashMap::new(),
+            routes: Routes::new(),
+            resolved: HashMap::new(),
+            weights: BTreeMap::new(),
+            queues: Queues::default(),
+            gauges: Gauges::default(),
+            rules: tables.rules()?,
+            chains: Chains::load(tables)?,
+            nodes: tables.live_nodes()?.into_iter().collect(),
+            asked: HashMap::new(),
+            recent: Recent::default(),
+            running: HashMap::new(),
+            scheduled: 0,
+            swept: EventId::ZERO,
+            woke: false,
+            sooner: false,
+        };
+        state.load_registry(tables)?;
+        state.load_queues(tables)?;
+        state.resume_turns(now)?;
+        state.reload_next_due(tables)?;
+        Ok(state)
+    }
+
+    pub(crate) fn load_registry(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.handlers.clear();
+        self.handler_by_name.clear();
+        self.resolved.clear();
+        let mut paces = Vec::new();
+        for HandlerRow { id, def, defined, pace } in tables.handlers()? {
+            self.handler_by_name.insert(def.name.clone(), id);
+            self.handlers.push(Arc::new(Handler { id, def, defined }));
+            paces.push(pace);
+        }
+        self.fit_gauges(paces);
+        self.routes = json_text(tables, "routes")?.unwrap_or_default();
+        self.weights = json_text(tables, "tenants")?.unwrap_or_default();
+        Ok(())
+    }
+
+    pub(crate) fn load_rules(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.rules = tables.rules()?;
+        Ok(())
+    }
+
+    pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.counters.next_due = tables.earliest_due()?;
+        Ok(())
+    }
+
+    /// Takes over what others have changed.
+    pub(crate) fn catch_up(&mut self, tables: &dyn Tables, changes: Changes) -> Result<()> {
+        let Changes { counters, queues, paces, tasks } = changes;
+        let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
+        self.sooner |= counters.next_due.as_ref().is_some_and(earlier);
+        self.ids.went_on(counters.last_event);
+        (self.counters, self.written) = (counters, counters);
+        for task in tasks {
+            self.running.remove(&task);
+        }
+        let mut concerned = BTreeSet::new();
+        for row in queues {
+            let known = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
+            self.woke |= row.counts.ready > known;
+            concerned.insert(row.handler);
+            self.take_over_queue(tables, row)?;
+        }
+        for (handler, pace) in paces {
+            self.gauge_mut(handler)?.pace = pace;
+            concerned.insert(handler);
+        }
+        for handler in concerned {
+            self.regulate(handler, self.ids.seen())?;
+        }
+        Ok(())
+    }
+
+    /// What the clock said when somebody last told.
+    pub fn last_seen(&self) -> Timestamp {
+        self.ids.seen()
+    }
+
+    pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<Handler>> {
+        let index = usize::try_from(id - 1).unwrap_or(usize::MAX);
+        self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("no handler {id}")))
+    }
+
+    pub(crate) fn handler_named(&self, name: &HandlerName) -> Option<&Arc<Handler>> {
+        let id = self.handler_by_name.get(name)?;
+        self.handler(*id).ok()
+    }
+
+    /// The handlers of a type, and whether each is synchronous; synchronous ones first.
+    pub(crate) fn resolve(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
+        if let Some(known) = self.resolved.get(kind) {
+            return known.clone();
+        }
+        let bindings = self.routes.resolve(kind);
+        let found: Arc<[_]> = bindings
+            .iter()
+            .filter_map(|b| self.handler_by_name.get(&b.handler).map(|id| (*id, b.sync)))
+            .collect();
+        if self.resolved.len() >= RESOLVED_TYPES {
+            self.resolved.clear();
+        }
+        self.resolved.insert(kind.clone(), found.clone());
+        found
+    }
+
+    pub(crate) fn is_held(&self, handler: HandlerId, of: &QueueOf, tenant: &Tenant) -> bool {
+        let Ok(handler) = self.handler(handler) else { return false };
+        self.rules.iter().any(|rule| rule.holds(&handler.def.name, of, tenant)) || self.chains.holds(of)
+    }
+
+    pub(crate) fn schedule_is_held(&self, schedule: &ScheduleName) -> bool {
+        self.rules.iter().any(|rule| rule.holds_schedule(schedule))
+    }
+
+    pub(crate) fn has_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> bool {
+        self.rules.iter().any(|r| r.kind == kind && r.place == *place && r.tenant.as_ref() == tenant)
+    }
+
+    /// Writes the counters that changed. Called once before each commit.
+    pub(crate) fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.flush_queues(tables)?;
+        self.flush_gauges(tables)?;
+        self.counters.last_event = self.ids.last();
+        if self.counters != self.written {
+            tables.keep_counters(&self.counters)?;
+            self.written = self.counters;
+        }
+        Ok(())
+    }
+
+    /// Numbers for `count` tasks in a row.
+    pub(crate) fn take_tasks(&mut self, count: usize) -> TaskSeq {
+        let first = self.counters.tasks + 1;
+        self.counters.tasks += count as i64;
+        TaskSeq(first)
+    }
+
+    /// The token of an attempt: greater than any before it.
+    pub(crate) fn take_fence(&mut self) -> i64 {
+        self.counters.fences += 1;
+        self.counters.fences
+    }
+
+    pub(crate) fn take_object(&mut self) -> ObjectNumber {
+        self.counters.objects += 1;
+        self.counters.objects
+    }
+
+    pub(crate) fn take_order(&mut self) -> i64 {
+        self.counters.orders += 1;
+        self.counters.orders
+    }
+
+    pub(crate) fn task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
+        Ok(TaskId::new(self.handler(handler)?.def.name.as_str(), collection, self.realm.uuid(seq)))
+    }
+}
+
+/// What is kept under a name, as JSON.
+pub(crate) fn json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
+    let value = tables.text(name)?.map(|text| serde_json::from_str(&text)).transpose();
+    value.map_err(|e| Fault::damaged(format!("the {name}: {e}")))
+}
+
+/// Keeps something under a name, as JSON.
+pub(crate) fn put_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
+    tables.put_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
+}

@@ -1,0 +1,407 @@
+//! The store traits: each verb is handed to the writer or to a reader.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
+use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::fire::Fire;
+use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    Abilities, Added, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage,
+    Firing, Journal, Listener, LogPage, NewLogLine, NewOrder, NewRun, NoSuchPair, NodeId, NodeView,
+    ObjectView, OrderCommand, OrderPage, OrderRefused, OrderView, Orders, Plan, Pruned, Queue, QueueView,
+    Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules, Standing,
+    Store, Sweep, TaskFilter, TaskPage, Tasks,
+};
+use pointsman_core::task::why::Gate;
+use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
+use pointsman_core::{
+    EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
+};
+
+use crate::foresight::{foresee_emissions, foresee_endings};
+use crate::life::Remains;
+use crate::reads::Reads;
+use crate::registry::ADOPTED_AT_ONCE;
+use crate::writer::{Asked, Place as InGroup, Writer};
+
+/// A store: verbs that write go to the writer, verbs that read to `R`. Cheap to clone; all clones are the same store.
+pub struct Keeper<R: Reads> {
+    writer: Writer<R::Tables>,
+    reads: R,
+}
+
+impl<R: Reads> Keeper<R> {
+    pub fn new(writer: Writer<R::Tables>, reads: R) -> Self {
+        Self { writer, reads }
+    }
+
+    pub fn writer(&self) -> &Writer<R::Tables> {
+        &self.writer
+    }
+
+    /// Looks at all orders again whose chains have changed.
+    async fn reconsider(&self, now: Timestamp) -> Result<()> {
+        while self.writer.run(move |txn| txn.reconsider_some(now)).await? {}
+        Ok(())
+    }
+}
+
+impl<R: Reads> Clone for Keeper<R> {
+    fn clone(&self) -> Self {
+        Self { writer: self.writer.clone(), reads: self.reads.clone() }
+    }
+}
+
+impl<R: Reads> fmt::Debug for Keeper<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keeper")
+    }
+}
+
+/// What a store can do beyond the traits, whoever reads can do.
+impl<R: Reads> Deref for Keeper<R> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        &self.reads
+    }
+}
+
+impl<R: Reads> Store for Keeper<R> {
+    fn listen(&self, listener: Arc<dyn Listener>) {
+        self.writer.listen(listener);
+    }
+
+    fn close(&self) {
+        // The writer goes last: only one who may write can leave everything in order.
+        self.reads.close();
+        self.writer.close();
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Journal for Keeper<R> {
+    async fn append(
+        &self,
+        emissions: Vec<Emission>,
+        claim: Option<Claim>,
+        now: Timestamp,
+    ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
+        let asked = Asked { place: InGroup::First, with: (emissions, claim), foresee: foresee_emissions };
+        self.writer
+            .run_asked(asked, move |txn, (emissions, claim)| {
+                let mut room = txn.room(claim, emissions.iter().flat_map(|e| &e.events), now)?;
+                let receipts = emissions.into_iter().map(|emission| txn.append(emission, &mut room, now));
+                let receipts = receipts.collect::<crate::error::Result<_>>()?;
+                Ok((receipts, txn.claim(room, now)?))
+            })
+            .await
+    }
+
+    async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| events.iter().try_for_each(|event| txn.tell(event, now))).await
+    }
+
+    async fn extent(&self) -> Result<Extent> {
+        self.reads.extent().await
+    }
+
+    async fn read(&self, read: Read) -> Result<Page> {
+        self.reads.page(read).await
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventView>> {
+        self.reads.event(id).await
+    }
+
+    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
+        self.reads.object(tenant, key, limit).await
+    }
+
+    async fn prune(&self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned> {
+        self.writer.run(move |txn| txn.prune(journal, history, now)).await
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Queue for Keeper<R> {
+    async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
+        self.writer.run(move |txn| txn.schedule(ahead, now)).await
+    }
+
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
+        self.writer
+            .run(move |txn| {
+                let room = txn.room(Some(claim), std::iter::empty(), now)?;
+                txn.claim(room, now)
+            })
+            .await
+    }
+
+    async fn finish(
+        &self,
+        endings: Vec<Ending>,
+        claim: Option<Claim>,
+        now: Timestamp,
+    ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
+        let asked = Asked { place: InGroup::Last, with: (endings, claim), foresee: foresee_endings };
+        self.writer
+            .run_asked(asked, move |txn, (endings, claim)| {
+                let mut room = txn.room(claim, endings.iter().flat_map(|e| &e.emits), now)?;
+                let finished = endings.into_iter().map(|ending| txn.finish(ending, &mut room, now));
+                let finished = finished.collect::<crate::error::Result<_>>()?;
+                Ok((finished, txn.claim(room, now)?))
+            })
+            .await
+    }
+
+    async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize> {
+        self.writer.run(move |txn| txn.log(lines)).await
+    }
+
+    async fn renew(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), Rejected>> {
+        self.writer.run(move |txn| txn.renew(task, fence, until)).await
+    }
+
+    async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>> {
+        self.writer.run(move |txn| txn.run(&run, None, now)).await
+    }
+
+    async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
+        self.writer.run(move |txn| txn.rescue(sweep, now)).await
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Registry for Keeper<R> {
+    async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| txn.register(&registration, now)).await?;
+        self.reconsider(now).await
+    }
+
+    async fn registration(&self) -> Result<Registration> {
+        self.writer.run(|txn| txn.registration()).await
+    }
+
+    async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+        let name = name.to_string();
+        self.writer.run(move |txn| txn.join(&name, now)).await
+    }
+
+    async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()> {
+        self.writer.run(move |txn| txn.announce(node, &abilities)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeView>> {
+        self.reads.nodes().await
+    }
+
+    async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+        self.writer.run(move |txn| txn.heartbeat(node, now)).await
+    }
+
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| txn.leave(node, now)).await
+    }
+
+    async fn hold(&self, rule: Rule) -> Result<()> {
+        self.writer.run(move |txn| txn.hold(rule)).await
+    }
+
+    async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
+        let (place, tenant) = (place.clone(), tenant.cloned());
+        self.writer.run(move |txn| txn.release(kind, &place, tenant.as_ref())).await
+    }
+
+    async fn rules(&self) -> Result<Vec<Rule>> {
+        self.reads.rules().await
+    }
+
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+        self.reads.queues(handler).await
+    }
+
+    async fn note(&self, deed: Deed) -> Result<()> {
+        self.writer.run(move |txn| txn.note(&deed)).await
+    }
+
+    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+        self.reads.deeds(before, limit).await
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Tasks for Keeper<R> {
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+        self.reads.task(id).await
+    }
+
+    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
+        self.reads.tasks(filter, before, limit).await
+    }
+
+    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+        self.reads.logs(id, from, limit).await
+    }
+
+    async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+        let id = id.clone();
+        self.writer.run(move |txn| txn.why(&id, now)).await
+    }
+
+    async fn retry(
+        &self,
+        tasks: Vec<TaskSeq>,
+        now: Timestamp,
+    ) -> Result<Vec<std::result::Result<(), Rejected>>> {
+        self.writer
+            .run(move |txn| {
+                let again =
+                    |task| Ok(txn.command(task, Command::Retry, Remains::default(), now)?.map(|_| ()));
+                tasks.into_iter().map(again).collect()
+            })
+            .await
+    }
+
+    async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
+        let id = id.clone();
+        self.writer
+            .run(move |txn| match txn.task_named(&id)? {
+                Some(task) => {
+                    Ok(txn.command(task.seq, Command::Cancel, Remains::default(), now)?.map(|_| ()))
+                }
+                None => Ok(Err(Rejected::NoSuchTask)),
+            })
+            .await
+    }
+
+    async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
+        // In pieces, so that nobody who emits waits behind a whole backlog.
+        let mut adopted = 0;
+        loop {
+            let handler = handler.clone();
+            let piece = self.writer.run(move |txn| txn.adopt(&handler, now)).await?;
+            adopted += piece;
+            if piece < ADOPTED_AT_ONCE as u64 {
+                return Ok(adopted);
+            }
+        }
+    }
+
+    async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed> {
+        let handler = handler.clone();
+        self.writer.run(move |txn| txn.replay(&handler, from, now)).await
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Schedules for Keeper<R> {
+    async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+        self.writer.run(move |txn| txn.plan(plans, now)).await
+    }
+
+    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
+        self.writer.run(move |txn| txn.settle(firings, now)).await
+    }
+
+    async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+        let schedule = schedule.clone();
+        self.writer.run(move |txn| txn.made_up(&schedule, up_to)).await
+    }
+
+    async fn fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage> {
+        self.reads.fires(schedule, before, limit).await
+    }
+}
+
+#[async_trait]
+impl<R: Reads> Orders for Keeper<R> {
+    async fn add_orders(
+        &self,
+        orders: Vec<NewOrder>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>> {
+        self.writer.run(move |txn| txn.add_orders(orders, now)).await
+    }
+
+    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        self.reads.order(key).await
+    }
+
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderKey>,
+        limit: usize,
+    ) -> Result<OrderPage> {
+        self.reads.orders(path, tenant, after, limit).await
+    }
+
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+        self.reads.all_orders(path, tenant).await
+    }
+
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)> {
+        self.reads.order_statistics(path, tenant, now).await
+    }
+
+    async fn steer_order(
+        &self,
+        key: &OrderKey,
+        command: OrderCommand,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let key = key.clone();
+        self.writer.run(move |txn| txn.steer_order(&key, command, now)).await
+    }
+
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+        self.reads.chains().await
+    }
+
+    async fn stop_chain(
+        &self,
+        chain: &ChainPath,
+        stopped: bool,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let chain = chain.clone();
+        let done = self.writer.run(move |txn| txn.stop_chain(&chain, stopped, now)).await?;
+        self.reconsider(now).await?;
+        Ok(done)
+    }
+
+    async fn set_node(
+        &self,
+        chain: &ChainPath,
+        node: &chain::NodeId,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let (chain, node) = (chain.clone(), node.clone());
+        let done = self.writer.run(move |txn| txn.set_node(&chain, &node, action, now)).await?;
+        self.reconsider(now).await?;
+        Ok(done)
+    }
+}

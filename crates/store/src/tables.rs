@@ -1,0 +1,388 @@
+//! What a database must be able to do for the verbs: keep rows, and find them again.
+//!
+//! One thread calls these, inside one transaction. A database that lies across a wire may hold writes back and send
+//! them together, as long as every read sees what was written before it. All decisions are above this line; whoever
+//! implements it decides nothing.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
+use pointsman_core::fire::Fire;
+use pointsman_core::limit::Pace;
+use pointsman_core::order::Order;
+use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView, StoreError};
+use pointsman_core::task::{LogLine, QueueOf, Realm, Task, TaskId};
+use pointsman_core::{
+    Event, EventId, HandlerDef, Place, Rule, RuleKind, ScheduleName, TaskSeq, Tenant, Timestamp,
+};
+
+use crate::error::{Fault, Result};
+use crate::row::{
+    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
+    QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+};
+
+/// How far everything has come. Numbers that a commit has given out are never given out again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The id of the newest event, or of the last one that was forgotten.
+    pub last_event: EventId,
+    /// Observers see nothing at or below this.
+    pub forgotten: EventId,
+    pub tasks: i64,
+    /// The tokens of attempts.
+    pub fences: i64,
+    pub objects: i64,
+    pub orders: i64,
+    /// How many events were ever journaled.
+    pub journaled: i64,
+    /// How many ended tasks the history holds.
+    pub ended: i64,
+    /// Not later than the earliest due time of a delayed task.
+    pub next_due: Option<Timestamp>,
+}
+
+/// What a group of jobs will probably look at, so that it can be fetched at once.
+#[derive(Debug, Default)]
+pub struct Foreseen {
+    /// Objects, and the handlers whose lanes of them will be looked at.
+    pub objects: Vec<(Tenant, String, HandlerId)>,
+    /// Lanes whose first tasks will be looked at.
+    pub lanes: Vec<i64>,
+    pub answers: Vec<(Tenant, String)>,
+}
+
+pub trait Tables: 'static {
+    // --- numbers and names -------------------------------------------------------------------------------------
+
+    fn counters(&self) -> Result<Counters>;
+
+    /// Called before each commit with what has been given out by then.
+    fn keep_counters(&self, counters: &Counters) -> Result<()>;
+
+    /// What the public names of this store's tasks are made with.
+    fn realm(&self) -> Result<Realm>;
+
+    /// A secret number that is mixed into others, so that nobody can choose names that share one.
+    fn salt(&self) -> Result<u64>;
+
+    /// A text that is kept under a name.
+    fn text(&self, name: &str) -> Result<Option<String>>;
+
+    fn put_text(&self, name: &str, text: &str) -> Result<()>;
+
+    // --- events ------------------------------------------------------------------------------------------------
+
+    /// The answer that was given for this key, with the digest of what had been sent.
+    fn answer(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>>;
+
+    fn put_answer(&self, idempotency: &Idempotency, answer: &str, now: Timestamp) -> Result<()>;
+
+    /// Writes an event, which is the `number`th of all, and the numbers of its tasks: `tasks` in a row from
+    /// `first_task` on.
+    fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()>;
+
+    fn event(&self, id: EventId) -> Result<Option<Event>>;
+
+    /// Events from one id to another, both included, the oldest first, at most so many.
+    fn events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>>;
+
+    /// An event whose number is not above this one, and not many below it.
+    fn event_numbered(&self, number: i64) -> Result<Option<EventId>>;
+
+    /// The last event that is kept, of those up to this id; zero if there is none.
+    fn last_event_up_to(&self, id: EventId) -> Result<EventId>;
+
+    fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>>;
+
+    fn put_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()>;
+
+    // --- unfinished tasks --------------------------------------------------------------------------------------
+
+    fn task(&self, seq: TaskSeq) -> Result<Option<Live>>;
+
+    fn insert_task(&self, live: &Live) -> Result<()>;
+
+    fn delete_task(&self, live: &Live) -> Result<()>;
+
+    /// Writes phase and rank alone.
+    fn set_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()>;
+
+    /// Writes what a lock changes: phase, attempt, node, fence, until and when it started.
+    fn lock_task(&self, live: &Live) -> Result<()>;
+
+    /// Writes what may change in a task's life: all but its numbers, its event, its order, its track and its score.
+    fn rewrite_task(&self, live: &Live) -> Result<()>;
+
+    /// Writes lane, crowd and bucket.
+    fn set_track(&self, live: &Live) -> Result<()>;
+
+    /// Writes the crowd alone.
+    fn set_crowd(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()>;
+
+    fn set_score(&self, seq: TaskSeq, score: i64) -> Result<()>;
+
+    /// A worker's lease runs until then.
+    fn set_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()>;
+
+    /// A task that another node may hold in its memory was changed.
+    fn touched(&self, seq: TaskSeq);
+
+    /// The first of the tasks that stand in a lane: the one with the least place.
+    fn lane_head(&self, lane: i64) -> Result<Option<Head>>;
+
+    /// All that stand in a lane, by place.
+    fn in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
+
+    /// Those of a crowd that have their turn (ready, scheduled or locked), at most so many.
+    fn active_in_crowd(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>>;
+
+    /// The oldest blocked one of a crowd.
+    fn blocked_in_crowd(&self, crowd: i64) -> Result<Option<Waiting>>;
+
+    /// The best of each queue, as many as is said: by score, rank and age.
+    fn ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>>;
+
+    /// All that are scheduled, by score, rank and age.
+    fn scheduled(&self) -> Result<Vec<Live>>;
+
+    /// Delayed tasks whose time has come, the earliest first, at most so many.
+    fn due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>>;
+
+    /// When the earliest of the delayed tasks falls due.
+    fn earliest_due(&self) -> Result<Option<Timestamp>>;
+
+    /// Those of an event that wait behind its synchronous tasks, by stage and age.
+    fn gated(&self, event: EventId) -> Result<Vec<Gated>>;
+
+    /// The first of an event's own synchronous tasks before this stage that is unfinished (up to locked). Where
+    /// `fresh`, only those count that are not late and have had no attempt that ended otherwise than by a release.
+    fn sync_before(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>>;
+
+    /// What a node holds locked, by age.
+    fn held_by(&self, node: NodeId) -> Result<Vec<Live>>;
+
+    /// What is locked by workers who got it since then and whose leases ended before `now`.
+    fn run_out(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>>;
+
+    /// A queue's tasks in these phases, by age, at most so many.
+    fn in_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>>;
+
+    /// Some locked tasks of a handler.
+    fn runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>>;
+
+    /// A queue's unfinished tasks with their priority and the time they were made.
+    fn to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>>;
+
+    /// A queue's tasks without a lane that have an object, up to locked, with its key: those scheduled or locked first,
+    /// then by age.
+    fn to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>>;
+
+    /// How many ready tasks of its queue come before this one, counted up to `most`.
+    fn ready_before(&self, live: &Live, most: u64) -> Result<u64>;
+
+    // --- ended tasks, attempts, logs ---------------------------------------------------------------------------
+
+    fn ended(&self, seq: TaskSeq) -> Result<Option<Past>>;
+
+    fn insert_ended(&self, past: &Past) -> Result<()>;
+
+    fn delete_ended(&self, seq: TaskSeq) -> Result<()>;
+
+    fn put_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()>;
+
+    /// Adds lines at the end of a task's log.
+    fn add_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()>;
+
+    /// A task as its readers see it, wherever it lies, with its attempts.
+    fn whole_task(&self, seq: TaskSeq) -> Result<Option<Task>>;
+
+    // --- queues and handlers -----------------------------------------------------------------------------------
+
+    fn queues(&self) -> Result<Vec<QueueRow>>;
+
+    /// Makes a queue without tasks; answers its number.
+    fn make_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId>;
+
+    fn put_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()>;
+
+    /// The score and the number of the task that a queue would give next.
+    fn ready_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>>;
+
+    /// For each score and bucket of a queue's ready tasks, the least and the greatest rank.
+    fn ranks(&self, queue: QueueId) -> Result<Vec<Ranks>>;
+
+    /// All handlers that were ever registered, by number; the numbers are 1, 2, 3, ….
+    fn handlers(&self) -> Result<Vec<HandlerRow>>;
+
+    /// Makes these the handlers that are defined; the others are not.
+    fn put_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
+
+    fn put_pace(&self, handler: HandlerId, pace: &Pace) -> Result<()>;
+
+    /// The stretches of the journal in which a handler was not there, as [`Tables::put_gaps`] got them.
+    fn gaps(&self, handler: HandlerId) -> Result<String>;
+
+    fn put_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()>;
+
+    fn files(&self) -> Result<BTreeMap<String, String>>;
+
+    fn put_file(&self, key: &str, digest: &str) -> Result<()>;
+
+    fn delete_file(&self, key: &str) -> Result<()>;
+
+    // --- rules, nodes, deeds -----------------------------------------------------------------------------------
+
+    /// By place, tenant and kind.
+    fn rules(&self) -> Result<Vec<Rule>>;
+
+    fn put_rule(&self, rule: &Rule) -> Result<()>;
+
+    fn delete_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<()>;
+
+    /// The nodes that live, and those that were heard of last, newest first.
+    fn nodes(&self) -> Result<Vec<NodeView>>;
+
+    /// The nodes that have joined and have neither left nor been given up.
+    fn live_nodes(&self) -> Result<Vec<NodeId>>;
+
+    fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
+
+    fn put_abilities(&self, node: NodeId, abilities: &Abilities) -> Result<()>;
+
+    /// `false`: it has been given up.
+    fn node_heard(&self, node: NodeId, now: Timestamp) -> Result<bool>;
+
+    fn node_gone(&self, node: NodeId) -> Result<()>;
+
+    /// Live nodes that were last heard of before then.
+    fn silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>>;
+
+    fn insert_deed(&self, deed: &Deed) -> Result<()>;
+
+    // --- chains and orders -------------------------------------------------------------------------------------
+
+    /// All chains that were ever defined, by path.
+    fn chains(&self) -> Result<Vec<Known>>;
+
+    /// Makes these the chains that are defined; the others are not. How they are set stays.
+    fn put_chains(&self, chains: &[Chain]) -> Result<()>;
+
+    fn put_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()>;
+
+    /// A chain whose orders are to be looked at again, and behind which one to go on.
+    fn pending(&self) -> Result<Option<(ChainPath, i64)>>;
+
+    fn put_pending(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
+
+    fn order(&self, n: i64) -> Result<Option<Numbered>>;
+
+    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>>;
+
+    /// The numbers of a chain's orders behind this one, at most so many.
+    fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>>;
+
+    fn insert_order(&self, n: i64, order: &Order) -> Result<()>;
+
+    /// Writes what may change: node, value, times, task and whether it is suspended.
+    fn save_order(&self, order: &Numbered) -> Result<()>;
+
+    fn delete_order(&self, n: i64) -> Result<()>;
+
+    // --- schedules ---------------------------------------------------------------------------------------------
+
+    fn schedules(&self) -> Result<BTreeMap<String, ScheduleRow>>;
+
+    /// A schedule begins now, or anew with another expression. It is named now.
+    fn begin_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()>;
+
+    /// These were named by somebody now.
+    fn name_schedules(&self, names: &[String], now: Timestamp) -> Result<()>;
+
+    fn forget_schedule(&self, name: &str) -> Result<()>;
+
+    fn fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>>;
+
+    /// Writes the row of a planned time, and how far its schedule has come by it; `unmet` if it is to be made up for.
+    fn put_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()>;
+
+    /// The first planned time after `up_to` that was skipped because a rule held the schedule becomes its unmet one.
+    fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
+
+    /// The tasks of a schedule's last event that have not ended, by age.
+    fn unfinished_of(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>>;
+
+    // --- forgetting --------------------------------------------------------------------------------------------
+
+    /// Removes some forgotten events, after this one, that no unfinished task needs. Answers how many, and behind which
+    /// one to go on if there may be more.
+    fn drop_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)>;
+
+    /// Removes some of the ended tasks, with their attempts and logs: the oldest that are too many, and those that ended
+    /// before then. Answers how many, and whether there may be more.
+    fn drop_ended(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)>;
+
+    /// Removes some answers that were given before then; whether there may be more.
+    fn drop_answers(&self, before: Timestamp) -> Result<bool>;
+
+    /// Removes some rows of the fire ledger, nodes that are gone and deeds from before then; whether there may be more.
+    fn drop_records(&self, before: Timestamp) -> Result<bool>;
+
+    // --- fetching many at once ---------------------------------------------------------------------------------
+
+    /// These events and orders will be read one after the other. Where that costs a way over the wire each, they are
+    /// better fetched now.
+    fn foresee(&self, _events: &[EventId], _orders: &[i64]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A database with its tables, as the one thread that writes sees it.
+pub trait Backend: Send + 'static {
+    type Tables: Tables;
+
+    /// Begins a transaction, and tells how the memory beside it stands.
+    fn begin(&mut self, foreseen: Foreseen) -> Result<Memory>;
+
+    /// The tables, inside the transaction that was begun; or, before the first, to read what there is.
+    fn tables(&self) -> &Self::Tables;
+
+    /// When this answers, everything is durable.
+    fn commit(&mut self) -> Result<()>;
+
+    /// Leaves the transaction without a trace, whatever state it is in.
+    fn roll_back(&mut self);
+
+    /// What a fault means to callers.
+    fn explain(fault: &Fault) -> StoreError;
+
+    /// How many rows were written since the start.
+    fn rows(&self) -> u64;
+}
+
+/// How the memory beside the tables stands when a transaction begins.
+#[derive(Debug)]
+pub enum Memory {
+    /// Nobody else has written since.
+    Current,
+    /// Others have written, and this is what they changed.
+    Behind(Changes),
+    /// It must be read again.
+    Unknown,
+}
+
+/// What others have changed.
+#[derive(Debug, Default)]
+pub struct Changes {
+    pub counters: Counters,
+    /// Queues as they are now.
+    pub queues: Vec<QueueRow>,
+    pub paces: Vec<(HandlerId, Pace)>,
+    /// Tasks that may be remembered otherwise than they are.
+    pub tasks: Vec<TaskSeq>,
+}
+
+/// The number behind a public id, if it is one of this store's.
+pub fn seq_of(realm: Realm, id: &TaskId) -> Option<TaskSeq> {
+    id.uuid().and_then(|uuid| realm.seq(uuid))
+}

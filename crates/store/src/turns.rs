@@ -1,0 +1,281 @@
+//! Whose turn it is: a weighted round robin over tenants, and within a tenant over its lines.
+//!
+//! A line is a queue of a handler, or all source tasks of the tenant together: among those priority decides, then
+//! age. Everybody has a turn, a number that a service moves on by its stride (the heavier, the shorter), and the
+//! least goes first. Whoever comes back from idleness joins where those stand that worked: idleness is not saved up.
+//!
+//! Only what could run now is in here, so that the number of idle queues does not matter.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::row::QueueId;
+
+/// The number of a tenant, for as long as the process lives.
+pub(crate) type TenantId = u32;
+
+/// What takes turns within a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Line {
+    Queue(QueueId),
+    Sources,
+}
+
+/// Where a source task stands among those of its tenant: the higher score first, then the older.
+pub(crate) type Rank = (Reverse<i64>, i64);
+
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    seats: HashMap<TenantId, Seat>,
+    order: BTreeSet<(i64, TenantId)>,
+    /// The turn of the tenant that was served last.
+    now: i64,
+}
+
+/// A tenant's place in the round robin.
+#[derive(Debug, Default)]
+struct Seat {
+    turn: i64,
+    lines: BTreeSet<(i64, Line)>,
+    /// The turn of the line that was served last.
+    now: i64,
+    sources: BTreeSet<(Rank, QueueId)>,
+    sources_turn: i64,
+}
+
+impl Turns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// A queue can run. Answers the turn that it really takes.
+    pub(crate) fn join(&mut self, tenant: TenantId, queue: QueueId, turn: i64) -> i64 {
+        let seat = self.seat(tenant);
+        let turn = turn.max(seat.now);
+        seat.lines.insert((turn, Line::Queue(queue)));
+        turn
+    }
+
+    pub(crate) fn leave(&mut self, tenant: TenantId, queue: QueueId, turn: i64) {
+        if let Some(seat) = self.seats.get_mut(&tenant) {
+            seat.lines.remove(&(turn, Line::Queue(queue)));
+        }
+        self.stand_up(tenant);
+    }
+
+    /// A source's queue can run.
+    pub(crate) fn join_source(&mut self, tenant: TenantId, queue: QueueId, rank: Rank) {
+        let seat = self.seat(tenant);
+        if seat.sources.is_empty() {
+            seat.sources_turn = seat.sources_turn.max(seat.now);
+            seat.lines.insert((seat.sources_turn, Line::Sources));
+        }
+        seat.sources.insert((rank, queue));
+    }
+
+    pub(crate) fn leave_source(&mut self, tenant: TenantId, queue: QueueId, rank: Rank) {
+        if let Some(seat) = self.seats.get_mut(&tenant)
+            && seat.sources.remove(&(rank, queue))
+            && seat.sources.is_empty()
+        {
+            seat.lines.remove(&(seat.sources_turn, Line::Sources));
+        }
+        self.stand_up(tenant);
+    }
+
+    /// The tenant's seat; it takes its place in the order if it had none.
+    fn seat(&mut self, tenant: TenantId) -> &mut Seat {
+        let seat = self.seats.entry(tenant).or_default();
+        if seat.lines.is_empty() {
+            seat.turn = seat.turn.max(self.now);
+            self.order.insert((seat.turn, tenant));
+        }
+        seat
+    }
+
+    /// A tenant with nothing to run has no place in the order.
+    fn stand_up(&mut self, tenant: TenantId) {
+        if let Some(seat) = self.seats.get(&tenant)
+            && seat.lines.is_empty()
+        {
+            self.order.remove(&(seat.turn, tenant));
+        }
+    }
+
+    /// The queue whose turn it is, among those that `may` be chosen.
+    pub(crate) fn first(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantId, QueueId)> {
+        self.order.iter().find_map(|(_, tenant)| self.first_of(*tenant, &may).map(|queue| (*tenant, queue)))
+    }
+
+    /// The same for one tenant.
+    pub(crate) fn first_of(&self, tenant: TenantId, may: impl Fn(QueueId) -> bool) -> Option<QueueId> {
+        self.seats.get(&tenant)?.lines.iter().find_map(|(_, line)| match line {
+            Line::Queue(queue) => may(*queue).then_some(*queue),
+            Line::Sources => {
+                let sources = self.seats.get(&tenant)?.sources.iter();
+                sources.map(|(_, queue)| *queue).find(|queue| may(*queue))
+            }
+        })
+    }
+
+    /// Whether a queue that joined now would be the next.
+    pub(crate) fn would_be_first(&self, tenant: TenantId, turn: i64) -> bool {
+        let Some((first_turn, first)) = self.order.first() else { return true };
+        match self.seats.get(&tenant).filter(|seat| !seat.lines.is_empty()) {
+            Some(seat) => {
+                *first == tenant && seat.lines.first().is_none_or(|(line, _)| turn.max(seat.now) < *line)
+            }
+            None => self.seats.get(&tenant).map_or(self.now, |seat| seat.turn.max(self.now)) <= *first_turn,
+        }
+    }
+
+    /// A line was served once: it and its tenant move on. Answers the turn of the line.
+    pub(crate) fn serve(&mut self, tenant: TenantId, line: Line, turn: i64, strides: Strides) -> i64 {
+        let seat = self.seats.entry(tenant).or_default();
+        let seated = !seat.lines.is_empty();
+        if seated {
+            self.order.remove(&(seat.turn, tenant));
+        } else {
+            seat.turn = seat.turn.max(self.now);
+        }
+        self.now = self.now.max(seat.turn);
+        seat.turn += strides.tenant;
+        if seated {
+            self.order.insert((seat.turn, tenant));
+        }
+        let turn = match line {
+            Line::Queue(_) => turn,
+            Line::Sources => seat.sources_turn,
+        };
+        let in_line = seat.lines.remove(&(turn, line));
+        let turn = if in_line { turn } else { turn.max(seat.now) };
+        seat.now = seat.now.max(turn);
+        let next = turn + strides.line;
+        if in_line {
+            seat.lines.insert((next, line));
+        }
+        if line == Line::Sources {
+            seat.sources_turn = next;
+        }
+        next
+    }
+}
+
+/// How far a service moves on a tenant and its line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strides {
+    pub(crate) tenant: i64,
+    pub(crate) line: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVEN: Strides = Strides { tenant: 100, line: 100 };
+
+    /// Serves `count` times; answers how often each queue was.
+    fn run(
+        turns: &mut Turns,
+        places: &mut HashMap<QueueId, i64>,
+        strides: &dyn Fn(TenantId, QueueId) -> Strides,
+        count: usize,
+    ) -> HashMap<QueueId, usize> {
+        let mut served = HashMap::new();
+        for _ in 0..count {
+            let Some((tenant, queue)) = turns.first(|_| true) else { break };
+            let turn = turns.serve(tenant, Line::Queue(queue), places[&queue], strides(tenant, queue));
+            places.insert(queue, turn);
+            *served.entry(queue).or_default() += 1;
+        }
+        served
+    }
+
+    #[test]
+    fn tenants_come_first_then_their_queues() {
+        let (mut turns, mut places) = (Turns::default(), HashMap::new());
+        for queue in 1..=10 {
+            places.insert(queue, turns.join(1, queue, 0));
+        }
+        places.insert(99, turns.join(2, 99, 0));
+        let served = run(&mut turns, &mut places, &|_, _| EVEN, 200);
+        assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
+        assert!((1..=10).all(|queue| served[&queue] == 10));
+    }
+
+    #[test]
+    fn weights_are_shares() {
+        let (mut turns, mut places) = (Turns::default(), HashMap::new());
+        for queue in [1, 2] {
+            places.insert(queue, turns.join(1, queue, 0));
+        }
+        places.insert(3, turns.join(2, 3, 0));
+        let strides = |tenant, queue| Strides {
+            tenant: if tenant == 2 { 25 } else { 100 },
+            line: if queue == 1 { 50 } else { 100 },
+        };
+        let served = run(&mut turns, &mut places, &strides, 500);
+        assert_eq!(served[&3], 400);
+        assert!(served[&1].abs_diff(66) <= 1 && served[&2].abs_diff(33) <= 1, "{served:?}");
+    }
+
+    #[test]
+    fn idleness_is_not_saved_up() {
+        let (mut turns, mut places) = (Turns::default(), HashMap::new());
+        places.insert(1, turns.join(1, 1, 0));
+        run(&mut turns, &mut places, &|_, _| EVEN, 50);
+        places.insert(2, turns.join(2, 2, 0));
+        let served = run(&mut turns, &mut places, &|_, _| EVEN, 20);
+        assert!(served[&1].abs_diff(served[&2]) <= 1, "{served:?}");
+    }
+
+    #[test]
+    fn sources_of_a_tenant_are_one_line_by_priority_and_age() {
+        let mut turns = Turns::default();
+        for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
+            turns.join_source(1, queue, (Reverse(score), seq));
+        }
+        let place = turns.join(1, 9, 0);
+        let mut order = Vec::new();
+        let mut turn = place;
+        for _ in 0..6 {
+            let Some((tenant, queue)) = turns.first(|_| true) else { break };
+            order.push(queue);
+            if queue == 9 {
+                turn = turns.serve(tenant, Line::Queue(9), turn, EVEN);
+            } else {
+                turns.serve(tenant, Line::Sources, 0, EVEN);
+                let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
+                turns.leave_source(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
+            }
+        }
+        let sources: Vec<_> = order.iter().filter(|queue| **queue != 9).copied().collect();
+        assert_eq!(sources, [3, 2, 1]);
+        assert_eq!(
+            order.iter().filter(|queue| **queue == 9).count(),
+            3,
+            "and take every other turn: {order:?}"
+        );
+    }
+
+    #[test]
+    fn who_has_worked_less_would_be_first() {
+        let mut turns = Turns::default();
+        assert!(turns.would_be_first(1, 0), "where nobody is");
+        let mut places = HashMap::from([(1, turns.join(1, 1, 0))]);
+        run(&mut turns, &mut places, &|_, _| EVEN, 3);
+        assert!(turns.would_be_first(2, 0), "a tenant that has not been served");
+        assert!(turns.would_be_first(1, 0), "a queue beside the one that was");
+        assert!(!turns.would_be_first(1, places[&1] + 100), "but not one that has had more");
+        places.insert(2, turns.join(2, 2, 0));
+        assert!(!turns.would_be_first(1, 0), "nor one whose tenant has had its turn");
+    }
+
+    #[test]
+    fn what_left_is_not_chosen() {
+        let mut turns = Turns::default();
+        let turn = turns.join(1, 1, 5);
+        turns.leave(1, 1, turn);
+        assert!(turns.is_empty() && turns.first(|_| true).is_none());
+    }
+}

@@ -1,0 +1,171 @@
+//! Orders, chains and queues as their readers see them.
+
+use pointsman_core::chain::{Chain, NodeId};
+use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::order::{Order, OrderStatistics};
+use pointsman_core::store::{ChainView, OrderPage, OrderView, QueueView};
+use pointsman_core::task::{QueueOf, Realm, Status};
+use pointsman_core::{HandlerName, Rule, TaskId, Tenant, Timestamp};
+
+use super::PAGE_BYTES;
+use crate::chains::Chains;
+use crate::row::{Counts, Known, Phase};
+
+/// What there is to know of all orders and queues together.
+#[derive(Debug)]
+pub struct Surroundings {
+    pub chains: Chains,
+    pub rules: Vec<Rule>,
+    pub realm: Realm,
+}
+
+/// The task of an order's step, as far as it has one.
+#[derive(Clone, Debug, Default)]
+pub struct StepColumns {
+    pub phase: Option<Phase>,
+    pub due: Option<Timestamp>,
+    pub retries: i64,
+    pub handler: Option<HandlerName>,
+    /// The task that suspended the order by its end, and what it said.
+    pub failed: Option<(TaskId, Option<String>)>,
+}
+
+impl Surroundings {
+    pub fn view(&self, order: Order, step: StepColumns) -> OrderView {
+        let StepColumns { phase, due, retries, handler, failed } = step;
+        let is_new = phase.is_some_and(|phase| phase.status() == Status::New);
+        let due = due.filter(|_| is_new || phase == Some(Phase::Missing));
+        let task = match (order.task, &handler, phase) {
+            (Some(seq), Some(handler), Some(phase)) => {
+                let id = TaskId::new(handler.as_str(), order.node.as_str(), self.realm.uuid(seq));
+                Some((id, phase.status(), due))
+            }
+            (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
+        };
+        let known = self.chains.get(&order.key.chain).and_then(|known| known.definition());
+        OrderView {
+            setback: due.filter(|_| is_new && retries > 0),
+            stranded: known.is_none_or(|chain| chain.node(&order.node).is_none()),
+            held: handler.filter(|_| !order.running).and_then(|handler| self.held(&order, &handler)),
+            failed: failed.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
+            task,
+            order,
+        }
+    }
+
+    /// What holds the waiting task of an order back.
+    fn held(&self, order: &Order, handler: &HandlerName) -> Option<String> {
+        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let rule = || {
+            let rule = self.rules.iter().find(|rule| rule.holds(handler, &of, &order.tenant))?;
+            let Rule { kind, place, by, reason, .. } = rule;
+            let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.space(), place.name()))
+        };
+        self.chains.stopped(&of).or_else(rule)
+    }
+
+    /// A queue. `head_since`: when the task was made that it would give next.
+    pub fn queue(
+        &self,
+        handler: HandlerName,
+        tenant: Tenant,
+        of: QueueOf,
+        counts: Counts,
+        head_since: Option<Timestamp>,
+    ) -> QueueView {
+        let count = |number: i64| number.max(0) as u64;
+        let Counts { ready, waiting, scheduled, running, halted, missing } = counts;
+        QueueView {
+            held: self.rules.iter().any(|rule| rule.holds(&handler, &of, &tenant)) || self.chains.holds(&of),
+            handler,
+            of,
+            tenant,
+            ready: count(ready),
+            waiting: count(waiting),
+            scheduled: count(scheduled),
+            running: count(running),
+            halted: count(halted),
+            missing: count(missing),
+            head_since: head_since.filter(|_| ready > 0),
+        }
+    }
+}
+
+/// A page of orders in the making, by key.
+#[derive(Debug)]
+pub struct OrderPaging {
+    limit: usize,
+    page: OrderPage,
+    bytes: usize,
+}
+
+impl OrderPaging {
+    pub fn new(limit: usize, extent: Extent) -> Self {
+        Self { limit, page: OrderPage { orders: Vec::new(), next: None, extent }, bytes: 0 }
+    }
+
+    /// Takes the next order if there is room for it; answers whether there was.
+    pub fn take(&mut self, view: OrderView) -> bool {
+        if self.page.orders.len() >= self.limit || self.bytes >= PAGE_BYTES {
+            self.page.next = self.page.orders.last().map(|last| last.order.key.clone());
+            return false;
+        }
+        self.bytes += view.order.value.as_str().len();
+        self.page.orders.push(view);
+        true
+    }
+
+    pub fn page(self) -> OrderPage {
+        self.page
+    }
+}
+
+/// From where on, and up to where (not included), the keys lie that a path can match. Compared byte by byte.
+pub fn key_range(path: &PathFilter) -> (String, String) {
+    let prefix = match path {
+        PathFilter::Everything => "/",
+        PathFilter::Below(prefix) | PathFilter::ChildrenOf(prefix) | PathFilter::Exactly(prefix) => prefix,
+    };
+    (prefix.to_string(), format!("{prefix}{}", char::MAX))
+}
+
+/// What statistics look at in an order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OrderColumns {
+    pub started: bool,
+    pub planned: Option<Timestamp>,
+    pub suspended: bool,
+    pub has_task: bool,
+    /// Its task is locked.
+    pub runs: bool,
+    /// Its task is `new` and was tried before.
+    pub set_back: bool,
+}
+
+/// What one order counts for.
+pub fn counts(order: OrderColumns, now: Timestamp) -> OrderStatistics {
+    let OrderColumns { started, planned, suspended, has_task, runs, set_back } = order;
+    OrderStatistics {
+        total: 1,
+        not_planned: u64::from(!started && planned.is_none()),
+        planned: u64::from(!started && planned.is_some_and(|planned| planned > now)),
+        due: u64::from(!started && planned.is_some_and(|planned| planned <= now)),
+        started: started.into(),
+        suspended: suspended.into(),
+        in_task: has_task.into(),
+        in_process: runs.into(),
+        setback: set_back.into(),
+        ..OrderStatistics::default()
+    }
+}
+
+/// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
+pub fn chain_view(known: Known, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
+    let Known { chain, defined, state } = known;
+    if !defined && orders.is_empty() {
+        return None;
+    }
+    let nodes = if defined { chain.nodes } else { vec![] };
+    Some(ChainView { chain: Chain { path: chain.path, nodes }, state, orders })
+}

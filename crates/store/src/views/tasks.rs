@@ -1,0 +1,234 @@
+//! Tasks as their readers see them, and pages of them.
+
+use std::time::Duration;
+
+use pointsman_core::journal::Extent;
+use pointsman_core::store::{TaskFilter, TaskPage};
+use pointsman_core::task::{Attempt, AttemptEnd, EndReason, QueueOf, Realm, Status, Task, TaskSeq};
+use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
+
+use super::SCAN;
+use crate::error::{Fault, Result};
+use crate::row::{Live, Past};
+
+/// So many bytes of a log at most come in one page.
+pub const LOG_BYTES: usize = 1 << 20;
+
+/// What an unfinished task's row does not say itself.
+#[derive(Clone, Debug)]
+pub struct LiveNames {
+    pub handler: HandlerName,
+    pub tenant: Tenant,
+    /// The event's type, the source's collection, or the node of the step.
+    pub collection: String,
+    pub key: Option<String>,
+    /// When its last attempt ended; asked for only where [`has_ended`] says so.
+    pub finished_at: Option<Timestamp>,
+}
+
+impl LiveNames {
+    /// From what its queue is of, and from its event (type and key) or the key of its order.
+    pub fn new(
+        (handler, tenant): (HandlerName, Tenant),
+        of: &QueueOf,
+        event: Option<(String, Option<String>)>,
+        order: Option<String>,
+    ) -> Self {
+        let (collection, key) = match (event, of) {
+            (Some(event), _) => event,
+            (None, QueueOf::Node { node, .. }) => (node.to_string(), order),
+            (None, QueueOf::Events | QueueOf::Collection(_)) => (of.text(), None),
+        };
+        Self { handler, tenant, collection, key, finished_at: None }
+    }
+}
+
+/// Whether an unfinished task has had its last attempt: it holds its lane in `error`, or has lost its handler.
+pub fn has_ended(live: &Live) -> bool {
+    matches!(live.life.state.status(), Status::Error | Status::Missing)
+}
+
+/// An unfinished task, without its attempts.
+pub fn task_of_live(live: Live, names: LiveNames, realm: Realm) -> Result<Task> {
+    let ended = has_ended(&live);
+    Ok(Task {
+        id: TaskId::new(names.handler.as_str(), &names.collection, realm.uuid(live.seq)),
+        seq: live.seq,
+        handler: names.handler,
+        tenant: names.tenant,
+        collection: names.collection.into(),
+        key: names.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
+        event: live.event,
+        priority: Priority::try_from(live.priority).map_err(Fault::damaged)?,
+        life: live.life,
+        planned_at: live.planned,
+        created_at: live.created,
+        started_at: live.started,
+        finished_at: names.finished_at.filter(|_| ended),
+        error: live.error,
+        result: None,
+        attempts: Vec::new(),
+    })
+}
+
+/// An ended task, without its attempts.
+pub fn task_of_past(past: Past, handler: HandlerName, tenant: Tenant, realm: Realm) -> Result<Task> {
+    Ok(Task {
+        id: TaskId::new(handler.as_str(), &past.collection, realm.uuid(past.seq)),
+        seq: past.seq,
+        handler,
+        tenant,
+        collection: past.collection.into(),
+        key: past.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
+        event: past.event,
+        priority: Priority::try_from(past.priority).map_err(Fault::damaged)?,
+        life: past.life,
+        planned_at: past.planned,
+        created_at: past.created,
+        started_at: past.started,
+        finished_at: Some(past.finished),
+        error: past.error,
+        result: past.result.map(Json::trusted),
+        attempts: Vec::new(),
+    })
+}
+
+/// The attempts of a task, from those that are written down. A success is not; the task itself tells of it.
+pub fn with_success(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+    if let (Status::Done, Some(started_at), Some(ended_at)) =
+        (task.life.state.status(), task.started_at, task.finished_at)
+    {
+        let number = task.life.attempt;
+        attempts.push(Attempt { number, started_at, ended_at, end: AttemptEnd::Succeeded, error: None });
+    }
+    attempts
+}
+
+/// Which unfinished tasks a list looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveRows {
+    All,
+    /// Those that are locked.
+    Running,
+    /// Those that are halted or missing.
+    Stranded,
+}
+
+/// Which ended tasks a list looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastRows {
+    All,
+    None,
+    /// Those without an event and without a key.
+    OfSources,
+    Failed,
+}
+
+/// What can be told of the rows beforehand, so that few are looked at in vain: an index holds what is rare among many
+/// (failures, runs of sources, what runs). `of_source`: the handler that is asked for is a source, and nothing else.
+pub fn rows_wanted(filter: &TaskFilter, of_source: bool) -> (LiveRows, PastRows) {
+    use Status::{Done, Error, Locked, Missing, New, Scheduled};
+    let only = |wanted: &[Status]| {
+        !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
+    };
+    let live = if only(&[Locked]) {
+        LiveRows::Running
+    } else if only(&[Done, Error, Missing]) {
+        LiveRows::Stranded
+    } else {
+        LiveRows::All
+    };
+    let past = if only(&[New, Scheduled, Locked, Missing]) {
+        PastRows::None
+    } else if of_source {
+        PastRows::OfSources
+    } else if only(&[Error, Missing, New, Scheduled, Locked]) {
+        PastRows::Failed
+    } else {
+        PastRows::All
+    };
+    (live, past)
+}
+
+/// A page of tasks in the making. They are looked at from the newest on.
+#[derive(Debug)]
+pub struct TaskPaging<'f> {
+    filter: &'f TaskFilter,
+    limit: usize,
+    page: TaskPage,
+    looked_at: usize,
+    last: Option<TaskSeq>,
+}
+
+impl<'f> TaskPaging<'f> {
+    pub fn new(filter: &'f TaskFilter, limit: usize, extent: Extent) -> Self {
+        let page = TaskPage { tasks: Vec::new(), next: None, extent };
+        Self { filter, limit, page, looked_at: 0, last: None }
+    }
+
+    /// Looks at the next task; answers whether another is wanted.
+    pub fn take(&mut self, task: Task) -> bool {
+        if self.filter.start.is_some_and(|start| all_older_than(start, &task)) {
+            return false;
+        }
+        self.looked_at += 1;
+        let seq = task.seq;
+        if matches(self.filter, &task) {
+            self.page.tasks.push(task);
+        }
+        let full = self.page.tasks.len() >= self.limit || self.looked_at >= SCAN;
+        if full {
+            self.last = Some(seq);
+        }
+        !full
+    }
+
+    /// The page. `more`: there are rows behind the last one that was looked at.
+    pub fn page(mut self, more: bool) -> TaskPage {
+        self.page.next = self.last.filter(|_| more);
+        self.page
+    }
+}
+
+/// A page of these tasks, which are few and of any order.
+pub fn few_tasks(
+    mut tasks: Vec<Task>,
+    filter: &TaskFilter,
+    before: Option<TaskSeq>,
+    limit: usize,
+    extent: Extent,
+) -> TaskPage {
+    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && matches(filter, task));
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
+    let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
+    tasks.truncate(limit);
+    TaskPage { tasks, next, extent }
+}
+
+/// Whether this task and all that were made earlier were created before `start`. The ids of their events tell where
+/// the clock stepped back, for they ascend; where it leapt ahead they lag, and the time of creation tells. An id counts
+/// whole milliseconds. A task without an event tells only with a margin.
+pub fn all_older_than(start: Timestamp, task: &Task) -> bool {
+    match task.event {
+        Some(event) => {
+            let journaled = event.timestamp().plus(Duration::from_millis(1));
+            journaled <= start && task.created_at < start && !task.life.late
+        }
+        None => task.created_at.plus(CLOCKS_AGREE_WITHIN) <= start,
+    }
+}
+
+const CLOCKS_AGREE_WITHIN: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether a task is one of those that are asked for.
+pub fn matches(filter: &TaskFilter, task: &Task) -> bool {
+    let reason_fits = |reason: EndReason| filter.reasons.is_empty() || filter.reasons.contains(&reason);
+    (filter.statuses.is_empty() || filter.statuses.contains(&task.life.state.status()))
+        && task.life.state.reason().is_none_or(reason_fits)
+        && filter.handler.as_ref().is_none_or(|handler| task.handler == *handler)
+        && filter.collection.as_ref().is_none_or(|collection| *task.collection == **collection)
+        && filter.tenant.as_ref().is_none_or(|tenant| task.tenant == *tenant)
+        && filter.key.as_ref().is_none_or(|key| task.key.as_ref() == Some(key))
+        && filter.start.is_none_or(|start| task.created_at >= start)
+        && filter.end.is_none_or(|end| task.created_at < end)
+}

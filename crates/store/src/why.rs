@@ -1,0 +1,108 @@
+//! Gathers what there is to know of a task that waits. What it means, the core says.
+
+use pointsman_core::task::why::{Facts, Gate, MOST_AHEAD, explain};
+use pointsman_core::task::{Status, Task, TaskId, TaskSeq};
+use pointsman_core::{HandlerName, Timestamp};
+
+use crate::error::Result;
+use crate::row::{HandlerId, Live, Phase};
+use crate::tables::{Tables, seq_of};
+use crate::writer::Txn;
+
+/// So many of the tasks that hold a limit are named.
+const NAMED: usize = 10;
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+        let Some(task) = self.task_named(id)? else { return Ok(None) };
+        let Some(live) = self.tables.task(task.seq)? else { return Ok(Some(vec![])) };
+        Ok(Some(explain(&self.facts(&live, &task.handler)?, now)))
+    }
+
+    /// A task by its whole public name: the uuid alone is not enough.
+    pub(crate) fn task_named(&self, id: &TaskId) -> Result<Option<Task>> {
+        let Some(seq) = seq_of(self.state.realm, id) else { return Ok(None) };
+        Ok(self.tables.whole_task(seq)?.filter(|task| task.id == *id))
+    }
+
+    fn facts(&self, live: &Live, name: &HandlerName) -> Result<Facts> {
+        let queue = self.state.queue(live.queue)?;
+        let handler = self.state.handler(queue.handler)?;
+        let gauge = self.state.gauge(handler.id)?;
+        let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.of, &queue.tenant);
+        let crowd = match live.crowd.filter(|_| live.phase == Phase::Blocked) {
+            Some(crowd) => self.crowd_of(crowd, live.queue)?.0,
+            None => vec![],
+        };
+        Ok(Facts {
+            state: live.life.state,
+            handler: name.clone(),
+            defined: queue.defined,
+            pull: handler.def.pull,
+            sync: self.sync_before(live)?,
+            lane: self.before_in_lane(live)?,
+            order: self.state.chains.stopped(&queue.of),
+            rules: self.state.rules.iter().filter(holds).cloned().collect(),
+            limits: handler.def.limits.clone(),
+            pace: gauge.pace,
+            running: u32::try_from(gauge.running).unwrap_or(0),
+            runners: self.runners(handler.id)?,
+            crowd: crowd
+                .into_iter()
+                .take(NAMED)
+                .filter_map(|seq| self.named(seq).transpose())
+                .collect::<Result<_>>()?,
+            nodes: self.able_nodes(name)?,
+            asked: self.state.asked.get(&handler.id).copied(),
+            ahead: self.ahead_of(live)?,
+        })
+    }
+
+    fn named(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
+        Ok(self.tables.whole_task(seq)?.map(|task| task.id))
+    }
+
+    fn standing(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, Status)>> {
+        let Some(seq) = seq else { return Ok(None) };
+        let task = self.tables.whole_task(seq)?;
+        Ok(task.map(|task| (task.id, task.life.state.status())))
+    }
+
+    /// The synchronous task of the same event that a gated one waits for.
+    fn sync_before(&self, live: &Live) -> Result<Option<(TaskId, Status)>> {
+        let Some(event) = live.event.filter(|_| live.phase == Phase::Gated) else { return Ok(None) };
+        let seq = self.tables.sync_before(event, live.stage, false)?;
+        self.standing(seq)
+    }
+
+    /// The task that stands before this one in its lane.
+    fn before_in_lane(&self, live: &Live) -> Result<Option<(TaskId, Status)>> {
+        let (Some(lane), Some(place)) = (live.lane, live.place) else { return Ok(None) };
+        let first = self.tables.lane_head(lane)?.filter(|head| head.place < place);
+        let seq = first.map(|head| head.next.seq);
+        self.standing(seq)
+    }
+
+    /// Some of a handler's tasks that run.
+    fn runners(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
+        let seqs = self.tables.runners(handler, NAMED)?;
+        seqs.into_iter().filter_map(|seq| self.named(seq).transpose()).collect()
+    }
+
+    fn able_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
+        let alive = self.tables.nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
+        let able = alive.filter(|node| node.abilities.handlers.contains(handler));
+        Ok(able.map(|node| node.name).collect())
+    }
+
+    /// How many of its queue come before a ready task.
+    fn ahead_of(&self, live: &Live) -> Result<u64> {
+        if live.phase != Phase::Ready {
+            return Ok(0);
+        }
+        if self.state.queue(live.queue)?.collection().is_some() {
+            return Ok(self.state.sources_before(live.queue)?.min(MOST_AHEAD));
+        }
+        self.tables.ready_before(live, MOST_AHEAD)
+    }
+}

@@ -1,0 +1,338 @@
+//! The one writer: a thread that owns the database's connection and commits in groups.
+//!
+//! Whatever arrives while a commit waits for the disk goes into the next transaction, so that the cost of
+//! making things durable is shared by all who wait, and nobody waits for a timer. An answer is given after the
+//! commit and never before.
+//!
+//! A job checks before it writes: a refusal leaves no trace. If the database itself fails in the middle (a full
+//! disk), the whole group is rolled back, everyone is told, and the memory beside it is read again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Listener, Signal, StoreError};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::Result;
+use crate::state::State;
+use crate::tables::{Backend, Foreseen, Memory, Tables};
+
+/// The most jobs in one transaction: enough to share a commit widely, few enough to bound its length.
+const GROUP: usize = 512;
+
+/// The transaction that a job runs in.
+pub struct Txn<'a, T> {
+    pub tables: &'a T,
+    pub state: &'a mut State,
+}
+
+trait Job<T>: Send {
+    /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
+    /// callers; but an event that is journaled before a slot is filled can have that slot.
+    fn place(&self) -> Place;
+    fn foresee(&self, state: &mut State, foreseen: &mut Foreseen);
+    fn work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
+    fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>);
+}
+
+/// Where in its group a job is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// It brings work.
+    First,
+    Last,
+}
+
+/// What a job works on, and what it will look at.
+#[derive(Debug)]
+pub struct Asked<A> {
+    pub place: Place,
+    pub with: A,
+    pub foresee: fn(&A, &mut State, &mut Foreseen),
+}
+
+impl<A> Asked<A> {
+    /// With nothing to be foreseen.
+    fn plainly(with: A) -> Self {
+        Self { place: Place::Last, with, foresee: |_, _, _| {} }
+    }
+}
+
+/// A closure as a job, with somebody waiting for its result.
+struct Waited<A, F, T> {
+    asked: Option<Asked<A>>,
+    work: Option<F>,
+    result: Option<T>,
+    answer: oneshot::Sender<std::result::Result<T, StoreError>>,
+}
+
+impl<A, F, T, B> Job<B> for Waited<A, F, T>
+where
+    A: Send,
+    F: FnOnce(&mut Txn<'_, B>, A) -> Result<T> + Send,
+    T: Send,
+{
+    fn place(&self) -> Place {
+        self.asked.as_ref().map_or(Place::Last, |asked| asked.place)
+    }
+
+    fn foresee(&self, state: &mut State, foreseen: &mut Foreseen) {
+        if let Some(asked) = &self.asked {
+            (asked.foresee)(&asked.with, state, foreseen);
+        }
+    }
+
+    fn work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
+        if let (Some(work), Some(asked)) = (self.work.take(), self.asked.take()) {
+            self.result = Some(work(txn, asked.with)?);
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
+        let Self { result, answer, .. } = *self;
+        // Whoever asked may have gone; what was committed stays committed.
+        let _ = answer.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
+    }
+}
+
+type Inbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
+type Jobs<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
+type Listeners = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
+
+/// Hands jobs to the writer.
+pub struct Writer<T> {
+    jobs: Arc<Mutex<Option<Jobs<T>>>>,
+    listeners: Listeners,
+    /// Those who want to hear of this writer's own commits alone.
+    overhearing: Listeners,
+    thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
+    work: Arc<Work>,
+}
+
+impl<T> Clone for Writer<T> {
+    fn clone(&self) -> Self {
+        let Self { jobs, listeners, overhearing, thread, work } = self;
+        Self {
+            jobs: jobs.clone(),
+            listeners: listeners.clone(),
+            overhearing: overhearing.clone(),
+            thread: thread.clone(),
+            work: work.clone(),
+        }
+    }
+}
+
+impl<T: Tables> Writer<T> {
+    /// Starts the thread. `make` runs on it, because a connection may belong to the thread that made it.
+    pub fn start<B: Backend<Tables = T>>(
+        backend: B,
+        name: &str,
+        now: Timestamp,
+    ) -> std::io::Result<Result<Self>> {
+        let state = match State::load(backend.tables(), now) {
+            Ok(state) => state,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let (jobs, inbox) = mpsc::unbounded_channel();
+        let (listeners, overhearing) = (Listeners::default(), Listeners::default());
+        let work = Arc::new(Work::default());
+        let mut thread = WriterThread {
+            backend,
+            state,
+            listeners: [listeners.clone(), overhearing.clone()],
+            stale: false,
+            work: work.clone(),
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
+        Ok(Ok(Self {
+            jobs: Arc::new(Mutex::new(Some(jobs))),
+            listeners,
+            overhearing,
+            thread: Arc::new(Mutex::new(Some(thread))),
+            work,
+        }))
+    }
+
+    /// Runs `work` in the next transaction; answers after its commit.
+    pub async fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
+    ) -> std::result::Result<R, StoreError> {
+        self.run_asked(Asked::plainly(()), move |txn, ()| work(txn)).await
+    }
+
+    /// The same, at its place in the group, and with what it will look at.
+    pub async fn run_asked<A: Send + 'static, R: Send + 'static>(
+        &self,
+        asked: Asked<A>,
+        work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
+    ) -> std::result::Result<R, StoreError> {
+        let (answer, result) = oneshot::channel();
+        let job = Box::new(Waited { asked: Some(asked), work: Some(work), result: None, answer });
+        {
+            let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
+            let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
+            sender.send(job).map_err(|_| StoreError::Closed)?;
+        }
+        result.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// What has been done since the start. Holding it keeps nothing alive.
+    pub fn work(&self) -> Arc<Work> {
+        self.work.clone()
+    }
+
+    pub fn listen(&self, listener: Arc<dyn Listener>) {
+        self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
+    }
+
+    /// Tells this listener of this writer's own commits, and not of what [`Writer::tell`] says.
+    pub fn overhear(&self, listener: Arc<dyn Listener>) {
+        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
+    }
+
+    /// Tells all who listen what somebody else's commit has brought.
+    pub fn tell(&self, signal: Signal) {
+        tell(&self.listeners, signal);
+    }
+
+    /// Lets the writer finish what it was given, and waits for it.
+    pub fn close(&self) {
+        drop(self.jobs.lock().unwrap_or_else(|e| e.into_inner()).take());
+        let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        for listeners in [&self.listeners, &self.overhearing] {
+            listeners.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        }
+    }
+}
+
+fn tell(listeners: &Listeners, signal: Signal) {
+    let listeners = listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    for listener in listeners {
+        listener.heard(signal);
+    }
+}
+
+/// What the writer has done since it started.
+#[derive(Debug, Default)]
+pub struct Work {
+    commits: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl Work {
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+}
+
+struct WriterThread<B> {
+    backend: B,
+    state: State,
+    listeners: [Listeners; 2],
+    /// The state could not be read again after a failure, and must be before anything else is done.
+    stale: bool,
+    work: Arc<Work>,
+}
+
+impl<B: Backend> WriterThread<B> {
+    fn run(&mut self, mut inbox: Inbox<B::Tables>) {
+        let mut group = Vec::new();
+        while let Some(first) = inbox.blocking_recv() {
+            group.push(first);
+            while group.len() < GROUP {
+                match inbox.try_recv() {
+                    Ok(job) => group.push(job),
+                    Err(_) => break,
+                }
+            }
+            group.sort_by_key(|job| job.place());
+            let head = self.state.ids.last();
+            let committed = self.commit(&mut group);
+            let outcome = committed.as_ref().copied().map_err(B::explain);
+            if let Err(fault) = &committed {
+                tracing::error!(%fault, "a transaction failed and was rolled back");
+                self.backend.roll_back();
+                self.stale = true;
+            }
+            // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
+            if outcome.is_ok() {
+                self.tell_head(head);
+            }
+            for job in group.drain(..) {
+                job.answer(outcome.clone());
+            }
+            if outcome.is_ok() {
+                self.tell_work();
+            }
+        }
+    }
+
+    fn commit(&mut self, group: &mut [Box<dyn Job<B::Tables>>]) -> Result<()> {
+        let mut foreseen = Foreseen::default();
+        if !self.stale {
+            group.iter().for_each(|job| job.foresee(&mut self.state, &mut foreseen));
+        }
+        match self.backend.begin(foreseen)? {
+            Memory::Current if !self.stale => {}
+            Memory::Behind(changes) if !self.stale => self.state.catch_up(self.backend.tables(), changes)?,
+            Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload()?,
+        }
+        for job in group {
+            job.work(&mut Txn { tables: self.backend.tables(), state: &mut self.state })?;
+        }
+        self.state.flush(self.backend.tables())?;
+        self.backend.commit()?;
+        self.work.commits.fetch_add(1, Ordering::Relaxed);
+        self.work.rows.store(self.backend.rows(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reload(&mut self) -> Result<()> {
+        self.state = State::load(self.backend.tables(), self.state.ids.seen())?;
+        self.stale = false;
+        Ok(())
+    }
+
+    /// Tells listeners how far the journal has grown by a commit.
+    fn tell_head(&self, before: pointsman_core::EventId) {
+        let head = self.state.ids.last();
+        if head != before {
+            self.tell(Signal::Journal(head));
+        }
+    }
+
+    /// Tells listeners whether a commit brought work.
+    fn tell_work(&mut self) {
+        let woke = std::mem::take(&mut self.state.woke) && self.state.any_runnable();
+        let sooner = std::mem::take(&mut self.state.sooner);
+        if woke || sooner {
+            self.tell(Signal::Work);
+        }
+    }
+
+    fn tell(&self, signal: Signal) {
+        self.listeners.iter().for_each(|listeners| tell(listeners, signal));
+    }
+}
+
+impl<T> std::fmt::Debug for Txn<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Txn")
+    }
+}
+
+impl<T> std::fmt::Debug for Writer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Writer")
+    }
+}
