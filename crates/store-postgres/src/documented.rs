@@ -58,9 +58,8 @@ pub(crate) fn rules_of(rows: &[Row]) -> Result<Vec<Rule>> {
             since: time(row, 6)?,
         });
     }
-    let order = |rule: &Rule| {
-        (rule.place.space(), rule.place.name(), rule.tenant.clone(), rule.kind.as_str())
-    };
+    let order =
+        |rule: &Rule| (rule.place.space(), rule.place.name(), rule.tenant.clone(), rule.kind.as_str());
     rules.sort_by_key(order);
     Ok(rules)
 }

@@ -89,7 +89,8 @@ impl Postgres {
     /// Connects to the database, making the schema if there is none and bringing it forward if it is older.
     pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let session = endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        let session =
+            endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
         migrate::migrate(&session, &endpoint).await?;
         drop(session);
         let writer = start_writer((*endpoint).clone(), now).await?;

@@ -1,9 +1,9 @@
 //! Opening a database: what is made, what is refused, and what is said about it.
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{Journal, Store};
+use pointsman_core::store::{Journal, Orders, Registry, Store};
 use pointsman_store_postgres::{OpenError, Postgres, PostgresStore};
-use pointsman_testing::{Admin, shared};
+use pointsman_testing::{Admin, PgBouncer, Settings, shared};
 use tokio::task::JoinSet;
 
 fn now() -> Timestamp {
@@ -152,4 +152,29 @@ async fn a_database_that_cannot_keep_every_text_is_refused() {
     server.query("postgres", &make).unwrap();
     let error = refused(&server.url(&other)).await;
     assert!(matches!(&error, OpenError::NotUtf8 { found, .. } if found == "LATIN1"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_may_stand_between() {
+    let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
+    let direct = server.create_database().unwrap();
+    let database = direct.rsplit('/').next().unwrap();
+    let pooler = PgBouncer::start(&server, database).unwrap();
+    let direct = direct.replace(':', "%3A").replace('/', "%2F").replace('@', "%40");
+    for parameters in ["pooler=transaction".to_string(), format!("pooler=transaction&listen={direct}")] {
+        let store = open(&format!("{}?{parameters}", pooler.url().unwrap())).await.unwrap();
+        let node = store.join("a", now()).await.unwrap();
+        let mut reading = JoinSet::new();
+        for _ in 0..20 {
+            let store = store.clone();
+            reading.spawn(async move {
+                store.chains().await.unwrap();
+                store.nodes().await.unwrap()
+            });
+        }
+        for nodes in reading.join_all().await {
+            assert_eq!(nodes.first().map(|first| first.id), Some(node));
+        }
+        store.close();
+    }
 }

@@ -40,6 +40,8 @@ pub trait Reads: Clone + Send + Sync + 'static {
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
 
+    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
     async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;

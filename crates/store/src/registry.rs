@@ -21,7 +21,8 @@ pub(crate) const ADOPTED_AT_ONCE: usize = 1_000;
 const WAITING: [Phase; 5] = [Phase::Blocked, Phase::Gated, Phase::Delayed, Phase::Ready, Phase::Scheduled];
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn register(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
+    /// Makes this all there is.
+    pub(crate) fn define(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
         self.state.suspend_turns()?;
         let before = std::mem::take(&mut self.state.handlers);
         self.tables.put_handlers(&registration.handlers)?;
@@ -46,6 +47,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn registration(&self) -> Result<Registration> {
         let defined = self.state.handlers.iter().filter(|h| h.defined);
         Ok(Registration {
+            by: String::new(),
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
             tenants: self.state.weights.clone(),

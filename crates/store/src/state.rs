@@ -67,6 +67,8 @@ pub struct State {
     pub(crate) recent: Recent,
     /// Tasks that were locked here since the start; as many as there are slots.
     pub(crate) running: HashMap<TaskSeq, Running>,
+    /// When it was last looked here which registrants have live nodes.
+    pub(crate) looked: Timestamp,
     /// How far the pruner has come in this round over forgotten events.
     pub(crate) swept: EventId,
     /// How many tasks stand `scheduled` in all queues.
@@ -102,6 +104,7 @@ impl State {
             asked: HashMap::new(),
             recent: Recent::default(),
             running: HashMap::new(),
+            looked: Timestamp::MIN,
             scheduled: 0,
             swept: EventId::ZERO,
             woke: false,

@@ -173,24 +173,45 @@ impl<R: Reads> Queue for Keeper<R> {
         self.writer.run(move |txn| txn.renew(task, fence, until)).await
     }
 
+    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        match held.is_empty() {
+            true => Ok(vec![]),
+            false => self.reads.lost(held).await,
+        }
+    }
+
     async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>> {
         self.writer.run(move |txn| txn.run(&run, None, now)).await
     }
 
     async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
-        self.writer.run(move |txn| txn.rescue(sweep, now)).await
+        let (rescued, redefined) = self
+            .writer
+            .run(move |txn| {
+                let redefined = sweep.missing && txn.forget_registrants(now)?;
+                Ok((txn.rescue(sweep, now)?, redefined))
+            })
+            .await?;
+        if redefined {
+            self.reconsider(now).await?;
+        }
+        Ok(rescued)
     }
 }
 
 #[async_trait]
 impl<R: Reads> Registry for Keeper<R> {
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.register(&registration, now)).await?;
+        self.writer.run(move |txn| txn.register(registration, now)).await?;
         self.reconsider(now).await
     }
 
     async fn registration(&self) -> Result<Registration> {
         self.writer.run(|txn| txn.registration()).await
+    }
+
+    async fn registrants(&self) -> Result<Vec<String>> {
+        self.writer.run(|txn| txn.registrants()).await
     }
 
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {

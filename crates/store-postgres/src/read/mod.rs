@@ -128,6 +128,10 @@ impl Reads for Postgres {
         read.await
     }
 
+    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.pool.glance(held, |session, held| tasks::lost(session, held).boxed()).await
+    }
+
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let read = self.pool.read((id.clone(), from, limit), |session, (id, from, limit)| {
             tasks::logs(session, id, *from, *limit).boxed()

@@ -129,6 +129,13 @@ pub(super) async fn list(
     Ok(page.page(more))
 }
 
+/// The fences of those attempts that do not hold their task.
+pub(super) async fn lost(session: &Session, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+    let (tasks, fences): (Vec<i64>, Vec<i64>) = held.iter().map(|(task, fence)| (task.0, *fence)).unzip();
+    let rows = session.query(query!("read/lost", INT8_ARRAY, INT8_ARRAY), &[&tasks, &fences]).await?;
+    rows.iter().map(|row| get(row, 0)).collect()
+}
+
 async fn is_source(session: &Session, filter: &TaskFilter) -> Result<bool> {
     let Some(handler) = &filter.handler else { return Ok(false) };
     let rows = session.query(query!("read/is_source", TEXT), &[&handler.as_str()]).await?;

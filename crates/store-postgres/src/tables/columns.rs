@@ -54,8 +54,20 @@ impl EventColumns {
 
     pub(crate) fn params(self) -> Vec<Param> {
         params![
-            self.number, self.id, self.prev, self.kind, self.key, self.sub, self.tenant, self.value, self.context,
-            self.cause_event, self.cause_task, self.depth, self.first_task, self.tasks,
+            self.number,
+            self.id,
+            self.prev,
+            self.kind,
+            self.key,
+            self.sub,
+            self.tenant,
+            self.value,
+            self.context,
+            self.cause_event,
+            self.cause_task,
+            self.depth,
+            self.first_task,
+            self.tasks,
         ]
     }
 }
@@ -110,18 +122,55 @@ impl LiveColumns {
 
     pub(crate) fn whole(self) -> Vec<Param> {
         params![
-            self.seq, self.queue, self.event, self.order, self.phase, self.lane, self.place, self.crowd, self.bucket,
-            self.sync, self.stage, self.priority, self.score, self.rank, self.due, self.attempt, self.retries,
-            self.crashes, self.late, self.node, self.fence, self.until, self.started, self.prev_sent, self.planned,
-            self.created, self.reason, self.error,
+            self.seq,
+            self.queue,
+            self.event,
+            self.order,
+            self.phase,
+            self.lane,
+            self.place,
+            self.crowd,
+            self.bucket,
+            self.sync,
+            self.stage,
+            self.priority,
+            self.score,
+            self.rank,
+            self.due,
+            self.attempt,
+            self.retries,
+            self.crashes,
+            self.late,
+            self.node,
+            self.fence,
+            self.until,
+            self.started,
+            self.prev_sent,
+            self.planned,
+            self.created,
+            self.reason,
+            self.error,
         ]
     }
 
     /// The columns that change in a task's life.
     pub(crate) fn changeable(self) -> Vec<Param> {
         params![
-            self.seq, self.phase, self.place, self.rank, self.due, self.attempt, self.retries, self.crashes, self.late,
-            self.node, self.fence, self.until, self.started, self.reason, self.error,
+            self.seq,
+            self.phase,
+            self.place,
+            self.rank,
+            self.due,
+            self.attempt,
+            self.retries,
+            self.crashes,
+            self.late,
+            self.node,
+            self.fence,
+            self.until,
+            self.started,
+            self.reason,
+            self.error,
         ]
     }
 }
@@ -173,9 +222,29 @@ impl PastColumns {
 
     pub(crate) fn params(self) -> Vec<Param> {
         params![
-            self.n, self.seq, self.queue, self.event, self.kind, self.key, self.status, self.reason, self.sync, self.stage,
-            self.priority, self.attempt, self.retries, self.crashes, self.late, self.laned, self.prev_sent, self.planned,
-            self.created, self.started, self.finished, self.error, self.result,
+            self.n,
+            self.seq,
+            self.queue,
+            self.event,
+            self.kind,
+            self.key,
+            self.status,
+            self.reason,
+            self.sync,
+            self.stage,
+            self.priority,
+            self.attempt,
+            self.retries,
+            self.crashes,
+            self.late,
+            self.laned,
+            self.prev_sent,
+            self.planned,
+            self.created,
+            self.started,
+            self.finished,
+            self.error,
+            self.result,
         ]
     }
 }
@@ -276,21 +345,42 @@ impl OrderColumns {
 
     pub(crate) fn whole(self) -> Vec<Param> {
         params![
-            self.n, self.key, self.chain, self.node, self.tenant, self.value, self.priority, self.planned, self.created,
-            self.started, self.suspended, self.task, self.origin, self.depth, self.stepped, self.halted_by,
+            self.n,
+            self.key,
+            self.chain,
+            self.node,
+            self.tenant,
+            self.value,
+            self.priority,
+            self.planned,
+            self.created,
+            self.started,
+            self.suspended,
+            self.task,
+            self.origin,
+            self.depth,
+            self.stepped,
+            self.halted_by,
         ]
     }
 
     /// The columns that change on an order's way.
     pub(crate) fn changeable(self) -> Vec<Param> {
         params![
-            self.n, self.node, self.value, self.planned, self.started, self.suspended, self.task, self.stepped,
+            self.n,
+            self.node,
+            self.value,
+            self.planned,
+            self.started,
+            self.suspended,
+            self.task,
+            self.stepped,
             self.halted_by,
         ]
     }
 }
 
 /// PostgreSQL keeps no NUL in a text; what handlers and commands say may have some.
-fn clean(text: String) -> String {
+pub(crate) fn clean(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }
 }

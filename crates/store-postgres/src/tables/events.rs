@@ -51,7 +51,8 @@ impl PgTables {
 
     pub(super) fn fetch_events(&self, ids: &[EventId]) -> Result<()> {
         let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
-        let found = self.ask_all(query!("write/foresee_events", INT8_ARRAY), params![ids], |row| event_of(row, 0))?;
+        let found =
+            self.ask_all(query!("write/foresee_events", INT8_ARRAY), params![ids], |row| event_of(row, 0))?;
         self.seen.borrow_mut().events.extend(found.into_iter().map(|event| (event.id, event)));
         Ok(())
     }

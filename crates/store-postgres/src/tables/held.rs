@@ -83,7 +83,14 @@ impl Held {
         self.objects.insert((tenant.clone(), key.into()), object.clone());
     }
 
-    pub(crate) fn put_answer(&mut self, tenant: &Tenant, key: &str, digest: [u8; 32], answer: &str, at: Timestamp) {
+    pub(crate) fn put_answer(
+        &mut self,
+        tenant: &Tenant,
+        key: &str,
+        digest: [u8; 32],
+        answer: &str,
+        at: Timestamp,
+    ) {
         self.answers.push((tenant.clone(), key.into(), digest, answer.into(), at.micros()));
     }
 
@@ -95,11 +102,8 @@ impl Held {
         if self.gone.contains(&seq) {
             return Some(None);
         }
-        let [tracked, crowded, scored] = [
-            self.tracks.contains_key(&seq),
-            self.crowds.contains_key(&seq),
-            self.scores.contains_key(&seq),
-        ];
+        let [tracked, crowded, scored] =
+            [self.tracks.contains_key(&seq), self.crowds.contains_key(&seq), self.scores.contains_key(&seq)];
         if tracked || crowded || scored {
             return None;
         }
@@ -249,7 +253,16 @@ impl Held {
         if let Some(attempts) = std::mem::take(&mut self.attempts).params(era) {
             self.rows += 1;
             pieces.push(Piece::Statement(
-                query!("write/put_attempts", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY, TEXT_ARRAY, INT8),
+                query!(
+                    "write/put_attempts",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT2_ARRAY,
+                    TEXT_ARRAY,
+                    INT8
+                ),
                 attempts,
             ));
         }
@@ -270,19 +283,36 @@ impl Held {
             self.rows += self.events.len() as u64;
             pieces.push(Piece::Statement(
                 query!(
-                    "write/insert_events", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-                    TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY
+                    "write/insert_events",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT4_ARRAY,
+                    INT8_ARRAY,
+                    INT4_ARRAY
                 ),
                 EventColumns::of(std::mem::take(&mut self.events)).params(),
             ));
         }
         if !self.marks.is_empty() {
             let (numbers, ids): (Vec<i64>, Vec<i64>) = std::mem::take(&mut self.marks).into_iter().unzip();
-            pieces.push(Piece::Statement(query!("write/insert_marks", INT8_ARRAY, INT8_ARRAY), params![numbers, ids]));
+            pieces.push(Piece::Statement(
+                query!("write/insert_marks", INT8_ARRAY, INT8_ARRAY),
+                params![numbers, ids],
+            ));
         }
         if !self.objects.is_empty() {
             self.rows += self.objects.len() as u64;
-            let (mut tenants, mut keys, mut numbers, mut last, mut sent) = (vec![], vec![], vec![], vec![], vec![]);
+            let (mut tenants, mut keys, mut numbers, mut last, mut sent) =
+                (vec![], vec![], vec![], vec![], vec![]);
             for ((tenant, key), object) in self.objects.drain() {
                 tenants.push(tenant.to_string());
                 keys.push(key);
@@ -297,7 +327,8 @@ impl Held {
         }
         if !self.answers.is_empty() {
             self.rows += self.answers.len() as u64;
-            let (mut tenants, mut keys, mut digests, mut answers, mut at) = (vec![], vec![], vec![], vec![], vec![]);
+            let (mut tenants, mut keys, mut digests, mut answers, mut at) =
+                (vec![], vec![], vec![], vec![], vec![]);
             for (tenant, key, digest, answer, when) in self.answers.drain(..) {
                 tenants.push(tenant.to_string());
                 keys.push(key);
@@ -324,10 +355,35 @@ impl Held {
             let tasks = std::mem::take(&mut self.tasks);
             pieces.push(Piece::Statement(
                 query!(
-                    "write/insert_tasks", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY, TEXT_ARRAY
+                    "write/insert_tasks",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT2_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT4_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT2_ARRAY,
+                    TEXT_ARRAY
                 ),
                 LiveColumns::of(tasks.into_values()).whole(),
             ));
@@ -338,9 +394,29 @@ impl Held {
             let ended = std::mem::take(&mut self.ended);
             pieces.push(Piece::Statement(
                 query!(
-                    "write/insert_ended", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-                    INT2_ARRAY, INT2_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-                    BOOL_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+                    "write/insert_ended",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT2_ARRAY,
+                    INT2_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
                     TEXT_ARRAY
                 ),
                 PastColumns::of(ended.into_values()).params(),
@@ -364,8 +440,21 @@ impl Held {
         if !whole.is_empty() {
             pieces.push(Piece::Statement(
                 query!(
-                    "write/rewrite_tasks", INT8_ARRAY, INT2_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY,
+                    "write/rewrite_tasks",
+                    INT8_ARRAY,
+                    INT2_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT2_ARRAY,
                     TEXT_ARRAY
                 ),
                 LiveColumns::of(whole.into_iter()).changeable(),
@@ -426,9 +515,23 @@ impl Held {
         if !new.is_empty() {
             pieces.push(Piece::Statement(
                 query!(
-                    "write/insert_orders", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-                    BOOL_ARRAY, INT8_ARRAY
+                    "write/insert_orders",
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY
                 ),
                 OrderColumns::of(new).whole(),
             ));
@@ -436,8 +539,16 @@ impl Held {
         if !saved.is_empty() {
             pieces.push(Piece::Statement(
                 query!(
-                    "write/save_orders", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BOOL_ARRAY,
-                    INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY
+                    "write/save_orders",
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY,
+                    BOOL_ARRAY,
+                    INT8_ARRAY
                 ),
                 OrderColumns::of(saved).changeable(),
             ));

@@ -31,7 +31,7 @@ use held::Held;
 use seen::Seen;
 use sequencer::{Change, Sequencer};
 
-/// So many rows lie in a slice of the journal or of the history.
+/// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
 const SLICE: i64 = 250_000;
 
 /// What the writer sees of the database.
@@ -47,6 +47,7 @@ pub struct PgTables {
     /// The version that the memory beside the tables is of, and that of the registry.
     remembered: Cell<Option<(i64, i64)>>,
     realm: Cell<Option<Realm>>,
+    slice: Cell<i64>,
 }
 
 /// What a transaction begins with. A node that is stopped in the middle of one must not keep the others waiting.
@@ -71,6 +72,7 @@ impl PgTables {
             registry_changed: Cell::default(),
             remembered: Cell::default(),
             realm: Cell::default(),
+            slice: Cell::new(SLICE),
         })
     }
 
@@ -120,12 +122,12 @@ impl PgTables {
             };
             if events.is_some_and(|last| last >= journal_to) {
                 self.add_slice("journal", journal_to)?;
-                self.sequencer.borrow_mut().journal_to += SLICE;
+                self.sequencer.borrow_mut().journal_to += self.slice.get();
             } else if past && archived >= history_to {
                 for table in ["history", "attempt", "log"] {
                     self.add_slice(table, history_to)?;
                 }
-                self.sequencer.borrow_mut().history_to += SLICE;
+                self.sequencer.borrow_mut().history_to += self.slice.get();
             } else {
                 return Ok(());
             }
@@ -134,7 +136,7 @@ impl PgTables {
 
     fn add_slice(&self, table: &'static str, from: i64) -> Result<()> {
         let query = query!("write/add_slice", TEXT, INT8, INT8);
-        self.link.send(&[Piece::Statement(query, params![table, from, from + SLICE])]).map(drop)
+        self.link.send(&[Piece::Statement(query, params![table, from, from + self.slice.get()])]).map(drop)
     }
 
     /// Opens the connection, and reads how far everything has come.
@@ -142,6 +144,11 @@ impl PgTables {
         self.connect()?;
         let row = self.ask_one(query!("write/read_sequencer"), vec![], Sequencer::read)?;
         self.sequencer.replace(row.ok_or_else(|| Fault::damaged("the sequencer has no row"))?);
+        if let Some(rows) =
+            self.find_text("slice")?.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0)
+        {
+            self.slice.set(rows);
+        }
         Ok(())
     }
 
@@ -188,7 +195,9 @@ impl PgTables {
             let sequencer = self.sequencer.borrow();
             let remembered = self.remembered.get();
             let changes = match remembered {
-                Some((version, registry)) if registry == sequencer.registry => sequencer.changed_since(version),
+                Some((version, registry)) if registry == sequencer.registry => {
+                    sequencer.changed_since(version)
+                }
                 Some(_) | None => None,
             };
             (sequencer.version, sequencer.registry, changes)
@@ -233,8 +242,25 @@ impl PgTables {
         };
         pieces.push(Piece::Statement(
             query!(
-                "write/keep_sequencer", INT8, INT8, INT8, INT8_ARRAY, INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8,
-                INT8, INT8, INT8, INT8, INT8, INT8
+                "write/keep_sequencer",
+                INT8,
+                INT8,
+                INT8,
+                INT8_ARRAY,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8,
+                INT8
             ),
             self.sequencer.borrow().params(),
         ));

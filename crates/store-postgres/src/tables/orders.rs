@@ -66,7 +66,8 @@ impl PgTables {
 
     pub(super) fn fetch_orders(&self, orders: &[i64]) -> Result<()> {
         let asked = params![orders.to_vec()];
-        let found = self.ask_all(query!("write/foresee_orders", INT8_ARRAY), asked, |row| order_of(row, 0))?;
+        let found =
+            self.ask_all(query!("write/foresee_orders", INT8_ARRAY), asked, |row| order_of(row, 0))?;
         self.seen.borrow_mut().orders.extend(found.into_iter().map(|order| (order.n, order)));
         Ok(())
     }

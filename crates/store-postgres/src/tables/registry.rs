@@ -11,6 +11,7 @@ use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow};
 use tokio_postgres::Row;
 
 use super::PgTables;
+use super::columns::clean;
 use super::sequencer::Change;
 use crate::documented::{canvas_of, space_of};
 use crate::link::{Piece, params};
@@ -85,7 +86,14 @@ impl PgTables {
             column(|c| c.missing),
         ];
         let query = query!(
-            "write/put_counts", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
+            "write/put_counts",
+            INT8_ARRAY,
+            INT8_ARRAY,
+            INT8_ARRAY,
+            INT8_ARRAY,
+            INT8_ARRAY,
+            INT8_ARRAY,
+            INT8_ARRAY
         );
         self.hold(Piece::Statement(query, asked));
         Ok(())
@@ -177,8 +185,8 @@ impl PgTables {
             rule.place.name(),
             space_of(&rule.place),
             rule.since.micros(),
-            rule.by.clone(),
-            rule.reason.clone(),
+            clean(rule.by.clone()),
+            clean(rule.reason.clone()),
         ];
         self.hold(Piece::Statement(query, asked));
     }
@@ -201,7 +209,7 @@ impl PgTables {
 
     pub(super) fn add_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.registry_changes();
-        let asked = params![name.to_string(), now.micros()];
+        let asked = params![clean(name.into()), now.micros()];
         let id = self.ask_one(query!("write/insert_node", TEXT, INT8), asked, |row| get(row, 0))?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
@@ -229,7 +237,7 @@ impl PgTables {
 
     pub(super) fn add_deed(&self, deed: &Deed) {
         let Deed { at, by, action, what, detail } = deed.clone();
-        let asked = params![at.micros(), by, action, what, detail];
+        let asked = params![at.micros(), clean(by), clean(action), clean(what), clean(detail)];
         self.hold(Piece::Statement(query!("write/insert_deed", INT8, TEXT, TEXT, TEXT, TEXT), asked));
     }
 }

@@ -13,8 +13,8 @@ use pointsman_core::{
 };
 use pointsman_store::error::Result;
 use pointsman_store::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase, QueueId,
-    QueueRow, ScheduleRow, Waiting,
+    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
+    QueueId, QueueRow, ScheduleRow, Waiting,
 };
 use pointsman_store::tables::{Counters, Tables};
 

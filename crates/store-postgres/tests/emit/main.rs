@@ -47,7 +47,10 @@ async fn what_commits_becomes_an_event_with_all_that_was_said() {
     assert_eq!(event_of(&client, receipt).await, Some(event.id));
 
     let task = house.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
-    assert_eq!((task.event, task.priority.get(), task.life.state.status()), (Some(event.id), 9000, Status::New));
+    assert_eq!(
+        (task.event, task.priority.get(), task.life.state.status()),
+        (Some(event.id), 9000, Status::New)
+    );
     let State::New { due } = task.life.state else { panic!("it waits: {:?}", task.life) };
     let hour = Duration::from_secs(3600);
     assert!(due >= begun.plus(hour) && due <= now().plus(hour), "{due} is an hour after {begun}");

@@ -1,0 +1,135 @@
+//! What only grows lies in slices, and what is forgotten goes with them.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{Ending, Store};
+use pointsman_store_conformance::Harness;
+use pointsman_store_conformance::world::*;
+use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_testing::Admin;
+
+/// A database whose slices are so small that a test fills several.
+struct Thin {
+    server: &'static Admin,
+    opened: Mutex<Option<(String, PostgresStore)>>,
+}
+
+const ROWS: u64 = 100;
+const DAY: u64 = 86_400;
+const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+
+impl Thin {
+    fn new() -> Self {
+        Self { server: pointsman_testing::shared().expect("a server"), opened: Mutex::default() }
+    }
+
+    fn database(&self) -> String {
+        let opened = self.opened.lock().unwrap();
+        let (url, _) = opened.as_ref().expect("a store is open");
+        url.rsplit('/').next().expect("a name").into()
+    }
+
+    fn number(&self, sql: &str) -> u64 {
+        let rows = self.server.query(&self.database(), sql).expect("an answer");
+        rows[0][0].as_deref().expect("a number").parse().expect("a number")
+    }
+
+    fn slices(&self, table: &str) -> u64 {
+        self.number(&format!(
+            "SELECT count(*) FROM pg_inherits WHERE inhparent = 'pointsman.{table}'::regclass"
+        ))
+    }
+
+    async fn sweep(&self) -> u64 {
+        let store = self.opened.lock().unwrap().as_ref().map(|(_, store)| store.clone());
+        store.expect("a store is open").sweep().await.expect("it sweeps")
+    }
+}
+
+impl Drop for Thin {
+    fn drop(&mut self) {
+        if self.opened.lock().unwrap().is_some() {
+            let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database());
+            let _ = self.server.query("postgres", &drop);
+        }
+    }
+}
+
+#[async_trait]
+impl Harness for Thin {
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+        let url = self.server.create_database().expect("a database");
+        let store = Postgres::open(&url, now).await.expect("it opens");
+        store.close();
+        *self.opened.lock().unwrap() = Some((url.clone(), store));
+        let thin = format!("INSERT INTO pointsman.meta VALUES ('slice', '{ROWS}')");
+        self.server.query(&self.database(), &thin).expect("a setting");
+        let store = Postgres::open(&url, now).await.expect("it opens");
+        *self.opened.lock().unwrap() = Some((url, store.clone()));
+        Arc::new(store)
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, _now: Timestamp) -> Arc<dyn Store> {
+        store
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_come_as_rows_do() {
+    let thin = Thin::new();
+    let world = World::new(&thin, Plan::simple()).await;
+    for _ in 0..10 {
+        world.emit_many(100, event("record").key("a")).await;
+        world.emit_many(1, event("record")).await;
+    }
+    world.run_all().await;
+    assert!((11..=13).contains(&thin.slices("journal")), "{} slices", thin.slices("journal"));
+    assert!((11..=13).contains(&thin.slices("history")), "{} slices", thin.slices("history"));
+    assert_eq!(world.read_all().await.len(), 1010);
+    assert_eq!(thin.sweep().await, 0, "nothing is forgotten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_goes_by_the_slice_and_what_is_needed_stays() {
+    let thin = Thin::new();
+    let mut world = World::new(&thin, Plan::simple()).await;
+    let value = "{\"text\":\"still here\"}";
+    let kept = world.emit(event("record").key("kept").value(value)).await;
+    let task = world.claim_one().await;
+    let logs = vec![line(world.now, "said once")];
+    world.end(Ending { logs, ..ending(&task, failed()) }).await.expect("ours");
+    for _ in 0..10 {
+        world.emit_many(100, event("record").key("gone")).await;
+    }
+    world.tick(1);
+    for _ in 0..1000 {
+        let task = world.claim_one().await;
+        assert_eq!(task.event().key.as_ref().map(|key| key.as_str()), Some("gone"));
+        world.succeed(&task).await;
+        world.now = world.now.minus(std::time::Duration::from_micros(1));
+    }
+    let before = [thin.slices("journal"), thin.slices("history"), thin.slices("log")];
+    world.tick(2 * DAY);
+    world.heartbeat().await;
+    let pruned = world.prune(NOTHING, NOTHING).await;
+    assert_eq!((pruned.events, pruned.tasks), (1001, 1000));
+    assert!(thin.sweep().await >= 9 + 9 + 9);
+    let after = [thin.slices("journal"), thin.slices("history"), thin.slices("log")];
+    assert!(before.iter().zip(&after).all(|(before, after)| *after + 8 <= *before), "{before:?} {after:?}");
+    assert_eq!(thin.number("SELECT count(*) FROM pointsman.journal_kept"), 1);
+
+    assert_eq!(must(world.store.logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(), 1);
+    assert_eq!(world.task(&kept.tasks[0]).await.attempts.len(), 1);
+    let task = world.claim_one().await;
+    assert_eq!((task.id.clone(), task.event().value.as_str()), (kept.tasks[0].clone(), value));
+    world.succeed(&task).await;
+    world.emit_many(1, event("record")).await;
+    world.tick(2 * DAY);
+    world.prune(NOTHING, NOTHING).await;
+    thin.sweep().await;
+    assert_eq!(thin.number("SELECT count(*) FROM pointsman.journal_kept"), 0, "and then it goes, too");
+    assert_eq!(thin.number("SELECT count(*) FROM pointsman.log_kept"), 0);
+}

@@ -1,0 +1,125 @@
+//! Who has registered what.
+//!
+//! Several programs may share a store, each with handlers of its own. So what is registered belongs to a name, and what
+//! there is, is the union over all names. A name whose last node is gone stays for a day: its nodes may be about to come
+//! back, and until then its tasks wait.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::Registration;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::state::{json_text, put_json};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+/// Who has had no live node for so long is forgotten.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// How often it is looked who has live nodes.
+const LOOK_EVERY: Duration = Duration::from_secs(3600);
+/// Under which name all of it is kept.
+const KEPT: &str = "registrants";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Registrant {
+    registration: Registration,
+    /// When it was last seen to have a live node.
+    seen: Timestamp,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Registrants {
+    /// Those who changed what they have later stand behind.
+    all: Vec<Registrant>,
+    /// When it was last looked who has live nodes.
+    looked: Option<Timestamp>,
+}
+
+impl Registrants {
+    fn load(tables: &dyn Tables) -> Result<Self> {
+        Ok(json_text(tables, KEPT)?.unwrap_or_default())
+    }
+
+    /// One that registers the same again keeps its place, so that a restart changes nothing.
+    fn put(&mut self, registration: Registration, now: Timestamp) {
+        let known = self.all.iter_mut().find(|known| known.registration.by == registration.by);
+        match known {
+            Some(known) if known.registration == registration => known.seen = now,
+            Some(_) | None => {
+                self.all.retain(|known| known.registration.by != registration.by);
+                self.all.push(Registrant { registration, seen: now });
+            }
+        }
+    }
+
+    fn union(&self) -> Registration {
+        let mut union = Registration::default();
+        self.all.iter().for_each(|known| union.add(known.registration.clone()));
+        union
+    }
+
+    /// Notes who lives, and takes out those who have not for too long.
+    fn look(&mut self, living: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+        let unwatched = now.since(self.looked.unwrap_or(Timestamp::MIN));
+        for known in &mut self.all {
+            match living.contains(&known.registration.by) {
+                true => known.seen = now,
+                // Nobody looked for a while, because nobody was there: whoever is gone may be about to come back.
+                false if unwatched > 2 * LOOK_EVERY => {
+                    known.seen = known.seen.plus(unwatched).min(now);
+                }
+                false => {}
+            }
+        }
+        self.looked = Some(now);
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.all)
+            .into_iter()
+            .partition(|known| known.seen >= now.minus(FORGOTTEN_AFTER));
+        self.all = kept;
+        gone.into_iter().map(|known| known.registration.by).collect()
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn register(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
+        let mut known = Registrants::load(self.tables)?;
+        known.put(registration, now);
+        put_json(self.tables, KEPT, &known)?;
+        self.define(&known.union(), now)
+    }
+
+    pub(crate) fn registrants(&self) -> Result<Vec<String>> {
+        let known = Registrants::load(self.tables)?;
+        Ok(known.all.into_iter().map(|known| known.registration.by).collect())
+    }
+
+    /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
+    /// nobody else is there to miss it.
+    pub(crate) fn forget_registrants(&mut self, now: Timestamp) -> Result<bool> {
+        if now.since(self.state.looked) < LOOK_EVERY {
+            return Ok(false);
+        }
+        self.state.looked = now;
+        let mut known = Registrants::load(self.tables)?;
+        let is_recent = known.looked.is_some_and(|looked| now.since(looked) < LOOK_EVERY);
+        if known.all.len() < 2 || is_recent {
+            return Ok(false);
+        }
+        let nodes = self.tables.nodes()?.into_iter().filter(|node| !node.gone);
+        let living = nodes.filter_map(|node| node.abilities.registrant).collect();
+        let gone = known.look(&living, now);
+        put_json(self.tables, KEPT, &known)?;
+        if gone.is_empty() {
+            return Ok(false);
+        }
+        tracing::warn!(
+            registrants = gone.join(", "),
+            "had no live node for a day; what they registered is forgotten"
+        );
+        self.define(&known.union(), now)?;
+        Ok(true)
+    }
+}
