@@ -34,7 +34,7 @@ const TENANTS: usize = 1_000;
 /// All of them together send one at a time, a millisecond apart.
 const APART: Duration = Duration::from_millis(1);
 const WORK: Duration = Duration::from_millis(1);
-/// How long one side is measured before it is another's turn.
+/// How long one side is measured before it is another's turn, unless all of it is shorter.
 const TURN: Duration = Duration::from_secs(2);
 const SHARED: &str = "shared";
 const OWN: &str = "own";
@@ -42,19 +42,20 @@ const FLOODING: &str = "flooding";
 
 pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
     let ground = site.ground()?;
+    let turn = TURN.min(Duration::from_secs(options.seconds) / 2);
     let turns = options.seconds.div_ceil(TURN.as_secs()).max(1);
-    let waiting = options.backlog.max(least_flood(turns + 1));
+    let waiting = options.backlog.max(least_flood(turn * 2 * (turns + 1) as u32));
     let calm = Side::start(&ground, "calm", 0).await?;
     let flooded = Side::start(&ground, "flooded", waiting).await?;
     let (mut without, mut shared, mut own) = (vec![], vec![], vec![]);
-    for turn in 0..=turns {
-        if turn == 1 {
+    for round in 0..=turns {
+        if round == 1 {
             [&mut without, &mut shared, &mut own].into_iter().for_each(Vec::clear);
         }
-        without.extend(calm.send(SHARED).await?);
+        without.extend(calm.send(SHARED, turn).await?);
         flooded.release().await?;
-        shared.extend(flooded.send(SHARED).await?);
-        own.extend(flooded.send(OWN).await?);
+        shared.extend(flooded.send(SHARED, turn).await?);
+        own.extend(flooded.send(OWN, turn).await?);
         flooded.hold().await?;
     }
     let run = flooded.flood.count();
@@ -73,15 +74,14 @@ pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Ve
             figures.push(if part == 0.99 { figure.at_most(1.5) } else { figure });
         }
     }
-    let rate = run as f64 / (2 * (turns + 1) * TURN.as_secs()) as f64;
+    let rate = run as f64 / (turn * 2 * (turns + 1) as u32).as_secs_f64();
     figures.push(Figure::new("tasks of the flood handled meanwhile", rate, Unit::PerSecond));
     Ok(figures)
 }
 
-/// So many that the flood lasts for all turns, however fast its tasks are handled.
-fn least_flood(turns: u64) -> usize {
-    let flooded = TURN * 2 * turns as u32;
-    (flooded.as_millis() / WORK.as_millis()) as usize * DEFAULT_SLOTS
+/// So many that the flood lasts for that long, however fast its tasks are handled.
+fn least_flood(time: Duration) -> usize {
+    (time.as_millis() / WORK.as_millis()) as usize * DEFAULT_SLOTS
 }
 
 /// An engine on a store of its own, with a flood or without one.
@@ -152,10 +152,10 @@ impl Side {
     }
 
     /// The others send their tasks for a turn; answers how long each waited.
-    async fn send(&self, handler: &str) -> anyhow::Result<Vec<f64>> {
+    async fn send(&self, handler: &str, turn: Duration) -> anyhow::Result<Vec<f64>> {
         let mut pace = interval(APART);
         let mut emits = JoinSet::new();
-        for _ in 0..TURN.as_millis() / APART.as_millis() {
+        for _ in 0..turn.as_millis() / APART.as_millis() {
             pace.tick().await;
             let engine = self.engine.clone();
             let n = self.others.sent().len();

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::Registry;
 use pointsman_core::{HandlerDef, HandlerName, NewEvent, Place, Rule, RuleKind, Tenant};
 use pointsman_store_sqlite::Sqlite;
 

@@ -21,7 +21,8 @@ use crate::ground::{Ground, Site};
 use crate::report::{Course, Figure, Report, Unit};
 use crate::rig::{self, Handled};
 
-const TABLES: [&str; 4] = ["task", "queue", "sequencer", "journal"];
+const JOURNAL: &str = "journal";
+const TABLES: [&str; 4] = ["task", "queue", "sequencer", JOURNAL];
 
 /// So often it is looked at.
 const LOOKS: u32 = 24;
@@ -31,6 +32,10 @@ const WAITING: usize = 10_000;
 
 /// So many events and ended tasks are kept.
 const KEPT: u64 = 250_000;
+
+/// The journal goes by slices as large as what is kept. After so many events the first has been dropped, and it is as
+/// large as it will be.
+const FULL: u64 = 2 * KEPT;
 
 /// The size of each table with its indexes and slices, and how many of its rows are dead.
 const LOOK: &str = "
@@ -112,6 +117,8 @@ impl Producers {
 struct Look {
     /// Seconds since the begin.
     at: f64,
+    /// Events handled until then.
+    handled: u64,
     /// Events handled in a second since the look before.
     rate: f64,
     /// Of each table its size in megabytes, and how many rows are dead.
@@ -126,15 +133,15 @@ async fn look_on(client: &Client, handled: &Handled, time: Duration) -> anyhow::
     pace.tick().await;
     for _ in 0..LOOKS {
         pace.tick().await;
-        let (at, count) = (start.elapsed().as_secs_f64(), handled.count());
-        let rate = (count - before.1) as f64 / (at - before.0);
-        before = (at, count);
+        let (at, handled) = (start.elapsed().as_secs_f64(), handled.count());
+        let rate = (handled - before.1) as f64 / (at - before.0);
+        before = (at, handled);
         let mut tables = Vec::new();
         for row in client.query(&look, &[&TABLES.as_slice()]).await? {
             let (bytes, dead): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
             tables.push((bytes as f64 / 1e6, dead as f64));
         }
-        looks.push(Look { at, rate, tables });
+        looks.push(Look { at, handled, rate, tables });
     }
     Ok(looks)
 }
@@ -154,8 +161,11 @@ fn judged(seconds: u64, looks: &[Look]) -> Report {
         let size = |look: &Look| look.tables[i].0;
         let dead = |look: &Look| look.tables[i].1;
         let name = format!("pointsman.{table}, at its largest in the last third of {seconds} s at full load");
-        let figure = Figure::new(name, most(last, &size), Unit::Megabytes);
-        figures.push(figure.against("in the second third", most(second, &size)).no_more_than(1.2, 1.0));
+        let figure = Figure::new(name, most(last, &size), Unit::Megabytes)
+            .against("in the second third", most(second, &size));
+        // A journal that has not been cut yet has a reason to grow.
+        let grows = *table == JOURNAL && second.first().is_none_or(|look| look.handled < FULL);
+        figures.push(if grows { figure } else { figure.no_more_than(1.2, 1.0) });
         let name =
             format!("dead rows of pointsman.{table}, at most in the last third of {seconds} s at full load");
         let figure = Figure::new(name, most(last, &dead), Unit::Rows);
@@ -172,8 +182,8 @@ mod tests {
     use super::*;
 
     fn looks(size: impl Fn(u32) -> f64) -> Vec<Look> {
-        let look = |n| Look { at: f64::from(n), rate: 1.0, tables: vec![(size(n), 0.0); TABLES.len()] };
-        (0..LOOKS).map(look).collect()
+        let tables = |n| vec![(size(n), 0.0); TABLES.len()];
+        (0..LOOKS).map(|n| Look { at: f64::from(n), handled: FULL, rate: 1.0, tables: tables(n) }).collect()
     }
 
     fn is_flat(looks: &[Look]) -> bool {
@@ -190,5 +200,15 @@ mod tests {
     #[test]
     fn what_goes_on_growing_is_not() {
         assert!(!is_flat(&looks(|n| f64::from(n) * 100.0)));
+    }
+    #[test]
+    fn a_journal_may_grow_until_it_is_cut() {
+        let mut looks = looks(|_| 100.0);
+        for (n, look) in looks.iter_mut().enumerate() {
+            (look.handled, look.tables[3].0) = (n as u64, 100.0 * n as f64);
+        }
+        assert!(is_flat(&looks));
+        looks.iter_mut().for_each(|look| look.handled += FULL);
+        assert!(!is_flat(&looks));
     }
 }

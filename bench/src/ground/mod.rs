@@ -28,14 +28,14 @@ pub enum Target {
 /// Where a whole run takes place.
 pub(crate) enum Site {
     Disk(PathBuf),
-    Server(Server),
+    Server(Box<Server>),
 }
 
 impl Site {
     pub(crate) fn find(options: &crate::Options) -> anyhow::Result<Self> {
         match &options.target {
             Target::Sqlite => Ok(Self::Disk(options.dir.clone())),
-            Target::Postgres { url } => Ok(Self::Server(Server::find(url.as_deref())?)),
+            Target::Postgres { url } => Ok(Self::Server(Box::new(Server::find(url.as_deref())?))),
         }
     }
 

@@ -9,8 +9,8 @@ use pointsman_core::Timestamp;
 
 use crate::failure::{Failure, Result};
 use crate::{
-    bench, chains, completions, config, emit, events, handlers, nodes, objects, orders, rules, run,
-    schedules, serve, tasks, token, watch, work,
+    bench, chains, completions, config, doctor, emit, events, handlers, nodes, objects, orders, rules, run,
+    schedules, serve, tasks, token, transfer, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -75,7 +75,9 @@ pub(crate) enum Command {
     Nodes(nodes::Nodes),
     Audit(nodes::Audit),
     Config(config::Config),
+    Doctor(doctor::Doctor),
     Token(token::Token),
+    Move(transfer::Move),
     Bench(bench::Bench),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -129,6 +131,11 @@ impl Global {
     pub(crate) fn client(&self) -> Result<Client> {
         let url = self.url.clone().or_else(|| variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
         Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.token()?.as_deref())?)
+    }
+
+    /// Whether the command line itself says where the server is.
+    pub(crate) fn names_server(&self) -> bool {
+        self.url.is_some()
     }
 
     fn token(&self) -> Result<Option<String>> {

@@ -28,7 +28,7 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 
-    /// Where events and tasks are kept, over `store`: sqlite:PATH, sqlite::memory:
+    /// Where events and tasks are kept, over `store`: sqlite:PATH, sqlite::memory:, postgres://…
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 

@@ -9,7 +9,7 @@
 //!  emit watch events tasks run orders chains handlers rules schedules objects nodes
 //!              talk to a node over HTTP
 //!  happening   an event as `watch` and `events` tell it
-//!  config token bench completions
+//!  config doctor token transfer bench completions
 //!              need no node, nor does `schedules next`
 //! ```
 
@@ -18,6 +18,7 @@ mod bench;
 mod chains;
 mod completions;
 mod config;
+mod doctor;
 mod emit;
 mod events;
 mod failure;
@@ -34,6 +35,7 @@ mod schedules;
 mod serve;
 mod tasks;
 mod token;
+mod transfer;
 mod watch;
 mod work;
 
@@ -74,7 +76,9 @@ fn run(cli: Cli) -> Result {
         Command::Audit(command) => wait(command.run(global)),
         Command::Work(command) => command.run(global),
         Command::Config(command) => command.run(global),
+        Command::Doctor(command) => wait(command.run(global)),
         Command::Token(command) => command.run(global),
+        Command::Move(command) => command.run(global),
         Command::Bench(command) => command.run(global),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -5,6 +5,7 @@ mod table;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+pub(crate) use pointsman_store::finding::age;
 use serde::Serialize;
 
 use crate::args::{Color, Format, Global};
@@ -159,16 +160,6 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// How long something has lasted, as roughly as people say it.
-pub(crate) fn age(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
-        s => format!("{:.0} d", s / 86_400.0),
-    }
-}
-
 /// The hour, minute, second and millisecond of an RFC 3339 time.
 pub(crate) fn clock(time: &str) -> &str {
     time.get(11..23).unwrap_or(time)
@@ -199,11 +190,6 @@ mod tests {
     fn one_is_singular() {
         let tries = |count| counted(count, "retry", "retries");
         assert_eq!([tries(0), tries(1), tries(2)], ["0 retries", "1 retry", "2 retries"]);
-    }
-
-    #[test]
-    fn ages_are_told_roughly() {
-        assert_eq!([0.4, 90.0, 600.0, 7300.0, 900_000.0].map(age), ["0 s", "90 s", "10 min", "2 h", "10 d"]);
     }
 
     #[test]

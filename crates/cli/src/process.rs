@@ -113,6 +113,7 @@ fn exit_of_postgres(error: &PostgresError) -> Exit {
         PostgresError::Unreachable { .. } | PostgresError::Failed { .. } => Exit::Unavailable,
         PostgresError::BadUrl(_)
         | PostgresError::BadParameter { .. }
+        | PostgresError::NotTrusted { .. }
         | PostgresError::NotLetIn { .. }
         | PostgresError::NoDatabase { .. }
         | PostgresError::TooOld { .. }

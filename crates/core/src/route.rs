@@ -39,6 +39,11 @@ impl Routes {
         self.0.entry(key).or_default().push(binding);
     }
 
+    /// Adds all of another's that are not there yet, behind what is there.
+    pub fn add(&mut self, other: Self) {
+        add(&mut self.0, other.0);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[Binding])> {
         self.0.iter().map(|(key, list)| (key, list.as_slice()))
     }
@@ -75,6 +80,11 @@ impl ChainRoutes {
         self.0.entry(key).or_default().push(chain);
     }
 
+    /// Adds all of another's that are not there yet, behind what is there.
+    pub fn add(&mut self, other: Self) {
+        add(&mut self.0, other.0);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[ChainPath])> {
         self.0.iter().map(|(key, list)| (key, list.as_slice()))
     }
@@ -90,6 +100,17 @@ impl ChainRoutes {
             }
         }
         found
+    }
+}
+
+fn add<T: PartialEq>(lists: &mut BTreeMap<HandlingKey, Vec<T>>, others: BTreeMap<HandlingKey, Vec<T>>) {
+    for (key, others) in others {
+        let list = lists.entry(key).or_default();
+        for other in others {
+            if !list.contains(&other) {
+                list.push(other);
+            }
+        }
     }
 }
 

@@ -59,7 +59,7 @@ impl Bound {
 /// What a bounded run works with: of its handlers those that the store has just so, and the routes and chains of the
 /// store.
 pub(crate) fn as_guest(setup: Setup, registered: Registration) -> Setup {
-    let Registration { handlers: known, routes, tenants, chains, chain_routes, files } = registered;
+    let Registration { by: _, handlers: known, routes, tenants, chains, chain_routes, files } = registered;
     let alike = |spec: &HandlerSpec| known.contains(&spec.def);
     let handlers = setup.handlers.into_iter().filter(alike).collect();
     Setup { handlers, routes, tenants, chains, chain_routes, files, schedules: setup.schedules }

@@ -230,7 +230,7 @@ impl Engine {
 async fn agreed(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
     match settings.bound {
         Some(_) => Ok(as_guest(setup, store.registration().await?)),
-        None => store.register(registration(&setup), now()).await.map(|()| setup),
+        None => store.register(registration(&setup, settings), now()).await.map(|()| setup),
     }
 }
 

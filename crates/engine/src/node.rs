@@ -182,7 +182,8 @@ impl Node {
             true => BTreeSet::clone(&self.configured.load().names),
             false => BTreeSet::new(),
         };
-        self.store.announce(self.id(), Abilities { handlers, slots: self.slots.all() }).await
+        let registrant = self.settings.bound.is_none().then(|| self.settings.registrant.clone());
+        self.store.announce(self.id(), Abilities { registrant, handlers, slots: self.slots.all() }).await
     }
 
     /// The same, and if the store does not answer now, with the next sweep.
@@ -259,9 +260,10 @@ impl Configured {
 }
 
 /// What the store is told of a setup.
-pub(crate) fn registration(setup: &Setup) -> Registration {
+pub(crate) fn registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
+        by: settings.registrant.clone(),
         handlers,
         routes: setup.routes.clone(),
         tenants: setup.tenants.clone(),

@@ -17,7 +17,7 @@ use pointsman_core::store::{Rescued, StoreError, Sweep};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::node::Node;
+use crate::node::{Node, registration};
 use crate::time::now;
 
 /// Sweeps until told to stop.
@@ -74,9 +74,20 @@ async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<()
 async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
     tracing::warn!("this node was silent for too long and was given up; it joins again");
     node.set_id(node.store.join(&node.settings.node_name, now()).await?);
+    register_again(node).await?;
     node.announce_soon().await;
     node.signals.work();
     Ok(())
+}
+
+/// A node that was away for longer than a registration outlives its nodes brings it back. If it is still there, others
+/// may have changed it since.
+async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
+    let (store, settings) = (&node.store, &node.settings);
+    if settings.bound.is_some() || store.registrants().await?.contains(&settings.registrant) {
+        return Ok(());
+    }
+    store.register(registration(&node.configured().setup, settings), now()).await
 }
 
 /// Frees what the dead held, and tells of it.

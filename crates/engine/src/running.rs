@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use pointsman_core::store::{Claimed, StoreError, Tasks};
-use pointsman_core::task::State;
-use pointsman_core::{TaskId, store::Store};
+use pointsman_core::TaskSeq;
+use pointsman_core::store::{Claimed, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +23,7 @@ pub(crate) enum Stop {
 /// A running attempt, as seen from outside it.
 #[derive(Debug)]
 pub(crate) struct Control {
-    id: TaskId,
+    task: TaskSeq,
     fence: i64,
     cancel: CancellationToken,
     stop: OnceLock<Stop>,
@@ -58,7 +57,7 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn begin(&self, task: &Claimed) -> Arc<Control> {
         let control = Arc::new(Control {
-            id: task.id.clone(),
+            task: task.seq,
             fence: task.fence,
             cancel: CancellationToken::new(),
             stop: OnceLock::new(),
@@ -102,15 +101,9 @@ impl Running {
 
     /// Stops the attempts whose task the store no longer holds for them.
     pub(crate) async fn check(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let controls: Vec<_> = self.attempts().values().cloned().collect();
-        for control in controls {
-            let held = match Tasks::task(store, &control.id).await? {
-                Some((task, _)) => {
-                    matches!(task.life.state, State::Locked(lease) if lease.fence == control.fence)
-                }
-                None => false,
-            };
-            if !held {
+        let held = self.attempts().values().map(|control| (control.task, control.fence)).collect();
+        for fence in store.lost(held).await? {
+            if let Some(control) = self.attempts().get(&fence) {
                 control.stop(Stop::Lost);
             }
         }

@@ -15,6 +15,9 @@ use crate::HandlerSpec;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
+    /// By which name it registers its handlers and routes. Nodes on one store that are set up alike share one, and what
+    /// the last of them registered counts; those of others add up.
+    pub registrant: String,
     /// How many tasks run at a time.
     pub slots: usize,
     /// How long a node may be silent before its work is given to others.
@@ -41,6 +44,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             node_name: "pointsman".into(),
+            registrant: "server".into(),
             slots: 16,
             lease: Duration::from_secs(30),
             sweep: Duration::from_secs(5),

@@ -184,13 +184,20 @@ pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
 /// What a node is told that a configuration describes.
 pub fn settings(config: &Config) -> Settings {
     Settings {
-        node_name: format!("pointsman-{}", std::process::id()),
+        node_name: node_name(),
+        registrant: config.name.clone(),
         slots: config.workers,
         journal: config.journal,
         history: config.history,
         rooms: config.rooms,
         ..Settings::default()
     }
+}
+
+/// Tells this process from others, also from those on other machines.
+fn node_name() -> String {
+    let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    format!("pointsman-{}-{}", host.as_deref().unwrap_or("unnamed"), std::process::id())
 }
 
 /// The token for a server that has no other.

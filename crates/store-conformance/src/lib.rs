@@ -56,6 +56,7 @@ pub mod pull;
 pub mod queues;
 pub mod rates;
 pub mod reading;
+pub mod registrants;
 pub mod replay;
 pub mod rescue;
 pub mod restart;

@@ -11,7 +11,7 @@ async fn view(world: &World<'_>, node: NodeId) -> NodeView {
 }
 
 fn abilities(names: &[&str], slots: usize) -> Abilities {
-    Abilities { handlers: names.iter().map(|name| handler(name)).collect(), slots }
+    Abilities { registrant: None, handlers: names.iter().map(|name| handler(name)).collect(), slots }
 }
 
 pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {

@@ -75,6 +75,30 @@ pub async fn only_the_dead_nodes_tasks_are_freed(harness: &dyn Harness) {
     }
 }
 
+pub async fn a_node_learns_which_attempts_lost_their_task(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(5, event("record")).await;
+    let tasks = world.claim(5).await;
+    let [kept, cancelled, returned, done, _] = tasks.as_slice() else { panic!("{tasks:?}") };
+    let held: Vec<_> = tasks.iter().map(|task| (task.seq, task.fence)).collect();
+    assert!(must(world.store.lost(held.clone()).await).is_empty());
+    assert!(must(world.store.lost(vec![]).await).is_empty());
+    assert_eq!(world.cancel(&cancelled.id).await, Ok(()));
+    world.give_back(returned).await;
+    world.succeed(done).await;
+    let mut lost = must(world.store.lost(held.clone()).await);
+    lost.sort();
+    assert_eq!(lost, [cancelled.fence, returned.fence, done.fence]);
+    world.tick(LEASE + 1);
+    succeed_the_dead(&mut world).await;
+    world.rescue().await;
+    let again = world.claim(5).await;
+    assert!(again.iter().any(|task| task.seq == kept.seq), "it runs elsewhere");
+    assert_eq!(must(world.store.lost(held).await).len(), 5);
+    let held = again.iter().map(|task| (task.seq, task.fence)).collect();
+    assert!(must(world.store.lost(held).await).is_empty(), "a task of later attempts is theirs");
+}
+
 pub async fn a_node_that_was_given_up_is_told_so(harness: &dyn Harness) {
     let mut world = World::new(harness, Plan::simple()).await;
     let dead = world.node;

@@ -264,6 +264,14 @@ macro_rules! suite {
                 one_event_is_shown_with_its_tasks
                 an_object_is_shown_with_its_events
             }
+            registrants {
+                what_several_register_adds_up
+                a_registrant_replaces_only_what_is_its_own
+                what_two_define_is_as_the_last_change_has_it
+                who_has_no_node_for_a_day_is_forgotten
+                who_has_a_live_node_is_not_forgotten
+                a_time_in_which_nobody_looked_does_not_count
+            }
             replay {
                 a_new_handler_gets_what_it_would_have_been_sent
                 a_replay_makes_none_twice
@@ -287,6 +295,7 @@ macro_rules! suite {
                 a_node_that_is_heard_keeps_its_tasks
                 only_the_dead_nodes_tasks_are_freed
                 a_node_that_was_given_up_is_told_so
+                a_node_learns_which_attempts_lost_their_task
                 a_task_that_kills_its_nodes_ends_in_error
                 a_node_that_leaves_leaves_nothing_stuck
                 nothing_gets_stuck_with_a_node_that_is_gone

@@ -16,7 +16,7 @@ async fn able(harness: &dyn Harness, plan: Plan) -> World<'_> {
 }
 
 async fn announce(world: &World<'_>) {
-    let abilities = Abilities { handlers: world.plan.names(), slots: 16 };
+    let abilities = Abilities { handlers: world.plan.names(), slots: 16, ..Abilities::default() };
     must(world.store.announce(world.node, abilities).await);
 }
 
@@ -201,7 +201,7 @@ pub async fn nobody_lives_who_can_run_it(harness: &dyn Harness) {
     let mut world = World::new(harness, Plan::simple()).await;
     let id = world.emit(event("record")).await.tasks.remove(0);
     assert_eq!(world.closed(&id).await, [GateKind::Worker], "nobody has told that it can");
-    let other = Abilities { handlers: [handler("notify")].into(), slots: 16 };
+    let other = Abilities { handlers: [handler("notify")].into(), slots: 16, ..Abilities::default() };
     must(world.store.announce(world.node, other).await);
     assert_eq!(world.closed(&id).await, [GateKind::Worker]);
     announce(&world).await;

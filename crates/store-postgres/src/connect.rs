@@ -83,6 +83,15 @@ impl Endpoint {
         self.config.connect(self.tls.clone()).await
     }
 
+    /// The same place, where each statement is sent whole, because what answers there may turn out to be a pooler.
+    pub(crate) fn cautious(&self) -> Self {
+        Self { pooled: true, ..self.clone() }
+    }
+
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pooled
+    }
+
     /// Where to listen for what the server tells unasked: none behind a pooler, unless a direct way is given.
     pub(crate) fn for_listening(&self) -> Option<&Self> {
         match &self.listen {

@@ -25,6 +25,11 @@ pub enum OpenError {
          pg_hba.conf on the server"
     )]
     NotLetIn { at: String, role: String, reason: String },
+    #[error(
+        "PostgreSQL at {at} cannot be talked to as the URL asks for: {reason}; check sslmode and sslrootcert in the URL, \
+         and the certificate of the server"
+    )]
+    NotTrusted { at: String, reason: String },
     #[error("there is no database {database} at {at}; make it there: CREATE DATABASE {database}")]
     NoDatabase { at: String, database: String },
     #[error("PostgreSQL at {at} has version {found}, and 15 or newer is needed; upgrade it, or name another")]
@@ -76,16 +81,14 @@ impl OpenError {
                 Self::NoRight { role, reason, grant }
             }
             Some(_) => Self::Failed { at, reason },
-            None if is_about_password(driver) => Self::NotLetIn { at, role, reason },
-            None => Self::Unreachable { at, reason },
+            None => match driver.to_string().as_str() {
+                // No password was given, or the server wants another kind of proof.
+                "authentication error" | "invalid configuration" => Self::NotLetIn { at, role, reason },
+                "error performing TLS handshake" => Self::NotTrusted { at, reason },
+                _ => Self::Unreachable { at, reason },
+            },
         }
     }
-}
-
-/// Whether the driver itself could not log in: no password was given, or the server wants another kind of proof.
-fn is_about_password(error: &tokio_postgres::Error) -> bool {
-    let text = error.to_string();
-    text == "authentication error" || text == "invalid configuration"
 }
 
 /// A name as it stands in a statement.

@@ -17,10 +17,13 @@
 //! - `watch.rs` wakes the other nodes and is woken by them, `outbox.rs` and `drainer.rs` journal what was emitted in SQL,
 //!   `sweep.rs` drops what is forgotten.
 //! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward.
+//! - `doctor.rs` looks at a database and at what may keep a store from working well there.
+//! - `transfer/` is the database as something that is moved, or moved to.
 //! - Every statement is a file in `sql/` that says what it is for.
 
 mod backend;
 mod connect;
+pub mod doctor;
 mod documented;
 mod drainer;
 mod error;
@@ -34,6 +37,7 @@ mod session;
 mod sweep;
 mod tables;
 mod tls;
+mod transfer;
 mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -50,6 +54,7 @@ use watch::News;
 
 pub use connect::Endpoint;
 pub use error::OpenError;
+pub use transfer::PgMove;
 
 /// Under which name `pointsman.meta` keeps it.
 const FIRST_TOKEN: &str = "first_token";
@@ -91,7 +96,7 @@ impl Postgres {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let session =
             endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
-        migrate::migrate(&session, &endpoint).await?;
+        migrate::migrate(&session, &endpoint, migrate::KNOWN).await?;
         drop(session);
         let writer = start_writer((*endpoint).clone(), now).await?;
         let pool = Pool::new(endpoint.clone(), READERS);
@@ -101,6 +106,16 @@ impl Postgres {
         let postgres = Self { pool, writer: writer.clone(), news, beside, endpoint };
         postgres.run_beside();
         Ok(Keeper::new(writer, postgres))
+    }
+
+    /// Brings the schema forward as far as an earlier version would have, and answers which layout is the newest. For
+    /// tests.
+    #[doc(hidden)]
+    pub async fn migrate_to(url: &str, layout: usize) -> Result<usize, OpenError> {
+        let endpoint = Endpoint::parse(url)?;
+        let session = endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        migrate::migrate(&session, &endpoint, layout).await?;
+        Ok(migrate::KNOWN)
     }
 
     /// The hash of the token that all nodes on this database accept: that of the first of them, or this one if none has

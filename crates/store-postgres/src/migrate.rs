@@ -17,8 +17,9 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_outbox.sql", include_str!("../migrations/0003_outbox.sql")),
 ];
 
-const KNOWN: i32 = MIGRATIONS.len() as i32;
-const OLDEST_SERVER: i32 = 15;
+/// The newest layout.
+pub(crate) const KNOWN: usize = MIGRATIONS.len();
+pub(crate) const OLDEST_SERVER: i32 = 15;
 
 /// What the nodes that look at the layout lock: "pointsma", as a number.
 const LOCK: i64 = 0x706f_696e_7473_6d61;
@@ -31,12 +32,34 @@ const LEDGER: &str = "CREATE TABLE pointsman.migration (
     at       timestamptz NOT NULL
 )";
 
-/// Makes the schema, or brings it forward; answers whether anything had to be done.
-pub(crate) async fn migrate(session: &Session, endpoint: &Endpoint) -> Result<bool, OpenError> {
-    let mut migration = Migration { session, endpoint, role: String::new(), owner: None };
+/// How the schema stands to the layouts that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// There is no such schema.
+    Absent,
+    /// There is one with nothing in it: somebody has prepared it for a role that may make no schemas itself.
+    Empty,
+    /// So many layouts were applied, each as this version has it.
+    Applied(usize),
+}
+
+/// Looks how the schema stands, and changes nothing.
+pub(crate) async fn look(session: &Session, endpoint: &Endpoint) -> Result<Standing, OpenError> {
+    let mut migration = Migration::new(session, endpoint);
+    migration.check_server().await?;
+    migration.standing().await
+}
+
+/// Makes the schema, or brings it forward up to a layout; answers whether anything had to be done.
+pub(crate) async fn migrate(
+    session: &Session,
+    endpoint: &Endpoint,
+    layout: usize,
+) -> Result<bool, OpenError> {
+    let mut migration = Migration::new(session, endpoint);
     migration.check_server().await?;
     migration.batch("BEGIN").await?;
-    let changed = migration.bring_forward().await;
+    let changed = migration.bring_forward(layout).await;
     match changed {
         Ok(_) => migration.batch("COMMIT").await?,
         Err(_) => migration.batch("ROLLBACK").await?,
@@ -53,7 +76,11 @@ struct Migration<'a> {
     owner: Option<String>,
 }
 
-impl Migration<'_> {
+impl<'a> Migration<'a> {
+    fn new(session: &'a Session, endpoint: &'a Endpoint) -> Self {
+        Self { session, endpoint, role: String::new(), owner: None }
+    }
+
     async fn check_server(&mut self) -> Result<(), OpenError> {
         let rows = self.session.query(query!("open/server"), &[]).await.map_err(|e| self.explain(&e))?;
         let Some(row) = rows.first() else { return Ok(()) };
@@ -70,11 +97,11 @@ impl Migration<'_> {
         Ok(())
     }
 
-    async fn bring_forward(&mut self) -> Result<bool, OpenError> {
+    async fn bring_forward(&mut self, layout: usize) -> Result<bool, OpenError> {
         let fault = |error: tokio_postgres::Error| self.explain(&error);
         self.session.query(query!("open/lock", INT8), &[&LOCK]).await.map_err(fault)?;
         let applied = self.applied().await?;
-        for (index, (name, sql)) in MIGRATIONS.iter().enumerate().skip(applied) {
+        for (index, (name, sql)) in MIGRATIONS.iter().enumerate().take(layout).skip(applied) {
             let (version, checksum) = (index as i32 + 1, checksum(sql));
             self.batch(sql).await?;
             let note = query!("open/applied", INT4, TEXT, TEXT);
@@ -83,35 +110,41 @@ impl Migration<'_> {
             tracing::info!(name, database = %self.endpoint, "applied a migration");
         }
         let made = self.make_numbers().await?;
-        Ok(applied < MIGRATIONS.len() || made)
+        Ok(applied < layout || made)
     }
 
-    /// How many migrations were applied, after having looked at each.
+    /// How many layouts were applied; without a schema of ours, one is made for them.
     async fn applied(&mut self) -> Result<usize, OpenError> {
+        match self.standing().await? {
+            Standing::Absent => self.batch("CREATE SCHEMA pointsman").await?,
+            Standing::Empty => {}
+            Standing::Applied(layouts) => return Ok(layouts),
+        }
+        self.batch(LEDGER).await?;
+        Ok(0)
+    }
+
+    /// How the schema stands, after having looked at each layout that was applied.
+    async fn standing(&mut self) -> Result<Standing, OpenError> {
         let rows = self.session.query(query!("open/schema"), &[]).await.map_err(|e| self.explain(&e))?;
-        let Some(row) = rows.first() else {
-            self.batch("CREATE SCHEMA pointsman").await?;
-            self.batch(LEDGER).await?;
-            return Ok(0);
-        };
+        let Some(row) = rows.first() else { return Ok(Standing::Absent) };
         self.owner = Some(row.get(0));
         match (row.get(1), row.get(2)) {
             (true, _) => {}
-            // Somebody has prepared it for a role that may make no schemas itself.
-            (false, true) => self.batch(LEDGER).await?,
+            (false, true) => return Ok(Standing::Empty),
             (false, false) => return Err(OpenError::NotOurs { database: self.endpoint.database().into() }),
         }
         let rows = self.session.query(query!("open/migrations"), &[]).await.map_err(|e| self.explain(&e))?;
-        let found = rows.last().map_or(0, |row| row.get(0));
-        if found > KNOWN {
-            return Err(OpenError::Newer { found, known: KNOWN });
+        let (found, known) = (rows.last().map_or(0, |row| row.get(0)), KNOWN as i32);
+        if found > known {
+            return Err(OpenError::Newer { found, known });
         }
         for (row, (name, sql)) in rows.iter().zip(MIGRATIONS) {
             if row.get::<_, &str>(2) != checksum(sql) {
                 return Err(OpenError::Altered { name: (*name).into() });
             }
         }
-        Ok(rows.len())
+        Ok(Standing::Applied(rows.len()))
     }
 
     /// The numbers that every store has for itself: made once, at random.

@@ -1,54 +1,58 @@
 //! The PostgreSQL store passes the one suite, on a real server.
 
+mod common;
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use common::lent::Lent;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
-use pointsman_store_postgres::{Postgres, PostgresStore};
-use pointsman_testing::Admin;
+use pointsman_store_postgres::Postgres;
 
-/// Databases of its own, dropped with it. The last one made is the one that is reopened.
-struct Databases {
-    server: &'static Admin,
-    made: Mutex<Vec<String>>,
+/// Stores that were opened, each on a database of its own. The last one is the one that is reopened.
+#[derive(Default)]
+struct Stores(Mutex<Vec<Opened>>);
+
+struct Opened {
+    store: Arc<dyn Store>,
+    on: Lent,
 }
 
-impl Databases {
-    fn new() -> Self {
-        let server = pointsman_testing::shared().expect("a server for the tests");
-        Self { server, made: Mutex::default() }
-    }
-
-    async fn open(&self, url: &str, now: Timestamp) -> PostgresStore {
-        Postgres::open(url, now).await.unwrap_or_else(|fault| panic!("the database opens: {fault}"))
-    }
-}
-
-impl Drop for Databases {
+/// Nobody writes to a database any more when it is given back.
+impl Drop for Opened {
     fn drop(&mut self) {
-        for url in self.made.lock().unwrap().drain(..) {
-            let name = url.rsplit('/').next().unwrap_or_default();
-            let _ = self.server.query("postgres", &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
-        }
+        self.store.close();
     }
+}
+
+async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
+    let store = Postgres::open(url, now).await;
+    Arc::new(store.unwrap_or_else(|fault| panic!("the database opens: {fault}")))
 }
 
 #[async_trait]
-impl Harness for Databases {
+impl Harness for Stores {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        let url = self.server.create_database().expect("a new database");
-        self.made.lock().unwrap().push(url.clone());
-        Arc::new(self.open(&url, now).await)
+        // Those that only we still have are done with.
+        self.0.lock().unwrap().retain(|opened| Arc::strong_count(&opened.store) > 1);
+        let on = Lent::any().await;
+        let store = open(&on.url, now).await;
+        self.0.lock().unwrap().push(Opened { store: store.clone(), on });
+        store
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        let url = self.made.lock().unwrap().last().cloned().expect("one was made");
-        Arc::new(self.open(&url, now).await)
+        let url = self.0.lock().unwrap().last().map(|opened| opened.on.url.clone()).expect("one was opened");
+        let store = open(&url, now).await;
+        if let Some(opened) = self.0.lock().unwrap().last_mut() {
+            opened.store = store.clone();
+        }
+        store
     }
 }
 
-pointsman_store_conformance::suite!(Databases::new());
+pointsman_store_conformance::suite!(Stores::default());

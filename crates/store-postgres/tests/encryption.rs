@@ -1,11 +1,12 @@
 //! What `sslmode` means, on a server with a certificate of its own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::{Journal, Store};
-use pointsman_store_postgres::Postgres as Database;
+use pointsman_store_postgres::{OpenError, Postgres as Database};
 use pointsman_testing::{Postgres, Settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
@@ -97,7 +98,7 @@ async fn each_mode_encrypts_and_looks_as_far_as_it_says() {
         ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
     ] {
         let refused = it.opens(host, &parameters).await.unwrap_err();
-        assert!(refused.contains("certificate"), "{refused}");
+        assert!(refused.contains("invalid peer certificate"), "{refused}");
     }
 }
 
@@ -108,5 +109,5 @@ async fn a_server_that_cannot_encrypt_is_enough_only_where_that_is_preferred() {
     let opened = Database::open(&format!("{url}?sslmode=prefer"), Timestamp::from_micros(1)).await;
     opened.unwrap().close();
     let refused = Database::open(&format!("{url}?sslmode=require"), Timestamp::from_micros(1)).await;
-    assert!(refused.err().unwrap().to_string().contains("TLS"));
+    assert!(matches!(refused, Err(OpenError::NotTrusted { .. })));
 }

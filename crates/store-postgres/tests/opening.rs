@@ -1,4 +1,5 @@
 //! Opening a database: what is made, what is refused, and what is said about it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::{Journal, Orders, Registry, Store};

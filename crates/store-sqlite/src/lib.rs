@@ -12,13 +12,16 @@
 //! - `open.rs` opens the file, `checkpoint.rs` folds its log back beside the writer.
 //! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `list_tasks.rs` and `people.rs` read, on the
 //!   connections of `readers.rs`.
+//! - `doctor.rs` looks at the file, and at what may keep a store from working well there.
 //! - `unit.rs` lets a program put its own writes and its events into one transaction.
+//! - `transfer/` is the file as something that is moved, or moved to.
 //!
 //! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
 //! process out, so whatever an earlier process held when it died is free as soon as the file is opened again.
 
 mod backend;
 mod checkpoint;
+pub mod doctor;
 mod error;
 mod list_tasks;
 mod open;
@@ -30,6 +33,7 @@ mod read_tasks;
 mod readers;
 mod reads;
 mod tables;
+mod transfer;
 mod unit;
 
 use std::path::Path;
@@ -40,6 +44,7 @@ use pointsman_core::store::StoreError;
 use pointsman_store::{Keeper, Txn, Writer};
 
 pub use error::OpenError;
+pub use transfer::SqliteMove;
 pub use unit::{SqlError, SqlRow, TransactError, Tx, Value};
 
 use backend::SqliteBackend;

@@ -19,6 +19,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005.sql"),
 ];
 
+/// The newest layout.
+pub(crate) const KNOWN: i64 = MIGRATIONS.len() as i64;
+
 /// Where the data is.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
@@ -51,15 +54,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// other's tasks for orphans.
 pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
     let Place::File(path) = place else { return Ok(Lock { _file: None }) };
-    let mut lock_path = path.clone().into_os_string();
-    lock_path.push(".lock");
     let io = |source| OpenError::Io { path: path.clone(), source };
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .mode(0o600)
-        .open(lock_path)
+        .open(beside(path, ".lock"))
         .map_err(io)?;
     let begun = Instant::now();
     loop {
@@ -70,6 +71,13 @@ pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
             Err(std::fs::TryLockError::Error(source)) => return Err(io(source)),
         }
     }
+}
+
+/// A file that lies beside that of the data, with the same name and this at its end.
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.to_path_buf().into_os_string();
+    name.push(end);
+    name.into()
 }
 
 /// Makes the file, if there is none, for its owner alone: it holds every payload. What SQLite puts beside it gets
@@ -118,22 +126,21 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 
 fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let fault = |e| explain(path, e);
-    let known = MIGRATIONS.len() as i64;
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
     let found = version(&tx).map_err(fault)?;
-    if found > known {
-        return Err(OpenError::Newer { path: path.into(), found, known });
+    if found > KNOWN {
+        return Err(OpenError::Newer { path: path.into(), found, known: KNOWN });
     }
     for migration in &MIGRATIONS[found as usize..] {
         tx.execute_batch(migration).map_err(fault)?;
     }
-    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [known])
+    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [KNOWN])
         .map_err(fault)?;
     tx.commit().map_err(fault)
 }
 
 /// The layout of the file; 0 if it has none of our tables yet.
-fn version(conn: &Connection) -> rusqlite::Result<i64> {
+pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
     let tables: i64 =
         conn.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'pointsman_meta'", [], |r| r.get(0))?;
     if tables == 0 {

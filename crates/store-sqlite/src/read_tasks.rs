@@ -31,6 +31,18 @@ pub(crate) fn task_named(conn: &Connection, id: &TaskId) -> Result<Option<Task>>
     Ok(task(conn, seq)?.filter(|task| task.id == *id))
 }
 
+/// The fences of those attempts that do not hold their task.
+pub(crate) fn lost(conn: &Connection, held: &[(TaskSeq, i64)]) -> Result<Vec<i64>> {
+    let sql = "SELECT 1 FROM pointsman_task WHERE seq = ?1 AND fence = ?2 AND phase = 5";
+    let mut lost = Vec::new();
+    for (task, fence) in held {
+        if first(conn, sql, (task.0, fence), |_| Ok(()))?.is_none() {
+            lost.push(*fence);
+        }
+    }
+    Ok(lost)
+}
+
 pub(crate) fn of_live(conn: &Connection, live: Live) -> Result<Task> {
     let (handler, tenant, of) = queue_names(conn, live.queue)?;
     let event = live.event.map(|event| type_and_key(conn, event)).transpose()?;

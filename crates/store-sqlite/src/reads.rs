@@ -68,6 +68,10 @@ impl Reads for Sqlite {
         self.readers.run(move |conn| list_tasks::tasks(conn, &filter, before, limit)).await
     }
 
+    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.readers.run(move |conn| read_tasks::lost(conn, &held)).await
+    }
+
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
         self.readers.run(move |conn| read_tasks::logs(conn, &id, from, limit)).await

@@ -22,6 +22,7 @@
 //! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
 //!   tasks.
 //! - `store.rs` hands each verb to the writer or to a reader.
+//! - `finding.rs` is what an examination of a store finds, `transfer/` moves all that one store holds to another.
 
 mod add_orders;
 mod append;
@@ -30,6 +31,7 @@ mod chains;
 mod claim;
 mod deal;
 pub mod error;
+pub mod finding;
 mod finish;
 mod foresight;
 mod gauges;
@@ -53,6 +55,7 @@ mod schedules;
 mod state;
 mod store;
 pub mod tables;
+pub mod transfer;
 mod turns;
 pub mod views;
 mod why;

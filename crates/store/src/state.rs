@@ -21,6 +21,7 @@ use crate::queues::Queues;
 use crate::recent::Recent;
 use crate::row::{HandlerId, HandlerRow, Live, Numbered, ObjectNumber};
 use crate::tables::{Changes, Counters, Tables};
+use crate::transfer;
 
 /// A handler that was ever registered. Tasks refer to it by number.
 #[derive(Debug)]
@@ -84,6 +85,7 @@ pub(crate) const RESOLVED_TYPES: usize = 10_000;
 
 impl State {
     pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
+        transfer::refuse_part(tables)?;
         let counters = tables.counters()?;
         let mut state = Self {
             ids: IdClock::starting(counters.last_event, now),

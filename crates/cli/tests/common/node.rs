@@ -31,6 +31,12 @@ impl Place {
         Self { folder, listen: "127.0.0.1:0".into(), token: None }
     }
 
+    /// For a server on a database where another one was told the token.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

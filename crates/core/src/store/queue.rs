@@ -197,6 +197,10 @@ pub trait Queue: Send + Sync {
         until: Timestamp,
     ) -> Result<std::result::Result<(), Rejected>>;
 
+    /// Of attempts, each a task and a fence, the fences of those that no longer hold their task: it was cancelled, or
+    /// given to another.
+    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+
     /// Makes a task for a pair, unless one is queued or running; then answers that one. Whatever races, there is
     /// one.
     async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>>;

@@ -14,9 +14,12 @@ use crate::{HandlerDef, HandlerName, Place, Routes, Rule, RuleKind, Tenant, Time
 /// A running process, numbered anew at every start.
 pub type NodeId = i64;
 
-/// All handlers and routes there are. What is not named is no longer defined.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// All handlers and routes that somebody brings along.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Registration {
+    /// Whose it is: nodes that are set up alike share a name. What there is, is what all names have registered
+    /// together.
+    pub by: String,
     pub handlers: Vec<HandlerDef>,
     pub routes: Routes,
     /// The shares of tenants in the round robin; 1 for those not named.
@@ -28,9 +31,27 @@ pub struct Registration {
     pub files: BTreeMap<String, String>,
 }
 
+impl Registration {
+    /// Adds what somebody else has registered. What both define is from now on as the other one has it.
+    pub fn add(&mut self, other: Self) {
+        let Self { by: _, handlers, routes, tenants, chains, chain_routes, files } = other;
+        self.handlers.retain(|mine| handlers.iter().all(|def| def.name != mine.name));
+        self.handlers.extend(handlers);
+        self.routes.add(routes);
+        self.tenants.extend(tenants);
+        self.chains.retain(|mine| chains.iter().all(|chain| chain.path != mine.path));
+        self.chains.extend(chains);
+        self.chain_routes.add(chain_routes);
+        self.files.extend(files);
+    }
+}
+
 /// What a node tells of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {
+    /// The name by which it has registered what it brings along; none if it has not.
+    #[serde(default)]
+    pub registrant: Option<String>,
     /// What it can run.
     pub handlers: BTreeSet<HandlerName>,
     /// How many tasks at a time.
@@ -87,10 +108,17 @@ pub struct QueueView {
 
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// Makes these the handlers and routes for everything journaled from now on.
+    /// Makes these the handlers and routes that their registrant has, for everything journaled from now on. What it has
+    /// registered before and does not name any more is no longer defined, unless another registrant has it.
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()>;
 
+    /// What all registrants have, as one. Where two define the same thing, it is as the one has it who changed what it
+    /// has registered last.
     async fn registration(&self) -> Result<Registration>;
+
+    /// Those who have registered something. One without a live node for a day is forgotten when the dead are looked for
+    /// ([`Queue::rescue`](super::Queue::rescue)); a time in which nobody looked does not count.
+    async fn registrants(&self) -> Result<Vec<String>>;
 
     /// Announces a node and gives it its identity.
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId>;

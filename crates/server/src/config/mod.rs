@@ -85,6 +85,8 @@ pub use watch::{Watch, watch};
 #[derive(Clone, Debug)]
 pub struct Config {
     pub store: StoreUrl,
+    /// By which name the nodes that share it know each other.
+    pub name: String,
     pub listen: SocketAddr,
     pub max_connections: usize,
     /// How long running attempts and requests may go on when the process is told to stop.
@@ -130,6 +132,7 @@ impl Config {
     pub fn fixed_since(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
             ("store", self.store == running.store),
+            ("name", self.name == running.name),
             ("server.listen", self.listen == running.listen),
             ("server.max_connections", self.max_connections == running.max_connections),
             ("server.drain", self.drain == running.drain),

@@ -9,7 +9,7 @@ use pointsman_core::route::ChainRoutes;
 use pointsman_core::{HandlerName, Routes, Tenant, Weight};
 use pointsman_engine::handlers::http::NetworkAccess;
 
-use super::decode::{Fields, whole};
+use super::decode::{Fields, parsed, whole};
 use super::fault::{Faults, Findings};
 use super::handlers::{Known, Names};
 use super::lookup::Sources;
@@ -122,6 +122,7 @@ fn file(
 /// Everything but what is known only once there are no faults.
 struct Draft {
     store: StoreUrl,
+    name: HandlerName,
     server: server::Server,
     workers: usize,
     rooms: rooms::Chosen,
@@ -149,6 +150,7 @@ fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft
     let root = Fields::open(&tree, &ROOT, findings)?;
     let what = ROOT.of;
     let store = root.need("store", what, findings).and_then(|n| store::read(n, findings));
+    let name = root.need("name", what, findings).and_then(|n| parsed(n, findings, str::parse::<HandlerName>));
     let server = root.need("server", what, findings).and_then(|n| server::read(n, findings));
     let workers = root.need("workers", what, findings).and_then(|n| whole(n, findings, 1..=10_000));
     let rooms = root.need("rooms", what, findings).and_then(|n| rooms::read(n, findings));
@@ -166,6 +168,7 @@ fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft
     let work = work(&root, network.as_ref().unwrap_or(&open), vault, findings);
     let draft = Draft {
         store: store?,
+        name: name?,
         server: server?,
         workers: usize::try_from(workers?).ok()?,
         rooms: rooms?,
@@ -231,6 +234,7 @@ impl Draft {
     fn finish(self, files: Vec<PathBuf>, warnings: Vec<Warning>, print: Print) -> Config {
         Config {
             store: self.store,
+            name: self.name.to_string(),
             listen: self.server.listen,
             max_connections: self.server.max_connections,
             drain: self.server.drain,

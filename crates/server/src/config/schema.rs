@@ -8,6 +8,7 @@ pub(super) const ROOT: Keys = Keys {
     of: "the configuration",
     known: &[
         "store",
+        "name",
         "server",
         "workers",
         "rooms",

@@ -5,6 +5,7 @@ mod causes;
 mod chains;
 mod client;
 mod cloudevents;
+mod cluster;
 mod description;
 mod emit;
 mod files;

@@ -20,6 +20,7 @@ pub const BACKOFF: u64 = 10;
 /// its attempts unless that is wished for, so that a story hears only what it is about.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    by: String,
     handlers: BTreeMap<String, HandlerDef>,
     routes: Vec<(String, Vec<String>)>,
     tenants: BTreeMap<Tenant, Weight>,
@@ -35,6 +36,12 @@ impl Plan {
             self.def_mut(name.trim_end_matches('!'));
         }
         self.routes.push((key.into(), names.iter().map(|name| name.to_string()).collect()));
+        self
+    }
+
+    /// Whose plan it is.
+    pub fn by(mut self, name: &str) -> Self {
+        self.by = name.into();
         self
     }
 
@@ -204,6 +211,7 @@ impl Plan {
 
     pub fn registration(&self) -> Registration {
         Registration {
+            by: self.by.clone(),
             handlers: self.handlers.values().cloned().collect(),
             routes: self.routes(),
             tenants: self.tenants.clone(),

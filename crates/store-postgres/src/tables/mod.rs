@@ -32,7 +32,7 @@ use seen::Seen;
 use sequencer::{Change, Sequencer};
 
 /// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
-const SLICE: i64 = 250_000;
+pub(crate) const SLICE: i64 = 250_000;
 
 /// What the writer sees of the database.
 pub struct PgTables {
@@ -50,16 +50,43 @@ pub struct PgTables {
     slice: Cell<i64>,
 }
 
-/// What a transaction begins with. A node that is stopped in the middle of one must not keep the others waiting.
+/// The settings, for a connection or for a transaction.
+macro_rules! settings {
+    ($set:literal, $local:literal) => {
+        concat!(
+            $set,
+            " idle_in_transaction_session_timeout = '10s'; ",
+            $set,
+            " lock_timeout = '15s'; ",
+            $set,
+            " jit = off; ",
+            $set,
+            " enable_seqscan = off; ",
+            $set,
+            " enable_bitmapscan = off; ",
+            $set,
+            " enable_hashjoin = off; ",
+            $set,
+            " enable_mergejoin = off; ",
+            $set,
+            " enable_sort = off; ",
+            $set,
+            " max_parallel_workers_per_gather = 0; ",
+            "SELECT set_config('synchronous_commit', 'on', ",
+            $local,
+            ") WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+        )
+    };
+}
+
+/// What a transaction begins with.
 const BEGIN: &str = "BEGIN";
 /// The same where the settings of the connection are another's: see [`SETTINGS`].
-const BEGIN_POOLED: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '15s'; \
-     SET LOCAL jit = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-     SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = off";
-/// The queue's tables fill and empty faster than statistics follow, so that the planner is told: by the index.
-const SETTINGS: &str = "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '15s'; \
-     SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-     SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; SET synchronous_commit = on";
+const BEGIN_POOLED: &str = concat!("BEGIN; ", settings!("SET LOCAL", "true"));
+/// A node that is stopped in the middle of a transaction must not keep the others waiting for long. The queue's tables
+/// fill and empty faster than statistics follow, so that the planner is told: by the index. A commit is durable when it is
+/// answered, whatever the server's default.
+const SETTINGS: &str = concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
     pub(crate) fn new(endpoint: Endpoint) -> std::io::Result<Self> {

@@ -16,7 +16,7 @@ const RESERVED_AT_ONCE: i64 = 100_000;
 
 /// What the file says of the counters.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(crate) struct Written {
     ended: Cell<i64>,
     forgotten: Cell<EventId>,
     fences: Cell<i64>,
@@ -26,7 +26,7 @@ pub(super) struct Written {
 
 impl Written {
     /// Reads how far the counters have come.
-    pub(super) fn counters(&self, conn: &Connection) -> Result<Counters> {
+    pub(crate) fn counters(&self, conn: &Connection) -> Result<Counters> {
         let number = |name| -> Result<i64> { Ok(meta(conn, name)?.unwrap_or(0)) };
         self.ended.set(number("ended")?);
         self.forgotten.set(EventId::from_i64(number("forgotten")?));
@@ -84,7 +84,7 @@ fn greatest(conn: &Connection, sql: &str) -> Result<i64> {
 }
 
 /// How many events there ever were: a mark says how many there were up to it.
-fn journaled(conn: &Connection) -> Result<i64> {
+pub(crate) fn journaled(conn: &Connection) -> Result<i64> {
     let last = "SELECT n, id FROM pointsman_mark ORDER BY n DESC LIMIT 1";
     let last = conn.query_row(last, [], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
     let (marked, mark): (i64, i64) = last.unwrap_or((0, 0));
@@ -108,7 +108,7 @@ pub(crate) fn meta<T: FromSql>(conn: &Connection, name: &str) -> Result<Option<T
     Ok(statement.query_row([name], |r| r.get(0)).optional()?)
 }
 
-pub(super) fn put_meta(conn: &Connection, name: &str, value: impl ToSql) -> Result<()> {
+pub(crate) fn put_meta(conn: &Connection, name: &str, value: impl ToSql) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
     conn.prepare_cached(sql)?.execute((name, value))?;
     Ok(())

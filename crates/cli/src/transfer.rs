@@ -1,0 +1,264 @@
+//! `pointsman move`: all that one store holds, to another.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use pointsman_core::store::StoreError;
+use pointsman_server::StartError;
+use pointsman_server::config::StoreUrl;
+use pointsman_store::transfer::{
+    Compared, Movable, MoveError, NotReady, Report, Section, Step, Tally, compare, transfer,
+};
+use pointsman_store_postgres::{Endpoint, PgMove};
+use pointsman_store_sqlite::SqliteMove;
+use serde_json::json;
+
+use crate::args::Global;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, counted};
+use crate::process::not_started;
+
+/// Move everything to another store
+///
+/// From SQLite to PostgreSQL, back, or to another of the same kind: events with their ids, chains, tasks with their
+/// ids, attempts and logs, orders, rules, schedules and their ledger, idempotency keys, the audit. No server may work on
+/// either meanwhile. What a program keeps in tables of its own beside is not moved.
+///
+/// Then both are read again and compared by counts and checksums. Interrupted, the same command goes on where it
+/// stopped; until it has ended, no server opens the target. The target must be empty: a file or a schema that is not
+/// there yet. The source stays as it is.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app
+  pointsman move --from postgres://pointsman@db.example/app --to sqlite:copy.db
+  pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app --verify-only
+  pointsman move --from sqlite:a.db --to sqlite:b.db -o json | jq .rows
+
+It exits with 1 if the two differ afterwards, and names where. A URL with a password is better given in the \
+environment, or the password alone in PGPASSWORD.")]
+pub(crate) struct Move {
+    /// What is moved: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [env: POINTSMAN_FROM]
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// Where to [env: POINTSMAN_TO]
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Move nothing, but compare the two
+    #[arg(long)]
+    verify_only: bool,
+}
+
+impl Move {
+    pub(crate) fn run(self, global: &Global) -> Result {
+        let output = Output::new(global);
+        let from = named("from", self.from.as_deref(), "POINTSMAN_FROM")?;
+        let to = named("to", self.to.as_deref(), "POINTSMAN_TO")?;
+        if is_same(&from, &to) {
+            return Err(Failure::usage("--from and --to name the same store"));
+        }
+        let mut source = source_of(&from)?;
+        let mut target = if self.verify_only { source_of(&to)? } else { target_of(&to)? };
+        let mut bar = Bar::new(output);
+        let report = match self.verify_only {
+            true => compare(&mut *source, &mut *target, &mut |step| bar.show(step)),
+            false => transfer(&mut *source, &mut *target, &mut |step| bar.show(step)),
+        };
+        bar.clear();
+        let report = report.map_err(unmoved)?;
+        tell(output, &report, &from, &to)?;
+        verdict(output, &report, self.verify_only)
+    }
+}
+
+/// The URL that an option names, or the environment.
+fn named(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
+    let url = match given {
+        Some(url) => {
+            if Endpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password()) {
+                eprintln!(
+                    "warning: whoever lists the processes of this machine sees the password in --{option}"
+                );
+            }
+            url.to_owned()
+        }
+        None => std::env::var(variable).ok().filter(|url| !url.is_empty()).ok_or_else(|| {
+            Failure::usage(format!("--{option} is missing")).hint("See `pointsman move --help` for examples.")
+        })?,
+    };
+    let url: StoreUrl = url.parse().map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
+    match url {
+        StoreUrl::SqliteMemory => {
+            Err(Failure::usage(format!("--{option}: a store in memory ends with its process")))
+        }
+        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) => Ok(url),
+    }
+}
+
+fn is_same(from: &StoreUrl, to: &StoreUrl) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
+    match (from, to) {
+        (StoreUrl::Sqlite { path: one }, StoreUrl::Sqlite { path: other }) => real(one) == real(other),
+        (one, other) => one.to_string() == other.to_string(),
+    }
+}
+
+fn source_of(url: &StoreUrl) -> Result<Box<dyn Movable>> {
+    match url {
+        StoreUrl::Sqlite { path } => opened(SqliteMove::source(path), StartError::Store),
+        StoreUrl::Postgres(url) => opened(PgMove::source(url.whole()), StartError::Postgres),
+        StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory ends with its process")),
+    }
+}
+
+fn target_of(url: &StoreUrl) -> Result<Box<dyn Movable>> {
+    match url {
+        StoreUrl::Sqlite { path } => opened(SqliteMove::target(path), StartError::Store),
+        StoreUrl::Postgres(url) => opened(PgMove::target(url.whole()), StartError::Postgres),
+        StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory ends with its process")),
+    }
+}
+
+fn opened<M: Movable + 'static, E: Error + 'static>(
+    opened: std::result::Result<M, NotReady<E>>,
+    explain: impl FnOnce(E) -> StartError,
+) -> Result<Box<dyn Movable>> {
+    let not_ready = match opened {
+        Ok(store) => return Ok(Box::new(store)),
+        Err(NotReady::Unopened(error)) => return Err(not_started(explain(error)).hint("Nothing was moved.")),
+        Err(not_ready) => not_ready,
+    };
+    let exit = match &not_ready {
+        NotReady::InUse { .. } | NotReady::Undrained { .. } => Exit::Unavailable,
+        NotReady::NoStore(_) | NotReady::Unopened(_) => Exit::Runtime,
+        NotReady::Pooled(_) => Exit::Usage,
+    };
+    Err(Failure::new(exit, not_ready))
+}
+
+/// Why it was not moved, and what to do about it.
+fn unmoved(error: MoveError) -> Failure {
+    let what = match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    match error {
+        MoveError::Source(StoreError::Unavailable(_)) | MoveError::Target(StoreError::Unavailable(_)) => {
+            Failure::new(Exit::Unavailable, what).hint("The same command goes on where it stopped.")
+        }
+        MoveError::Source(_) | MoveError::Target(_) => Failure::runtime(what),
+        MoveError::NotEmpty(_) | MoveError::Another => Failure::runtime(what).hint(EMPTY),
+        MoveError::Done => Failure::runtime(what).hint("--verify-only compares the two."),
+        MoveError::Changed | MoveError::Written => {
+            Failure::runtime(what).hint(format!("Stop all servers. {EMPTY}"))
+        }
+    }
+}
+
+const EMPTY: &str = "\
+Begin with an empty target: a file that is not there yet, or a database without a schema pointsman
+(DROP SCHEMA pointsman CASCADE removes one with all that is in it).";
+
+/// How far it has come, on standard error, if that is a terminal and nobody wants JSON.
+struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    fn new(output: Output) -> Self {
+        let bar = if output.is_json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let style =
+            ProgressStyle::with_template("{spinner} [{elapsed}] {bar:30} {human_pos}/{human_len} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar }
+    }
+
+    fn show(&mut self, step: Step) {
+        match step {
+            Step::Copying { all, before } => {
+                if before > 0 {
+                    let said = format!("goes on behind {}", counted(before, "row", "rows"));
+                    self.bar.suspend(|| eprintln!("An earlier move was cut off; this one {said}."));
+                }
+                self.begin(all);
+                self.bar.set_position(before);
+            }
+            Step::Copied { section, rows } => self.advance("copying", section, rows),
+            Step::Comparing { all } => self.begin(all),
+            Step::Compared { section, rows } => self.advance("comparing", section, rows),
+        }
+    }
+
+    fn begin(&self, all: u64) {
+        self.bar.set_position(0);
+        self.bar.set_length(all);
+    }
+
+    fn advance(&self, doing: &str, section: Section, rows: u64) {
+        self.bar.inc(rows);
+        self.bar.set_message(format!("{doing} {section}"));
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn tell(output: Output, report: &Report, from: &StoreUrl, to: &StoreUrl) -> Result {
+    let differences = report.differences();
+    if output.is_json() {
+        let tally = |tally: Tally| json!({"rows": tally.rows, "checksum": tally.checksum()});
+        let section = |both: &Compared| {
+            json!({
+                "section": both.section,
+                "source": both.source.map(tally),
+                "target": both.target.map(tally),
+            })
+        };
+        return Ok(output.json(&json!({
+            "from": from.to_string(),
+            "to": to.to_string(),
+            "rows": report.rows(),
+            "equal": differences.is_empty(),
+            "sections": report.sections.iter().map(section).collect::<Vec<_>>(),
+        }))?);
+    }
+    let rows = report.sections.iter().filter_map(|both| {
+        let (source, target) = both.source.zip(both.target)?;
+        let differs = match differences.contains(&both.section) {
+            true => format!("differs: the target has {target}"),
+            false => String::new(),
+        };
+        Some(vec![both.section.to_string(), source.rows.to_string(), source.checksum(), differs])
+    });
+    Ok(output.table(&["section", "rows", "checksum", ""], rows.collect(), "")?)
+}
+
+fn verdict(output: Output, report: &Report, verify_only: bool) -> Result {
+    let differences: Vec<String> = report.differences().iter().map(Section::to_string).collect();
+    if !differences.is_empty() {
+        let failure = Failure::runtime(format!("the two differ in: {}", differences.join(", ")));
+        return Err(if verify_only { failure } else { failure.hint(EMPTY) });
+    }
+    for (section, rows) in report.left_behind() {
+        eprintln!(
+            "left behind, because the target has no place for it: {} of {section}",
+            counted(rows, "row", "rows")
+        );
+    }
+    if output.is_json() {
+        return Ok(());
+    }
+    let rows = counted(report.rows(), "row", "rows");
+    match verify_only {
+        true => output.line(format!("Both hold the same {rows}."))?,
+        false => output.line(format!(
+            "{rows} moved, and found equal. Start servers on one of the two only: both would go on with the same ids."
+        ))?,
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Several real servers on one database of PostgreSQL: killed, stopped, lent a hand; and what is said when there is no
+//! database.
+
+// All of this is a test; clippy knows it only of the functions that are marked as such.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/node.rs"]
+mod node;
+
+use nix::sys::signal::Signal;
+use node::{Node, Place, exists, until};
+use pointsman_testing::{Postgres, Settings, shared};
+
+/// A command that tells that it has begun, goes on until it is told to, and emits. It ends with its folder too, because
+/// nobody ends it when its server is killed.
+const WORK: &str = r#"
+handlers:
+  work:
+    run:
+      command:
+        - sh
+        - -c
+        - |
+          touch begun-$POINTSMAN_ATTEMPT
+          while [ -e pointsman.yml ] && [ ! -e go ]; do sleep 0.05; done
+          echo '{"emit": [{"type": "made"}]}' > "$POINTSMAN_EFFECTS"
+event_handlers:
+  job.asked: [work]
+"#;
+
+fn database() -> String {
+    shared().unwrap().create_database().unwrap()
+}
+
+/// A server and a second one on the same database, both with this configuration. The second has not begun.
+fn two(config: &str) -> (Place, Node, Place) {
+    let config = format!("store: {}\n{config}", database());
+    let mut first = Place::new(&config);
+    let node = first.serve();
+    let second = Place::new(&config).with_token(first.token());
+    (first, node, second)
+}
+
+/// Emits what the first server begins to work on, and cannot end.
+fn begun(first: &Place, second: &Place) -> String {
+    let emitted = first.json(&["emit", "job.asked", "--key", "k"]);
+    exists(&first.path("begun-1"));
+    // On the second nothing keeps it.
+    std::fs::write(second.path("go"), "").unwrap();
+    emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
+}
+
+/// How many events of a type the journal holds.
+fn journaled(place: &Place, kind: &str) -> usize {
+    let end = place.ok(&["emit", "the.end"]);
+    let watch = place.watch(&["-o", "json", "--since-start", "--no-tasks"]);
+    let mut found = 0;
+    loop {
+        let event = watch.lines.json("the next event", |_| true);
+        if event["eventId"].to_string() == end {
+            return found;
+        }
+        found += usize::from(event["TYPE"] == kind);
+    }
+}
+
+fn ends(task: &serde_json::Value) -> Vec<&str> {
+    task["attempts"].as_array().unwrap().iter().map(|attempt| attempt["end"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_a_killed_server_ran_goes_on_elsewhere() {
+    let (first, killed, mut second) = two(WORK);
+    let task = begun(&first, &second);
+    let _second = second.serve();
+    killed.kill();
+    until("it has run elsewhere", || second.json(&["tasks", "show", &task])["status"] == "SUCCESS");
+    assert_eq!(ends(&second.json(&["tasks", "show", &task])), ["crashed", "succeeded"]);
+    assert!(second.path("begun-2").exists() && !first.path("begun-2").exists());
+    assert_eq!(journaled(&second, "made"), 1);
+}
+
+#[test]
+fn a_server_that_was_stopped_for_too_long_is_not_heard_any_more() {
+    let (first, stopped, mut second) = two(WORK);
+    let task = begun(&first, &second);
+    let _second = second.serve();
+    stopped.signal(Signal::SIGSTOP);
+    until("it has run elsewhere", || second.json(&["tasks", "show", &task])["status"] == "SUCCESS");
+    // Now the first attempt ends well too, and its server wakes up to tell of it.
+    std::fs::write(first.path("go"), "").unwrap();
+    stopped.signal(Signal::SIGCONT);
+    until("it has joined again", || {
+        let nodes = second.json(&["nodes"]);
+        let alive = nodes["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true);
+        alive.count() == 2
+    });
+    // What it runs from now on counts again.
+    let again = first.json(&["emit", "job.asked", "--key", "other"]);
+    let again = again["events"][0]["tasks"][0].as_str().unwrap();
+    until("the next one has run", || second.json(&["tasks", "show", again])["status"] == "SUCCESS");
+    assert_eq!(ends(&first.json(&["tasks", "show", &task])), ["crashed", "succeeded"]);
+    assert_eq!(journaled(&first, "made"), 2, "once for each task");
+}
+
+#[test]
+fn work_lends_running_servers_a_hand() {
+    const IDLE: &str = r#"
+rooms: [http, rescuer]
+handlers:
+  keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
+event_handlers:
+  record.published: [keep]
+"#;
+    let (first, _node, second) = two(IDLE);
+    for _ in 0..5 {
+        first.ok(&["emit", "record.published"]);
+    }
+    let done = second.ok(&["work", "--handler", "keep", "--max-events", "3"]);
+    assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; as many as were to be begun");
+    assert_eq!(std::fs::read_to_string(second.path("kept")).unwrap().lines().count(), 3);
+    let counts = &first.json(&["handlers", "show", "keep"])["counts"];
+    assert_eq!(counts["missing"], 0, "{counts}");
+}
+
+fn refused(config: &str, exit: i32, said: &[&str]) {
+    let output = Place::new(config).run(&["serve", "--listen", "127.0.0.1:0"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(exit), "{told}");
+    for said in said {
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn without_its_database_a_server_says_what_to_do_and_ends() {
+    let postgres = Postgres::start(Settings::default()).unwrap();
+    let address = postgres.address();
+    let url = |database: &str| format!("store: postgres://postgres:hunter2@{address}/{database}\n");
+    refused(&url("nowhere"), 78, &["CREATE DATABASE nowhere"]);
+    postgres.query("postgres", "CREATE DATABASE theirs").unwrap();
+    postgres.query("theirs", "CREATE SCHEMA pointsman; CREATE TABLE pointsman.x ()").unwrap();
+    refused(&url("theirs"), 78, &["not Pointsman's"]);
+    postgres.query("postgres", "CREATE DATABASE newer").unwrap();
+    let mut newer = Place::new(&url("newer"));
+    assert!(newer.serve().stop().success());
+    let newer_layout = "INSERT INTO pointsman.migration VALUES (1000, 'x', 'x', now())";
+    postgres.query("newer", newer_layout).unwrap();
+    refused(&url("newer"), 78, &["newer version of Pointsman"]);
+    refused("store: postgres://postgres:hunter2@127.0.0.1:x/a\n", 78, &["pointsman.yml:1"]);
+    postgres.stop().unwrap();
+    refused(&url("postgres"), 75, &["is it running", "POINTSMAN_STORE"]);
+}

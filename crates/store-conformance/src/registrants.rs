@@ -1,0 +1,145 @@
+//! Several programs on one store, each with handlers of its own.
+
+use pointsman_core::Status;
+use pointsman_core::store::{Abilities, NodeId, Sequenced};
+
+use crate::Harness;
+use crate::world::*;
+
+const HOUR: u64 = 3600;
+
+fn server() -> Plan {
+    Plan::simple().by("server")
+}
+
+fn app() -> Plan {
+    Plan::default().on("record", &["mail"]).by("app")
+}
+
+/// A store on which a server and a program have registered.
+async fn shared(harness: &dyn Harness) -> World<'_> {
+    let world = World::new(harness, server()).await;
+    announce(&world, world.node, "server").await;
+    register(&world, app()).await;
+    world
+}
+
+/// Registers something beside the world's own plan.
+async fn register(world: &World<'_>, plan: Plan) {
+    must(world.store.register(plan.registration(), world.now).await);
+}
+
+async fn announce(world: &World<'_>, node: NodeId, registrant: &str) {
+    let told = Abilities { registrant: Some(registrant.into()), ..Abilities::default() };
+    must(world.store.announce(node, told).await);
+}
+
+async fn registrants(world: &World<'_>) -> Vec<String> {
+    let mut found = must(world.store.registrants().await);
+    found.sort();
+    found
+}
+
+async fn statuses(world: &World<'_>, sequenced: &Sequenced) -> Vec<Status> {
+    let mut found = Vec::new();
+    for task in &sequenced.tasks {
+        found.push(world.status(task).await);
+    }
+    found
+}
+
+/// So many hours go by, in each of which the dead are looked for.
+async fn watch(world: &mut World<'_>, hours: u64, living: &[NodeId]) {
+    for _ in 0..hours {
+        world.tick(HOUR);
+        for node in living {
+            must(world.store.heartbeat(*node, world.now).await);
+        }
+        world.rescue().await;
+    }
+}
+
+pub async fn what_several_register_adds_up(harness: &dyn Harness) {
+    let world = shared(harness).await;
+    assert_eq!(registrants(&world).await, ["app", "server"]);
+    assert_eq!(world.emit(event("record")).await.tasks.len(), 2, "a task for each one's handler");
+    assert_eq!(world.claim_for(&["mail"], 8).await.len(), 1);
+    let all = must(world.store.registration().await);
+    assert_eq!((all.handlers.len(), all.routes.resolve(&kind("record")).len()), (2, 2));
+    let world = world.reopen().await;
+    assert_eq!(registrants(&world).await, ["app", "server"]);
+    assert_eq!(world.emit(event("record")).await.tasks.len(), 2);
+}
+
+pub async fn a_registrant_replaces_only_what_is_its_own(harness: &dyn Harness) {
+    let mut world = shared(harness).await;
+    let sequenced = world.emit(event("record")).await;
+    register(&world, Plan::default().on("record", &["print"]).by("app")).await;
+    assert_eq!(world.rescue().await.missing, 1);
+    assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
+    world.register(Plan::default().by("server")).await;
+    assert_eq!(world.rescue().await.missing, 1);
+    assert_eq!(statuses(&world, &sequenced).await, [Status::Missing, Status::Missing]);
+    assert_eq!(world.emit(event("record")).await.tasks.len(), 1, "print is still there");
+}
+
+pub async fn what_two_define_is_as_the_last_change_has_it(harness: &dyn Harness) {
+    let world = shared(harness).await;
+    let limit = async |world: &World<'_>| {
+        let all = must(world.store.registration().await);
+        all.handlers.iter().find(|def| def.name == handler("mail")).expect("it is defined").limits.concurrency
+    };
+    let wide = limit(&world).await;
+    let narrow = Plan::default().narrow("mail", 3).by("server");
+    register(&world, narrow.clone()).await;
+    let limited = limit(&world).await;
+    assert_ne!(limited, wide);
+    register(&world, app()).await;
+    assert_eq!(limit(&world).await, limited, "the same again is no change");
+    register(&world, app().narrow("mail", 5)).await;
+    assert!(![limited, wide].contains(&limit(&world).await));
+    register(&world, Plan::default().by("app")).await;
+    assert_eq!(limit(&world).await, limited, "the other one still has it");
+}
+
+pub async fn who_has_no_node_for_a_day_is_forgotten(harness: &dyn Harness) {
+    let mut world = shared(harness).await;
+    let server = world.node;
+    let sequenced = world.emit(event("record")).await;
+    watch(&mut world, 22, &[server]).await;
+    assert_eq!(registrants(&world).await, ["app", "server"]);
+    assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::New]);
+    watch(&mut world, 5, &[server]).await;
+    assert_eq!(registrants(&world).await, ["server"]);
+    assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
+    assert_eq!(world.emit(event("record")).await.tasks.len(), 1);
+}
+
+pub async fn who_has_a_live_node_is_not_forgotten(harness: &dyn Harness) {
+    let mut world = shared(harness).await;
+    let (server, node) = (world.node, must(world.store.join("app", world.now).await));
+    announce(&world, node, "app").await;
+    watch(&mut world, 40, &[server, node]).await;
+    assert_eq!(registrants(&world).await, ["app", "server"]);
+    watch(&mut world, 22, &[server]).await;
+    assert_eq!(registrants(&world).await, ["app", "server"], "the day begins with its last sign of life");
+    watch(&mut world, 5, &[server]).await;
+    assert_eq!(registrants(&world).await, ["server"]);
+}
+
+/// All were switched off, and come back one after the other.
+pub async fn a_time_in_which_nobody_looked_does_not_count(harness: &dyn Harness) {
+    let mut world = shared(harness).await;
+    let server = world.node;
+    watch(&mut world, 2, &[server]).await;
+    world.tick(72 * HOUR);
+    let mut world = world.reopen().await;
+    let server = world.node;
+    announce(&world, server, "server").await;
+    world.rescue().await;
+    assert_eq!(registrants(&world).await, ["app", "server"]);
+    watch(&mut world, 20, &[server]).await;
+    assert_eq!(registrants(&world).await, ["app", "server"]);
+    watch(&mut world, 6, &[server]).await;
+    assert_eq!(registrants(&world).await, ["server"]);
+}

@@ -1,0 +1,942 @@
+-- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what pg_dump
+-- writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
+
+CREATE SCHEMA pointsman;
+
+CREATE TYPE pointsman.queue_status AS ENUM (
+    'new',
+    'scheduled',
+    'locked',
+    'done',
+    'error',
+    'missing'
+);
+
+CREATE TYPE pointsman.scheduling_rule_type AS ENUM (
+    'pause',
+    'block'
+);
+
+CREATE FUNCTION pointsman.add_slice(parent text, low bigint, high bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    slice text := parent || '_' || low;
+    cut   text := CASE parent WHEN 'journal' THEN 'number' WHEN 'history' THEN 'n' ELSE 'era' END;
+BEGIN
+    EXECUTE format('CREATE TABLE pointsman.%I (LIKE pointsman.%I INCLUDING ALL, CHECK (%I >= %s AND %I < %s))',
+                   slice, parent, cut, low, cut, high);
+    EXECUTE format('ALTER TABLE pointsman.%I ATTACH PARTITION pointsman.%I FOR VALUES FROM (%s) TO (%s)',
+                   parent, slice, low, high);
+END $$;
+
+CREATE FUNCTION pointsman.at(micros bigint) RETURNS timestamp with time zone
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT timestamptz 'epoch' + micros * interval '1 microsecond' $$;
+
+CREATE FUNCTION pointsman.check_context(context jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    entries bigint;
+    name    text;
+    entry   jsonb;
+    at      text;
+BEGIN
+    IF jsonb_typeof(context) <> 'object' THEN
+        PERFORM pointsman.refuse('context', 'this is not an object of strings');
+    END IF;
+    SELECT count(*) INTO entries FROM jsonb_object_keys(context);
+    IF entries > 64 THEN
+        PERFORM pointsman.refuse('context', format('a context has at most 64 entries, this one has %s', entries));
+    END IF;
+    FOR name, entry IN SELECT * FROM jsonb_each(context) LOOP
+        at := 'context/' || replace(replace(name, '~', '~0'), '/', '~1');
+        IF octet_length(name) > 4096 THEN
+            PERFORM pointsman.refuse('context', 'a name in it has more than 4096 bytes');
+        ELSIF jsonb_typeof(entry) <> 'string' THEN
+            PERFORM pointsman.refuse(at, 'this is not a string');
+        ELSIF octet_length(entry #>> '{}') > 4096 THEN
+            PERFORM pointsman.refuse(at, 'it has more than 4096 bytes');
+        END IF;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION pointsman.check_value(value jsonb, body text) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+BEGIN
+    IF octet_length(body) > 1048576 THEN
+        PERFORM pointsman.refuse('value',
+            format('a value has at most 1048576 bytes, this one has %s', octet_length(body)));
+    ELSIF value @? 'strict $.**{100} ? (@.type() == "array" || @.type() == "object")' THEN
+        PERFORM pointsman.refuse('value', 'nested deeper than 100');
+    ELSIF value @? 'strict $.** ? (@.type() == "number"
+                    && (@ >= 1.7976931348623158e308 || @ <= -1.7976931348623158e308))' THEN
+        PERFORM pointsman.refuse('value', 'a number too large for a double');
+    END IF;
+END $_$;
+
+CREATE FUNCTION pointsman.emit(type text, key text DEFAULT NULL::text, value jsonb DEFAULT 'null'::jsonb, context jsonb DEFAULT '{}'::jsonb, tenant text DEFAULT 'default'::text, delay interval DEFAULT NULL::interval, priority integer DEFAULT 100, idempotency_key text DEFAULT NULL::text, sub text DEFAULT NULL::text) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pointsman', 'pg_temp'
+    AS $_$
+DECLARE
+    body   text := coalesce(value, 'null')::text;
+    at     timestamp := clock_timestamp() AT TIME ZONE 'UTC';
+    at_us  bigint := extract(epoch FROM at) * 1000000;
+    due_us bigint;
+    n      bigint;
+    ticket uuid;
+    taken  uuid;
+    digest bytea;
+BEGIN
+    tenant := coalesce(tenant, 'default');
+    priority := coalesce(priority, 100);
+    context := nullif(context, '{}');
+    IF NOT coalesce(octet_length(type) <= 255 AND type COLLATE "C" ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
+                    AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types()), false) THEN
+        PERFORM pointsman.refuse_type(type);
+    END IF;
+    IF tenant COLLATE "C" !~ '^[A-Za-z0-9._-]{1,128}$' THEN
+        PERFORM pointsman.refuse_tenant(tenant);
+    END IF;
+    IF octet_length(key) NOT BETWEEN 1 AND 512 OR key COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
+        PERFORM pointsman.refuse_key('key', key);
+    END IF;
+    IF octet_length(sub) NOT BETWEEN 1 AND 512 OR sub COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
+        PERFORM pointsman.refuse_key('sub', sub);
+    END IF;
+    -- Shorter ones are neither too deep nor do they hold such numbers.
+    IF octet_length(body) > 200 THEN
+        PERFORM pointsman.check_value(value, body);
+    END IF;
+    IF context IS NOT NULL THEN
+        PERFORM pointsman.check_context(context);
+    END IF;
+    IF delay NOT BETWEEN interval '0' AND interval '36600 days' THEN
+        PERFORM pointsman.refuse('delay', format('a delay is from 0 to 36600 days, this one is %s', delay));
+    END IF;
+    IF priority NOT BETWEEN 1 AND 9000 THEN
+        PERFORM pointsman.refuse('priority', format('a priority is a whole number from 1 to 9000, not %s', priority));
+    END IF;
+    IF idempotency_key COLLATE "C" !~ '^[ -~]{1,255}$' THEN
+        PERFORM pointsman.refuse('idempotency_key', 'an idempotency key has 1 to 255 printable ASCII characters');
+    END IF;
+
+    n := pointsman.take_number();
+    -- Random, but for its version and for the number at its end, by which it is found again.
+    ticket := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
+    due_us := extract(epoch FROM at + delay) * 1000000;
+    IF idempotency_key IS NOT NULL THEN
+        digest := sha256(convert_to(jsonb_build_array(
+            type, key, sub, tenant, value, context, extract(epoch FROM delay), priority)::text, 'UTF8'));
+        taken := pointsman.take_key(tenant, idempotency_key, digest, ticket, at_us);
+        IF taken <> ticket THEN
+            RETURN taken;
+        END IF;
+    END IF;
+    INSERT INTO pointsman.outbox
+    VALUES (n, ticket, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest, at_us);
+    IF (SELECT last_value FROM pointsman.bell) = 1 THEN
+        PERFORM pointsman.ring();
+    END IF;
+    RETURN ticket;
+END $_$;
+
+CREATE FUNCTION pointsman.event_of(receipt uuid) RETURNS bigint
+    LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pointsman', 'pg_temp'
+    AS $$
+DECLARE
+    place  bigint := ('x' || right(receipt::text, 12))::bit(48)::bigint;
+    id     bigint;
+    reason text;
+BEGIN
+    SELECT r.event INTO id FROM pointsman.receipt r WHERE r.n = place AND r.receipt = event_of.receipt;
+    IF FOUND THEN
+        RETURN id;
+    END IF;
+    PERFORM FROM pointsman.outbox o WHERE o.n = place AND o.receipt = event_of.receipt;
+    IF FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = place AND o.receipt = event_of.receipt;
+    IF FOUND THEN
+        PERFORM pointsman.refuse('receipt', 'this was not an event: ' || reason);
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'no_data_found',
+        MESSAGE = format('receipt: there is none %s, or none any more: they are kept for a day', receipt);
+END $$;
+
+CREATE FUNCTION pointsman.refuse(argument text, detail text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = argument || ': ' || detail;
+END $$;
+
+CREATE FUNCTION pointsman.refuse_key(argument text, key text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF octet_length(key) NOT BETWEEN 1 AND 512 THEN
+        PERFORM pointsman.refuse(argument, format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
+    END IF;
+    PERFORM pointsman.refuse(argument, 'a key holds no control characters, this one has ' ||
+        pointsman.shown(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
+END $$;
+
+CREATE FUNCTION pointsman.refuse_tenant(tenant text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF octet_length(tenant) NOT BETWEEN 1 AND 128 THEN
+        PERFORM pointsman.refuse('tenant',
+            format('a tenant has 1 to 128 bytes, this one has %s', octet_length(tenant)));
+    END IF;
+    PERFORM pointsman.refuse('tenant', format(
+        '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.shown(tenant, '"'),
+        pointsman.shown(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
+END $$;
+
+CREATE FUNCTION pointsman.refuse_type(type text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    segment text;
+    bad     text;
+BEGIN
+    IF type IS NULL THEN
+        PERFORM pointsman.refuse('type', 'an event has a type');
+    ELSIF octet_length(type) NOT BETWEEN 1 AND 255 THEN
+        PERFORM pointsman.refuse('type', format('a type has 1 to 255 bytes, this one has %s', octet_length(type)));
+    END IF;
+    FOREACH segment IN ARRAY string_to_array(type, '.') LOOP
+        bad := substring(segment COLLATE "C" FROM '[^A-Za-z0-9_-]');
+        IF segment = '' THEN
+            PERFORM pointsman.refuse('type', pointsman.shown(type, '"') || ' has an empty segment between its dots');
+        ELSIF bad IS NOT NULL THEN
+            PERFORM pointsman.refuse('type', format(
+                '%s contains %s; a type is made of letters, digits, `_`, `-` and dots',
+                pointsman.shown(type, '"'), pointsman.shown(bad, '''')));
+        END IF;
+    END LOOP;
+    PERFORM pointsman.refuse('type', 'only the engine itself emits ' || type);
+END $$;
+
+CREATE FUNCTION pointsman.reserved_types() RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+SELECT ARRAY['Event', 'SchedulerEvent', 'SchedulerStateChanged', 'SchedulerClosed', 'FileBasedEvent', 'FileBasedAdded',
+             'FileBasedRemoved', 'FileBasedReplaced', 'FileBasedActivated', 'OrderEvent', 'OrderStarted',
+             'OrderFinished', 'OrderStepStarted', 'OrderStepEnded', 'OrderSetBack', 'OrderNodeChanged',
+             'OrderSuspended', 'OrderResumed', 'OrderStatisticsChanged', 'JobChainEvent', 'JobChainStateChanged',
+             'JobChainNodeActionChanged', 'TaskEvent', 'TaskStarted', 'TaskEnded', 'TaskClosed']
+$$;
+
+CREATE FUNCTION pointsman.ring() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF coalesce(current_setting('pointsman.ring', true), '') <> 'off' THEN
+        PERFORM setval('pointsman.bell', 2);
+        PERFORM pg_notify('pointsman', 'outbox');
+    END IF;
+END $$;
+
+CREATE FUNCTION pointsman.shown(text text, quote text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+SELECT quote || coalesce(string_agg(
+           CASE WHEN c = E'\\' OR c = quote THEN E'\\' || c
+                WHEN c = E'\t' THEN E'\\t' WHEN c = E'\n' THEN E'\\n' WHEN c = E'\r' THEN E'\\r'
+                WHEN c COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN E'\\u{' || to_hex(ascii(c)) || '}'
+                ELSE c END, '' ORDER BY place), '') || quote
+FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, place)
+$$;
+
+CREATE FUNCTION pointsman.take_key(tenant text, key text, digest bytea, receipt uuid, at bigint) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    earlier record;
+BEGIN
+    LOOP
+        INSERT INTO pointsman.outbox_key VALUES (tenant, key, digest, receipt, at) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN receipt;
+        END IF;
+        SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_key k
+        WHERE k.tenant = take_key.tenant AND k.key = take_key.key;
+        -- If it is not there, it has been forgotten in between.
+        IF FOUND AND earlier.digest <> digest THEN
+            RAISE EXCEPTION USING ERRCODE = 'unique_violation', MESSAGE =
+                format('idempotency_key: the idempotency key %s was used before with other content',
+                       pointsman.shown(key, '"'));
+        ELSIF FOUND THEN
+            RETURN earlier.receipt;
+        END IF;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION pointsman.take_number() RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM pg_catalog.pg_current_xact_id();
+    RETURN pg_catalog.nextval('pointsman.outbox_n');
+END $$;
+
+CREATE TABLE pointsman.attempt (
+    era bigint NOT NULL,
+    task bigint NOT NULL,
+    number bigint NOT NULL,
+    started bigint NOT NULL,
+    ended bigint NOT NULL,
+    how smallint NOT NULL,
+    error text
+)
+PARTITION BY RANGE (era);
+
+CREATE TABLE pointsman.attempt_kept (
+    era bigint NOT NULL,
+    task bigint NOT NULL,
+    number bigint NOT NULL,
+    started bigint NOT NULL,
+    ended bigint NOT NULL,
+    how smallint NOT NULL,
+    error text
+);
+
+CREATE SEQUENCE pointsman.bell
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    MAXVALUE 2
+    CACHE 1;
+
+CREATE TABLE pointsman.chain (
+    path text NOT NULL,
+    def text NOT NULL,
+    defined boolean NOT NULL,
+    state text NOT NULL,
+    pending bigint
+);
+
+CREATE TABLE pointsman.deed (
+    n bigint NOT NULL,
+    at bigint NOT NULL,
+    by text NOT NULL,
+    action text NOT NULL,
+    what text NOT NULL,
+    detail text NOT NULL
+);
+
+ALTER TABLE pointsman.deed ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME pointsman.deed_n_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE pointsman.fire (
+    schedule text NOT NULL,
+    planned bigint NOT NULL,
+    at bigint NOT NULL,
+    outcome text NOT NULL,
+    event bigint,
+    task text
+);
+
+CREATE TABLE pointsman.handler (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    def text NOT NULL,
+    defined boolean NOT NULL,
+    pace text DEFAULT ''::text NOT NULL,
+    gaps text DEFAULT '[]'::text NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE pointsman.history (
+    n bigint NOT NULL,
+    seq bigint NOT NULL,
+    queue bigint NOT NULL,
+    event bigint,
+    type text NOT NULL,
+    key text,
+    status smallint NOT NULL,
+    reason smallint,
+    sync boolean NOT NULL,
+    stage bigint NOT NULL,
+    priority bigint NOT NULL,
+    attempt bigint NOT NULL,
+    retries bigint NOT NULL,
+    crashes bigint NOT NULL,
+    late boolean NOT NULL,
+    laned boolean NOT NULL,
+    prev_sent bigint,
+    planned bigint,
+    created bigint NOT NULL,
+    started bigint,
+    finished bigint NOT NULL,
+    error text,
+    result text
+)
+PARTITION BY RANGE (n);
+
+CREATE TABLE pointsman.journal (
+    number bigint NOT NULL,
+    id bigint NOT NULL,
+    prev bigint,
+    type text NOT NULL,
+    key text,
+    sub text,
+    tenant text NOT NULL,
+    value text NOT NULL,
+    context text,
+    cause_event bigint,
+    cause_task bigint,
+    depth integer NOT NULL,
+    first_task bigint NOT NULL,
+    tasks integer NOT NULL
+)
+PARTITION BY RANGE (number);
+
+CREATE TABLE pointsman.orders (
+    n bigint NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    chain text NOT NULL,
+    node text NOT NULL,
+    tenant text NOT NULL,
+    value text NOT NULL,
+    priority bigint NOT NULL,
+    planned bigint,
+    created bigint NOT NULL,
+    started bigint,
+    suspended boolean NOT NULL,
+    task bigint,
+    origin bigint,
+    depth bigint NOT NULL,
+    stepped boolean NOT NULL,
+    halted_by bigint
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
+
+CREATE TABLE pointsman.queue (
+    id bigint NOT NULL,
+    handler bigint NOT NULL,
+    tenant text NOT NULL,
+    collection text NOT NULL,
+    canvas_id uuid NOT NULL,
+    ready bigint DEFAULT 0 NOT NULL,
+    waiting bigint DEFAULT 0 NOT NULL,
+    scheduled bigint DEFAULT 0 NOT NULL,
+    running bigint DEFAULT 0 NOT NULL,
+    halted bigint DEFAULT 0 NOT NULL,
+    missing bigint DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='20', autovacuum_vacuum_threshold='500', autovacuum_vacuum_scale_factor='0.01');
+
+CREATE TABLE pointsman.schedule (
+    name text NOT NULL,
+    expression text NOT NULL,
+    settled bigint NOT NULL,
+    unmet bigint,
+    last_event bigint,
+    named bigint NOT NULL
+);
+
+CREATE TABLE pointsman.sequencer (
+    one boolean DEFAULT true NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    registry bigint DEFAULT 0 NOT NULL,
+    told_from bigint DEFAULT 0 NOT NULL,
+    changes bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    last_event bigint DEFAULT 0 NOT NULL,
+    forgotten bigint DEFAULT 0 NOT NULL,
+    tasks bigint DEFAULT 0 NOT NULL,
+    fences bigint DEFAULT 0 NOT NULL,
+    objects bigint DEFAULT 0 NOT NULL,
+    orders bigint DEFAULT 0 NOT NULL,
+    journaled bigint DEFAULT 0 NOT NULL,
+    ended bigint DEFAULT 0 NOT NULL,
+    archived bigint DEFAULT 0 NOT NULL,
+    hidden bigint DEFAULT 0 NOT NULL,
+    dropped bigint DEFAULT 0 NOT NULL,
+    journal_to bigint DEFAULT 0 NOT NULL,
+    history_to bigint DEFAULT 0 NOT NULL,
+    next_due bigint,
+    CONSTRAINT sequencer_one_check CHECK (one)
+)
+WITH (fillfactor='10', autovacuum_vacuum_threshold='200', autovacuum_vacuum_scale_factor='0');
+ALTER TABLE ONLY pointsman.sequencer ALTER COLUMN changes SET STORAGE PLAIN;
+
+CREATE TABLE pointsman.task (
+    seq bigint NOT NULL,
+    queue bigint NOT NULL,
+    event bigint,
+    ord bigint,
+    phase smallint NOT NULL,
+    lane bigint,
+    place bigint,
+    crowd bigint,
+    bucket integer,
+    sync boolean NOT NULL,
+    stage bigint NOT NULL,
+    priority bigint NOT NULL,
+    score bigint NOT NULL,
+    rank bigint NOT NULL,
+    due bigint NOT NULL,
+    attempt bigint NOT NULL,
+    retries bigint NOT NULL,
+    crashes bigint NOT NULL,
+    late boolean NOT NULL,
+    node bigint,
+    fence bigint,
+    until bigint,
+    started bigint,
+    prev_sent bigint,
+    planned bigint,
+    created bigint NOT NULL,
+    reason smallint,
+    error text
+)
+WITH (fillfactor='70', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
+
+CREATE VIEW pointsman.events AS
+ WITH tasks AS (
+         SELECT t_1.seq,
+            t_1.queue,
+            t_1.event,
+            t_1.ord,
+            t_1.retries,
+            t_1.due,
+            t_1.created,
+            t_1.started AS processed,
+            t_1.node,
+            t_1.planned,
+            (
+                CASE t_1.phase
+                    WHEN 4 THEN 'scheduled'::text
+                    WHEN 5 THEN 'locked'::text
+                    WHEN 6 THEN 'error'::text
+                    WHEN 7 THEN 'missing'::text
+                    ELSE 'new'::text
+                END)::pointsman.queue_status AS status
+           FROM pointsman.task t_1
+        UNION ALL
+         SELECT h_1.seq,
+            h_1.queue,
+            h_1.event,
+            NULL::bigint,
+            h_1.retries,
+            h_1.created,
+            h_1.created,
+            h_1.finished,
+            NULL::bigint,
+            h_1.planned,
+            (
+                CASE h_1.status
+                    WHEN 0 THEN 'done'::text
+                    ELSE 'error'::text
+                END)::pointsman.queue_status AS queue_status
+           FROM pointsman.history h_1
+          WHERE (h_1.n > ( SELECT sequencer.hidden
+                   FROM pointsman.sequencer))
+        )
+ SELECT t.seq AS id,
+    t.status,
+    (t.node)::integer AS dequeued_by,
+    q.canvas_id,
+    q.canvas_id AS account_id,
+        CASE
+            WHEN (q.collection ~~ '/%'::text) THEN 'ORDER'::text
+            WHEN (q.collection <> ''::text) THEN 'SYNC'::text
+            WHEN (t.planned IS NOT NULL) THEN 'CRON'::text
+            ELSE 'WORKER'::text
+        END AS space,
+    h.name,
+    COALESCE(( SELECT j.value
+           FROM pointsman.journal j
+          WHERE (j.id = t.event)), ( SELECT o.value
+           FROM pointsman.orders o
+          WHERE (o.n = t.ord)), 'null'::text) AS value,
+    (t.retries)::integer AS retries,
+    pointsman.at(t.due) AS delay_until,
+    COALESCE(( SELECT s.expression
+           FROM (pointsman.fire f
+             JOIN pointsman.schedule s ON ((s.name = f.schedule)))
+          WHERE ((t.planned IS NOT NULL) AND (f.event = t.event))
+         LIMIT 1), '_'::text) AS modifier,
+    pointsman.at(t.created) AS enqueued_at,
+    pointsman.at(t.processed) AS last_processed_at
+   FROM ((tasks t
+     JOIN pointsman.queue q ON ((q.id = t.queue)))
+     JOIN pointsman.handler h ON ((h.id = q.handler)));
+
+CREATE TABLE pointsman.file (
+    key text NOT NULL,
+    digest text NOT NULL
+);
+
+CREATE TABLE pointsman.idempotency (
+    n bigint NOT NULL,
+    tenant text NOT NULL,
+    key text NOT NULL,
+    digest bytea NOT NULL,
+    answer text NOT NULL,
+    at bigint NOT NULL
+);
+
+ALTER TABLE pointsman.idempotency ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME pointsman.idempotency_n_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE pointsman.journal_kept (
+    number bigint NOT NULL,
+    id bigint NOT NULL,
+    prev bigint,
+    type text NOT NULL,
+    key text,
+    sub text,
+    tenant text NOT NULL,
+    value text NOT NULL,
+    context text,
+    cause_event bigint,
+    cause_task bigint,
+    depth integer NOT NULL,
+    first_task bigint NOT NULL,
+    tasks integer NOT NULL
+);
+
+CREATE TABLE pointsman.log (
+    era bigint NOT NULL,
+    task bigint NOT NULL,
+    n bigint NOT NULL,
+    "time" bigint NOT NULL,
+    level smallint NOT NULL,
+    message text NOT NULL
+)
+PARTITION BY RANGE (era);
+
+CREATE TABLE pointsman.log_kept (
+    era bigint NOT NULL,
+    task bigint NOT NULL,
+    n bigint NOT NULL,
+    "time" bigint NOT NULL,
+    level smallint NOT NULL,
+    message text NOT NULL
+);
+
+CREATE TABLE pointsman.mark (
+    number bigint NOT NULL,
+    id bigint NOT NULL
+);
+
+CREATE TABLE pointsman.meta (
+    name text NOT NULL,
+    text text NOT NULL
+);
+
+CREATE TABLE pointsman.migration (
+    version integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE pointsman.node (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    joined bigint NOT NULL,
+    heard bigint NOT NULL,
+    gone boolean DEFAULT false NOT NULL,
+    abilities text DEFAULT ''::text NOT NULL
+)
+WITH (fillfactor='50');
+
+ALTER TABLE pointsman.node ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME pointsman.node_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE pointsman.object (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    number bigint NOT NULL,
+    last bigint NOT NULL,
+    sent bytea NOT NULL
+)
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.05');
+
+CREATE TABLE pointsman.outbox (
+    n bigint DEFAULT pointsman.take_number() NOT NULL,
+    receipt uuid,
+    type text NOT NULL,
+    key text,
+    sub text,
+    tenant text DEFAULT 'default'::text NOT NULL,
+    value text DEFAULT 'null'::text NOT NULL,
+    context text,
+    due bigint,
+    priority integer DEFAULT 100 NOT NULL,
+    idempotency_key text,
+    digest bytea,
+    at bigint DEFAULT (EXTRACT(epoch FROM clock_timestamp()) * (1000000)::numeric) NOT NULL
+)
+WITH (autovacuum_vacuum_threshold='5000', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_cost_delay='0', autovacuum_vacuum_insert_threshold='-1', vacuum_truncate=off);
+
+CREATE TABLE pointsman.outbox_key (
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    key text NOT NULL COLLATE pg_catalog."C",
+    digest bytea NOT NULL,
+    receipt uuid NOT NULL,
+    at bigint NOT NULL
+);
+
+CREATE TABLE pointsman.outbox_mark (
+    one boolean DEFAULT true NOT NULL,
+    settled bigint DEFAULT 0 NOT NULL,
+    n bigint DEFAULT 0 NOT NULL,
+    xact xid8 DEFAULT '0'::xid8 NOT NULL,
+    CONSTRAINT outbox_mark_one_check CHECK (one)
+)
+WITH (fillfactor='10');
+
+CREATE SEQUENCE pointsman.outbox_n
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    MAXVALUE 281474976710655
+    CACHE 1;
+
+ALTER SEQUENCE pointsman.outbox_n OWNED BY pointsman.outbox.n;
+
+CREATE TABLE pointsman.outbox_refused (
+    n bigint NOT NULL,
+    receipt uuid,
+    type text NOT NULL,
+    key text,
+    sub text,
+    tenant text NOT NULL,
+    value text NOT NULL,
+    context text,
+    due bigint,
+    priority integer NOT NULL,
+    idempotency_key text,
+    digest bytea,
+    at bigint NOT NULL,
+    reason text NOT NULL,
+    refused_at bigint NOT NULL
+);
+
+CREATE TABLE pointsman.receipt (
+    n bigint NOT NULL,
+    receipt uuid NOT NULL,
+    event bigint NOT NULL
+);
+
+CREATE TABLE pointsman.rule_note (
+    rule integer NOT NULL,
+    by text NOT NULL,
+    reason text NOT NULL
+);
+
+CREATE TABLE pointsman.scheduling_rules (
+    id integer NOT NULL,
+    rule_type pointsman.scheduling_rule_type NOT NULL,
+    canvas_id uuid NOT NULL,
+    handler_name text NOT NULL,
+    event_space text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT scheduling_rules_event_space_check CHECK ((event_space = ANY (ARRAY['WORKER'::text, 'SYNC'::text, 'CRON'::text, 'ORDER'::text])))
+);
+
+ALTER TABLE pointsman.scheduling_rules ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME pointsman.scheduling_rules_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE pointsman.tenant (
+    name text NOT NULL,
+    canvas_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY pointsman.attempt ATTACH PARTITION pointsman.attempt_kept FOR VALUES FROM (MINVALUE) TO ('0');
+
+ALTER TABLE ONLY pointsman.journal ATTACH PARTITION pointsman.journal_kept FOR VALUES FROM (MINVALUE) TO ('0');
+
+ALTER TABLE ONLY pointsman.log ATTACH PARTITION pointsman.log_kept FOR VALUES FROM (MINVALUE) TO ('0');
+
+ALTER TABLE ONLY pointsman.chain
+    ADD CONSTRAINT chain_pkey PRIMARY KEY (path);
+
+ALTER TABLE ONLY pointsman.deed
+    ADD CONSTRAINT deed_pkey PRIMARY KEY (n);
+
+ALTER TABLE ONLY pointsman.file
+    ADD CONSTRAINT file_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY pointsman.fire
+    ADD CONSTRAINT fire_pkey PRIMARY KEY (schedule, planned);
+
+ALTER TABLE ONLY pointsman.handler
+    ADD CONSTRAINT handler_name_key UNIQUE (name);
+
+ALTER TABLE ONLY pointsman.handler
+    ADD CONSTRAINT handler_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY pointsman.idempotency
+    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (tenant, key);
+
+ALTER TABLE ONLY pointsman.mark
+    ADD CONSTRAINT mark_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY pointsman.meta
+    ADD CONSTRAINT meta_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY pointsman.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY pointsman.node
+    ADD CONSTRAINT node_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY pointsman.object
+    ADD CONSTRAINT object_pkey PRIMARY KEY (tenant, key);
+
+ALTER TABLE ONLY pointsman.orders
+    ADD CONSTRAINT orders_key_key UNIQUE (key);
+
+ALTER TABLE ONLY pointsman.orders
+    ADD CONSTRAINT orders_pkey PRIMARY KEY (n);
+
+ALTER TABLE ONLY pointsman.outbox_key
+    ADD CONSTRAINT outbox_key_pkey PRIMARY KEY (tenant, key);
+
+ALTER TABLE ONLY pointsman.outbox_mark
+    ADD CONSTRAINT outbox_mark_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY pointsman.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (n);
+
+ALTER TABLE ONLY pointsman.queue
+    ADD CONSTRAINT queue_handler_tenant_collection_key UNIQUE (handler, tenant, collection);
+
+ALTER TABLE ONLY pointsman.queue
+    ADD CONSTRAINT queue_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY pointsman.receipt
+    ADD CONSTRAINT receipt_pkey PRIMARY KEY (n);
+
+ALTER TABLE ONLY pointsman.rule_note
+    ADD CONSTRAINT rule_note_pkey PRIMARY KEY (rule);
+
+ALTER TABLE ONLY pointsman.schedule
+    ADD CONSTRAINT schedule_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY pointsman.scheduling_rules
+    ADD CONSTRAINT scheduling_rules_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY pointsman.scheduling_rules
+    ADD CONSTRAINT scheduling_rules_rule_type_canvas_id_handler_name_event_spa_key UNIQUE (rule_type, canvas_id, handler_name, event_space);
+
+ALTER TABLE ONLY pointsman.sequencer
+    ADD CONSTRAINT sequencer_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY pointsman.task
+    ADD CONSTRAINT task_pkey PRIMARY KEY (seq);
+
+ALTER TABLE ONLY pointsman.tenant
+    ADD CONSTRAINT tenant_canvas_id_key UNIQUE (canvas_id);
+
+ALTER TABLE ONLY pointsman.tenant
+    ADD CONSTRAINT tenant_pkey PRIMARY KEY (name);
+
+CREATE INDEX attempt_task ON ONLY pointsman.attempt USING btree (task, number);
+
+CREATE INDEX attempt_kept_task_number_idx ON pointsman.attempt_kept USING btree (task, number);
+
+CREATE INDEX fire_at ON pointsman.fire USING btree (at);
+
+CREATE INDEX fire_event ON pointsman.fire USING btree (event) WHERE (event IS NOT NULL);
+
+CREATE INDEX history_failed ON ONLY pointsman.history USING btree (seq) WHERE (status = 1);
+
+CREATE INDEX history_late ON ONLY pointsman.history USING btree (event) WHERE late;
+
+CREATE INDEX history_n ON ONLY pointsman.history USING brin (n) WITH (pages_per_range='16');
+
+CREATE INDEX history_runs ON ONLY pointsman.history USING btree (seq) WHERE ((event IS NULL) AND (key IS NULL));
+
+CREATE INDEX history_seq ON ONLY pointsman.history USING btree (seq);
+
+CREATE INDEX idempotency_at ON pointsman.idempotency USING btree (at);
+
+CREATE INDEX journal_cause ON ONLY pointsman.journal USING btree (cause_event) WHERE (cause_event IS NOT NULL);
+
+CREATE INDEX journal_id ON ONLY pointsman.journal USING btree (id);
+
+CREATE INDEX journal_kept_cause_event_idx ON pointsman.journal_kept USING btree (cause_event) WHERE (cause_event IS NOT NULL);
+
+CREATE INDEX journal_kept_id_idx ON pointsman.journal_kept USING btree (id);
+
+CREATE INDEX log_task ON ONLY pointsman.log USING btree (task, n);
+
+CREATE INDEX log_kept_task_n_idx ON pointsman.log_kept USING btree (task, n);
+
+CREATE INDEX orders_chain ON pointsman.orders USING btree (chain, n);
+
+CREATE INDEX outbox_key_at ON pointsman.outbox_key USING btree (at);
+
+CREATE INDEX outbox_refused_n ON pointsman.outbox_refused USING btree (n);
+
+CREATE INDEX task_crowd ON pointsman.task USING btree (crowd, phase, seq) WHERE (crowd IS NOT NULL);
+
+CREATE INDEX task_due ON pointsman.task USING btree (due) WHERE (phase = 2);
+
+CREATE INDEX task_gate ON pointsman.task USING btree (event, stage) WHERE (phase = 1);
+
+CREATE INDEX task_lane ON pointsman.task USING btree (lane, place) WHERE (place IS NOT NULL);
+
+CREATE INDEX task_late ON pointsman.task USING btree (event) WHERE late;
+
+CREATE INDEX task_leased ON pointsman.task USING btree (until) WHERE (until IS NOT NULL);
+
+CREATE INDEX task_parked ON pointsman.task USING btree (queue, seq) WHERE (phase >= 6);
+
+CREATE INDEX task_ready ON pointsman.task USING btree (queue, score DESC, rank, seq) INCLUDE (bucket) WHERE (phase = 3);
+
+CREATE INDEX task_running ON pointsman.task USING btree (node) WHERE (phase = 5);
+
+CREATE INDEX task_scheduled ON pointsman.task USING btree (score DESC, rank, seq) WHERE (phase = 4);
+
+ALTER INDEX pointsman.attempt_task ATTACH PARTITION pointsman.attempt_kept_task_number_idx;
+
+ALTER INDEX pointsman.journal_cause ATTACH PARTITION pointsman.journal_kept_cause_event_idx;
+
+ALTER INDEX pointsman.journal_id ATTACH PARTITION pointsman.journal_kept_id_idx;
+
+ALTER INDEX pointsman.log_task ATTACH PARTITION pointsman.log_kept_task_n_idx;
+
+ALTER TABLE ONLY pointsman.queue
+    ADD CONSTRAINT queue_handler_fkey FOREIGN KEY (handler) REFERENCES pointsman.handler(id);
+
+ALTER TABLE ONLY pointsman.rule_note
+    ADD CONSTRAINT rule_note_rule_fkey FOREIGN KEY (rule) REFERENCES pointsman.scheduling_rules(id) ON DELETE CASCADE;

@@ -1,0 +1,2 @@
+-- Which process of the server answers.
+SELECT pg_backend_pid()

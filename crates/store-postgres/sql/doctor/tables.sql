@@ -1,0 +1,9 @@
+-- Tables whose rows change all the time: how many live rows and dead ones each has, its size, for how many seconds nobody
+-- has vacuumed it, and whether that is left to people.
+SELECT s.relname::text, s.n_live_tup, s.n_dead_tup, pg_table_size(s.relid),
+       extract(epoch FROM clock_timestamp() - greatest(s.last_autovacuum, s.last_vacuum))::float8,
+       coalesce('autovacuum_enabled=false' = ANY(c.reloptions) OR 'autovacuum_enabled=off' = ANY(c.reloptions), false)
+FROM pg_stat_user_tables s
+JOIN pg_class c ON c.oid = s.relid
+WHERE s.schemaname = 'pointsman' AND s.relname IN ('task', 'queue', 'sequencer', 'object', 'orders', 'outbox')
+ORDER BY s.relname

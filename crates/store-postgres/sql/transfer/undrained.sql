@@ -1,0 +1,2 @@
+-- How many events stand in the outbox.
+SELECT count(*) FROM pointsman.outbox

@@ -1,0 +1,135 @@
+//! The server itself: whether it is one that a store can be kept on, and how far away it is.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use pointsman_store::finding::Finding;
+use tokio_postgres::Error;
+
+use super::{Checked, Doctor};
+use crate::migrate::OLDEST_SERVER;
+use crate::session::query;
+
+/// A commit takes a few ways there and back; beyond this they are felt.
+const FAR: Duration = Duration::from_millis(20);
+/// By how many seconds clocks may differ.
+const APART: f64 = 1.0;
+const ROUNDS: u32 = 5;
+
+impl Doctor {
+    /// Answers whether its version is new enough.
+    pub(super) async fn server(&self) -> Checked<bool> {
+        let way = self.way().await?;
+        let rows = self.ask(query!("doctor/server"), &[]).await?;
+        let Some(row) = rows.first() else { return Ok((vec![], false)) };
+        let (tls, near): (&str, bool) = (row.try_get(5)?, row.try_get(6)?);
+        let mut findings = vec![self.connection(way, tls, near)];
+        let (number, shown): (i32, &str) = (row.try_get(0)?, row.try_get(1)?);
+        let new_enough = number / 10_000 >= OLDEST_SERVER;
+        findings.push(match new_enough {
+            true => Finding::ok("version", format!("PostgreSQL {shown}")),
+            false => Finding::fault(
+                "version",
+                format!("PostgreSQL {shown}, and {OLDEST_SERVER} or newer is needed"),
+            )
+            .advise("Upgrade it, or name another."),
+        });
+        let encoding: &str = row.try_get(2)?;
+        findings.push(match encoding {
+            "UTF8" => Finding::ok("encoding", "UTF8"),
+            _ => Finding::fault("encoding", format!("{encoding}, and UTF8 is needed"))
+                .advise("Make another: CREATE DATABASE … TEMPLATE template0 ENCODING UTF8"),
+        });
+        findings.push(writable(row.try_get(3)?, row.try_get(4)?));
+        Ok((findings, new_enough))
+    }
+
+    fn connection(&self, way: Duration, tls: &str, near: bool) -> Finding {
+        let encrypted = if tls.is_empty() { "not encrypted".into() } else { format!("encrypted ({tls})") };
+        let way_ms = way.as_secs_f64() * 1000.0;
+        let found = format!("{}, {encrypted}, {way_ms:.1} ms there and back", self.endpoint);
+        // Behind a pooler it is told of the way from there.
+        if tls.is_empty() && !near && !self.endpoint.is_pooled() {
+            return Finding::warning("connection", found).advise(
+                "Whoever sees what is sent can read it and the password's proof. Give the server a certificate, and add \
+                 sslmode=verify-full and sslrootcert to the URL.",
+            );
+        }
+        if way > FAR {
+            return Finding::warning("connection", found)
+                .advise("Every commit takes that long a few times. Run the nodes near the database.");
+        }
+        Finding::ok("connection", found)
+    }
+
+    /// The shortest time that a way there and back takes.
+    async fn way(&self) -> Result<Duration, Error> {
+        let mut shortest = Duration::MAX;
+        for _ in 0..ROUNDS {
+            let begun = Instant::now();
+            self.session.batch("SELECT").await?;
+            shortest = shortest.min(begun.elapsed());
+        }
+        Ok(shortest)
+    }
+
+    pub(super) async fn clock(&self) -> Checked<()> {
+        let (before, begun) = (SystemTime::now(), Instant::now());
+        let rows = self.ask(query!("doctor/clock"), &[]).await?;
+        let Some(row) = rows.first() else { return Ok((vec![], ())) };
+        let (there, took) = (row.try_get::<_, i64>(0)? as f64 / 1e6, begun.elapsed().as_secs_f64());
+        let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        Ok((vec![difference(there - before, took)], ()))
+    }
+}
+
+/// The server's clock was read at some time within `took` after ours.
+fn difference(ahead: f64, took: f64) -> Finding {
+    let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
+    let found = match apart {
+        apart if apart.abs() < 0.05 => "as this machine's".into(),
+        apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
+        apart => format!("{:.1} s behind this machine's", -apart),
+    };
+    match apart.abs() > APART {
+        true => Finding::warning("clock", found)
+            .advise("Let both machines ask a time server (chrony, systemd-timesyncd): delays and leases are told by it."),
+        false => Finding::ok("clock", found),
+    }
+}
+
+fn writable(standby: bool, read_only: bool) -> Finding {
+    match (standby, read_only) {
+        (true, _) => Finding::fault("writable", "this is a standby, which only its primary writes to")
+            .advise("Name the primary in the URL; with several hosts, add target_session_attrs=read-write."),
+        (false, true) => Finding::fault("writable", "default_transaction_read_only is on for this role")
+            .advise("Turn it off: ALTER ROLE … SET default_transaction_read_only = off"),
+        (false, false) => Finding::ok("writable", "yes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_store::finding::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn clocks_are_apart_when_no_delay_explains_it() {
+        let told = |ahead, took| {
+            let Finding { verdict, found, .. } = difference(ahead, took);
+            (verdict, found)
+        };
+        assert_eq!(told(0.001, 0.002), (Verdict::Ok, "as this machine's".into()));
+        assert_eq!(told(2.0, 2.5), (Verdict::Ok, "as this machine's".into()));
+        assert_eq!(told(3.5, 0.5), (Verdict::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(told(-0.4, 0.5), (Verdict::Ok, "0.4 s behind this machine's".into()));
+        assert_eq!(told(-60.0, 0.5), (Verdict::Warning, "60.0 s behind this machine's".into()));
+    }
+
+    #[test]
+    fn a_standby_is_no_place_for_a_store() {
+        assert_eq!(writable(true, false).verdict, Verdict::Fault);
+        assert_eq!(writable(false, true).verdict, Verdict::Fault);
+        assert_eq!(writable(false, false).verdict, Verdict::Ok);
+    }
+}

@@ -1,0 +1,75 @@
+//! Where the rows of each section lie.
+
+use pointsman_store::transfer::Section;
+
+/// A table, what its rows are read in the order of, which of them belong to the section, and what else a row has that the
+/// section has not.
+pub(super) struct Lying {
+    pub(super) table: &'static str,
+    pub(super) key: &'static [&'static str],
+    pub(super) which: &'static str,
+    pub(super) extra: &'static [&'static str],
+}
+
+/// Events that nobody needs any more lie there until their slice is dropped.
+const NEEDED: &str = "t.id > (SELECT forgotten FROM pointsman.sequencer)
+    OR EXISTS (SELECT FROM pointsman.task k WHERE k.seq >= t.first_task AND k.seq < t.first_task + t.tasks)
+    OR EXISTS (SELECT FROM pointsman.task k WHERE k.late AND k.event = t.id)";
+/// So do attempts and logs.
+const OF_TASKS: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
+    OR EXISTS (SELECT FROM pointsman.history h
+               WHERE h.seq = t.task AND h.n > (SELECT hidden FROM pointsman.sequencer))";
+/// What the database keeps for itself.
+const TEXTS: &str = "t.name NOT IN ('realm', 'salt', 'slice', 'first_token', 'move')";
+
+impl Lying {
+    pub(super) fn of(section: Section) -> Self {
+        let all = |table, key| Self { table, key, which: "true", extra: &[] };
+        match section {
+            Section::Counters => all("sequencer", &[]),
+            Section::Texts => Self { which: TEXTS, ..all("meta", &["name"]) },
+            Section::Handlers => all("handler", &["id"]),
+            Section::Queues => Self { extra: &["canvas_id"], ..all("queue", &["id"]) },
+            Section::Chains => all("chain", &["path"]),
+            Section::Rules => all("scheduling_rules", &["id"]),
+            Section::Files => all("file", &["key"]),
+            Section::Nodes => all("node", &["id"]),
+            Section::Schedules => all("schedule", &["name"]),
+            Section::Journal => Self { which: NEEDED, extra: &["number"], ..all("journal", &["id"]) },
+            Section::Objects => all("object", &["tenant", "key"]),
+            Section::Tasks => all("task", &["seq"]),
+            Section::Orders => all("orders", &["n"]),
+            // In the order in which they ended.
+            Section::History => Self {
+                which: "t.n > (SELECT hidden FROM pointsman.sequencer)",
+                extra: &["n"],
+                ..all("history", &["n"])
+            },
+            Section::Attempts => {
+                Self { which: OF_TASKS, extra: &["era"], ..all("attempt", &["task", "number"]) }
+            }
+            Section::Logs => Self { which: OF_TASKS, extra: &["era"], ..all("log", &["task", "n"]) },
+            // In the order of time: another store may find the oldest by it.
+            Section::Answers => all("idempotency", &["n"]),
+            Section::Fires => all("fire", &["at", "schedule", "planned"]),
+            Section::Deeds => all("deed", &["n"]),
+            Section::Receipts => all("receipt", &["n"]),
+            Section::Keys => all("outbox_key", &["tenant", "key"]),
+            Section::Refused => all("outbox_refused", &["n"]),
+        }
+    }
+
+    /// What is read for each column of the section.
+    pub(super) fn expressions(section: Section) -> String {
+        let column = |name: &&str| match (section, *name) {
+            (Section::Nodes, "heard") => "CASE WHEN t.gone THEN t.heard ELSE 0 END".into(),
+            (_, name) => format!("t.{name}"),
+        };
+        section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The columns that a row is copied into: what the section has not comes first.
+    pub(super) fn columns(&self, section: Section) -> String {
+        self.extra.iter().chain(section.columns()).copied().collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,354 @@
+//! The doctor finds what is wrong with real databases, and what it advises helps.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "only parts of it are used here")]
+mod house;
+
+use std::time::Duration;
+
+use house::{House, connect, now};
+use pointsman_core::store::{Registry, Store};
+use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store_postgres::{Postgres as Database, doctor};
+use pointsman_testing::{PgBouncer, Postgres, Settings, shared};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn durable() -> Postgres {
+    Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap()
+}
+
+async fn examine(url: &str) -> Vec<Finding> {
+    doctor::examine(url, LONG).await
+}
+
+/// What was found under a name, which must be one thing.
+fn of<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
+    let found: Vec<_> = findings.iter().filter(|finding| finding.name == name).collect();
+    assert_eq!(found.len(), 1, "{name}: {findings:#?}");
+    found[0]
+}
+
+async fn verdict(url: &str, name: &str) -> Verdict {
+    of(&examine(url).await, name).verdict
+}
+
+/// All that is not fine.
+fn wrong(findings: &[Finding]) -> Vec<&'static str> {
+    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
+}
+
+fn advice(finding: &Finding) -> &str {
+    finding.advice.as_deref().unwrap_or_default()
+}
+
+/// The database's name in a URL.
+fn name(url: &str) -> &str {
+    url.rsplit('/').next().unwrap()
+}
+
+/// The same URL for another role.
+fn as_role(url: &str, role: &str) -> String {
+    let (_, place) = url.split_once('@').unwrap();
+    format!("postgres://{role}@{place}")
+}
+
+fn encoded(url: &str) -> String {
+    url.replace(':', "%3A").replace('/', "%2F").replace('@', "%40")
+}
+
+async fn close(store: pointsman_store_postgres::PostgresStore) {
+    tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
+    let server = durable();
+    let url = server.create_database().unwrap();
+    let fresh = examine(&url).await;
+    assert_eq!(wrong(&fresh), [""; 0], "{fresh:#?}");
+    assert!(of(&fresh, "layout").found.contains("no tables yet"));
+    let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pointsman'";
+    assert_eq!(server.query(name(&url), tables).unwrap()[0][0].as_deref(), Some("0"), "nothing was made");
+
+    let house = House::at(&url).await;
+    house.store.join("first", now()).await.unwrap();
+    let findings = examine(&url).await;
+    assert_eq!(wrong(&findings), [""; 0], "{findings:#?}");
+    for (name, told) in [
+        ("connection", "not encrypted"),
+        ("version", "PostgreSQL"),
+        ("encoding", "UTF8"),
+        ("rights", "may do all"),
+        ("layout", "the newest"),
+        ("pooler", "none"),
+        ("listening", "wake each other"),
+        ("nodes", "1 live: first"),
+        ("outbox", "empty"),
+    ] {
+        assert!(of(&findings, name).found.contains(told), "{name}: {findings:#?}");
+    }
+    house.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_is_told_without_the_password() {
+    for (url, told) in [
+        ("postgres://ann:s3cret@127.0.0.1:1/bus", "127.0.0.1:1"),
+        ("postgres://ann:s3cret@127.0.0.1:1/bus?sslmode=perhaps", "sslmode"),
+        ("postgres://", "names no host"),
+    ] {
+        let findings = examine(url).await;
+        let finding = of(&findings, "connection");
+        assert_eq!((findings.len(), finding.verdict), (1, Verdict::Fault), "{finding:?}");
+        assert!(finding.found.contains(told) && !format!("{finding:?}").contains("s3cret"), "{finding:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_may_lose_what_it_acknowledged_is_a_fault() {
+    let url = shared().unwrap().create_database().unwrap();
+    let findings = examine(&url).await;
+    for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
+        let finding = of(&findings, setting);
+        assert_eq!(finding.verdict, Verdict::Fault);
+        assert!(finding.found.starts_with("off") && advice(finding).contains("command line"), "{finding:?}");
+    }
+}
+
+/// Each setting that is put wrong is named, and what is advised puts it right.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_advised_of_settings_helps() {
+    let server = durable();
+    let url = server.create_database().unwrap();
+    let database = name(&url);
+    server.query(database, "CREATE ROLE ann LOGIN SUPERUSER").unwrap();
+    let url = as_role(&url, "ann");
+    assert_eq!(wrong(&examine(&url).await), [""; 0]);
+    let cases = [
+        ("ALTER SYSTEM SET fsync = off", "fsync", Verdict::Fault),
+        ("ALTER SYSTEM SET full_page_writes = off", "full_page_writes", Verdict::Fault),
+        ("ALTER SYSTEM SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
+        ("ALTER ROLE ann SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
+        ("ALTER DATABASE {database} SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
+        ("ALTER ROLE ann IN DATABASE {database} SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
+        ("ALTER SYSTEM SET autovacuum = off", "autovacuum", Verdict::Warning),
+        ("ALTER SYSTEM SET track_counts = off", "track_counts", Verdict::Warning),
+        ("ALTER ROLE ann SET statement_timeout = '5s'", "statement_timeout", Verdict::Warning),
+        (
+            "ALTER ROLE ann SET idle_in_transaction_session_timeout = '1s'",
+            "idle_in_transaction_session_timeout",
+            Verdict::Warning,
+        ),
+        ("ALTER ROLE ann SET idle_session_timeout = '1h'", "idle_session_timeout", Verdict::Warning),
+        ("ALTER ROLE ann SET lock_timeout = '10ms'", "lock_timeout", Verdict::Warning),
+        (
+            "ALTER ROLE ann SET default_transaction_isolation = 'serializable'",
+            "default_transaction_isolation",
+            Verdict::Warning,
+        ),
+    ];
+    for (sql, setting, verdict) in cases {
+        let sql = sql.replace("{database}", database);
+        run(&server, database, &format!("{sql}; SELECT pg_reload_conf()"));
+        let findings = until(&url, |findings| findings.iter().any(|finding| finding.name == setting)).await;
+        assert_eq!(of(&findings, setting).verdict, verdict, "{sql}");
+        run(&server, database, advice(of(&findings, setting)));
+        until(&url, |findings| wrong(findings).is_empty()).await;
+    }
+}
+
+/// Some statements must not be in one transaction with others.
+fn run(server: &Postgres, database: &str, statements: &str) {
+    for statement in statements.split("; ") {
+        server.query(database, statement).unwrap();
+    }
+}
+
+/// A server takes a moment to read its configuration again.
+async fn until(url: &str, so: impl Fn(&[Finding]) -> bool) -> Vec<Finding> {
+    let look = async {
+        loop {
+            let findings = examine(url).await;
+            if so(&findings) {
+                return findings;
+            }
+        }
+    };
+    tokio::time::timeout(house::PATIENCE, look).await.unwrap_or_else(|_| panic!("it never came so"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_whose_commits_do_not_wait_are_named() {
+    let server = durable();
+    let url = server.create_database().unwrap();
+    server.query(name(&url), "CREATE ROLE hasty; ALTER ROLE hasty SET synchronous_commit = off").unwrap();
+    let findings = examine(&url).await;
+    let roles = of(&findings, "roles");
+    assert!(roles.verdict == Verdict::Warning && roles.found.contains("\"hasty\""), "{roles:?}");
+}
+
+#[tokio::test]
+async fn a_transaction_that_stays_open_is_named() {
+    let url = shared().unwrap().create_database().unwrap();
+    let other = connect(&url).await;
+    other.batch_execute("BEGIN; SELECT 1").await.unwrap();
+    let pid: i32 = other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    assert_eq!(verdict(&url, "transactions").await, Verdict::Ok);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let findings = doctor::examine(&url, Duration::from_secs(1)).await;
+    let finding = of(&findings, "transactions");
+    assert_eq!(finding.verdict, Verdict::Warning);
+    assert!(finding.found.contains(&format!("pid {pid} of postgres")), "{finding:?}");
+    assert!(finding.found.contains("idle in transaction"), "{finding:?}");
+    assert!(advice(finding).contains(&format!("pg_terminate_backend({pid})")), "{finding:?}");
+}
+
+#[tokio::test]
+async fn a_role_that_sees_little_is_told_so() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let role = format!("blind_{}", name(&url));
+    server.query(name(&url), &format!("CREATE ROLE {role} LOGIN")).unwrap();
+    let findings = examine(&as_role(&url, &role)).await;
+    let finding = of(&findings, "transactions");
+    assert!(finding.verdict == Verdict::Ok && finding.found.contains("cannot be seen"), "{finding:?}");
+    server.query(name(&url), advice(finding).strip_prefix("To see them: ").unwrap()).unwrap();
+    let findings = examine(&as_role(&url, &role)).await;
+    assert!(of(&findings, "transactions").found.starts_with("none is open"));
+}
+
+#[tokio::test]
+async fn layouts_are_told_apart() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let newest = Database::migrate_to(&url, 1).await.unwrap();
+    let findings = examine(&url).await;
+    let older = of(&findings, "layout");
+    assert_eq!(older.verdict, Verdict::Ok);
+    assert!(older.found.starts_with("1;") && older.found.contains(&format!("to {newest}")), "{older:?}");
+
+    Database::migrate_to(&url, newest).await.unwrap();
+    let later = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
+    server.query(name(&url), later).unwrap();
+    let findings = examine(&url).await;
+    let newer = of(&findings, "layout");
+    assert!(newer.verdict == Verdict::Fault && newer.found.contains("newer version"), "{newer:?}");
+
+    let altered = "DELETE FROM pointsman.migration WHERE name = 'later.sql';
+                   UPDATE pointsman.migration SET checksum = 'another' WHERE version = 2";
+    server.query(name(&url), altered).unwrap();
+    let findings = examine(&url).await;
+    let altered = of(&findings, "layout");
+    assert!(altered.verdict == Verdict::Fault && altered.found.contains("0002_documented.sql"), "{altered:?}");
+
+    let url = server.create_database().unwrap();
+    server.query(name(&url), "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
+    let findings = examine(&url).await;
+    let foreign = of(&findings, "layout");
+    assert!(foreign.verdict == Verdict::Fault && foreign.found.contains("not Pointsman's"), "{foreign:?}");
+}
+
+#[tokio::test]
+async fn rights_that_are_missing_are_told_with_the_grant() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let database = name(&url);
+    let [maker, guest] = ["maker", "guest"].map(|role| format!("{role}_{database}"));
+    for role in [&maker, &guest] {
+        server.query(database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
+    }
+    for role in [&maker, &guest] {
+        let url = as_role(&url, role);
+        let findings = examine(&url).await;
+        let rights = of(&findings, "rights");
+        assert_eq!(rights.verdict, Verdict::Fault, "{rights:?}");
+        server.query(database, advice(rights).strip_prefix("Let an owner run: ").unwrap()).unwrap();
+        assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
+        close(Database::open(&url, now()).await.unwrap()).await;
+        assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_the_url_does_not_tell_of_is_a_fault() {
+    let server = durable();
+    let direct = server.create_database().unwrap();
+    close(Database::open(&direct, now()).await.unwrap()).await;
+    let pooler = PgBouncer::start(&server, name(&direct)).unwrap();
+    let url = pooler.url().unwrap();
+    let findings = examine(&url).await;
+    let finding = of(&findings, "pooler");
+    assert_eq!((wrong(&findings), finding.verdict), (vec!["pooler"], Verdict::Fault), "{findings:#?}");
+    assert!(advice(finding).contains("pooler=transaction") && advice(finding).contains("listen="));
+
+    let findings = examine(&format!("{url}?pooler=transaction")).await;
+    assert_eq!(wrong(&findings), ["listening"], "{findings:#?}");
+    assert!(of(&findings, "pooler").found.contains("as the URL says"));
+
+    let findings = examine(&format!("{url}?pooler=transaction&listen={}", encoded(&direct))).await;
+    assert_eq!(wrong(&findings), [""; 0], "{findings:#?}");
+
+    let elsewhere = encoded(&server.create_database().unwrap());
+    let findings = examine(&format!("{url}?pooler=transaction&listen={elsewhere}")).await;
+    assert_eq!(of(&findings, "listening").verdict, Verdict::Fault, "{findings:#?}");
+
+    let findings = examine(&format!("{direct}?pooler=transaction")).await;
+    assert!(of(&findings, "pooler").found.contains("none was noticed"), "{findings:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_leave_on_the_server_is_named() {
+    let extra = [("max_prepared_transactions", "5"), ("autovacuum", "off")];
+    let extra = extra.map(|(name, value)| (name.into(), value.into())).to_vec();
+    let server = Postgres::start(Settings { durable: true, max_connections: 12, extra }).unwrap();
+    let url = server.create_database().unwrap();
+    close(Database::open(&url, now()).await.unwrap()).await;
+    let before = examine(&url).await;
+    assert_eq!(wrong(&before), ["autovacuum", "connections"], "{before:#?}");
+
+    let database = name(&url);
+    server.query(database, "BEGIN; CREATE TABLE theirs (); PREPARE TRANSACTION 'left over'").unwrap();
+    server.query(database, "SELECT pg_create_physical_replication_slot('forgotten', true)").unwrap();
+    let rows = "INSERT INTO pointsman.object SELECT 'default', i, i, i, '' FROM generate_series(1, 30000) i";
+    server.query(database, rows).unwrap();
+    server.query(database, "DELETE FROM pointsman.object").unwrap();
+    let findings = doctor::examine(&url, Duration::ZERO).await;
+    for (name, told) in
+        [("prepared transactions", "left over"), ("replication slots", "forgotten"), ("tables", "object")]
+    {
+        let finding = of(&findings, name);
+        assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
+    }
+    let remedies = ["ROLLBACK PREPARED 'left over'", "SELECT pg_drop_replication_slot('forgotten')", "VACUUM pointsman.object"];
+    for remedy in remedies {
+        server.query(database, remedy).unwrap();
+    }
+    assert_eq!(wrong(&doctor::examine(&url, LONG).await), ["autovacuum", "connections"]);
+}
+
+#[tokio::test]
+async fn the_outbox_and_the_nodes_are_looked_at() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let database = name(&url);
+    let store = Database::open(&url, now()).await.unwrap();
+    store.join("lost", now()).await.unwrap();
+    close(store).await;
+    let hour = "UPDATE pointsman.node SET heard = heard - 3600000000";
+    server.query(database, hour).unwrap();
+    server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
+    assert_eq!(verdict(&url, "outbox").await, Verdict::Ok);
+    server.query(database, "UPDATE pointsman.outbox SET at = at - 3600000000").unwrap();
+    let refused = "INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
+                   VALUES (1, 'no type', 'default', 'null', 100, 0, 'it has a blank', 0)";
+    server.query(database, refused).unwrap();
+    let findings = examine(&url).await;
+    for (name, told) in
+        [("nodes", "lost for 60 min"), ("outbox", "3 events wait, the first for 60 min"), ("refused", "it has a blank")]
+    {
+        let finding = of(&findings, name);
+        assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
+    }
+    assert_eq!(advice(of(&findings, "outbox")), "Start a node: it takes them.");
+}

@@ -1,0 +1,210 @@
+//! The documented queue: the view `events` shows every kind of task as it stands, and rules that are written into
+//! `scheduling_rules` by hand take effect.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod one;
+
+use std::time::Duration;
+
+use one::One;
+use pointsman_core::task::why::GateKind;
+use pointsman_store_conformance::world::*;
+use uuid::Uuid;
+
+/// Far more than anything here takes; only a test that hangs meets it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Rows of the view. `since` of a time is how many seconds of the story had gone by.
+fn view(one: &One, columns: &str) -> Vec<Vec<String>> {
+    let begun = BEGINNING.micros() / 1_000_000;
+    one.ask(&format!(
+        "CREATE OR REPLACE FUNCTION since(t timestamptz) RETURNS bigint LANGUAGE sql AS
+             $$ SELECT extract(epoch FROM t)::bigint - {begun} $$;
+         SELECT {columns} FROM pointsman.events ORDER BY id"
+    ))
+}
+
+fn plan() -> Plan {
+    Plan::default()
+        .on("record", &["index"])
+        .on("lost", &["leaver"])
+        .collects("shop/orders", 100)
+        .chain("/x/y", "a=first>b b=second>done done")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_shown_as_it_stands_from_new_to_its_end() {
+    let one = One::new();
+    let mut world = World::new(&one, plan()).await;
+    let row = |one: &One| {
+        let columns = "id, status, dequeued_by, space, name, value, retries, since(delay_until), modifier,
+                       since(enqueued_at), since(last_processed_at)";
+        view(one, columns).remove(0)
+    };
+    let words = |status: &str, node: &str, retries: &str, due: &str, processed: &str| {
+        ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed].map(String::from).to_vec()
+    };
+    let node = world.node.to_string();
+    world.emit(event("record").key("a").value("[1]")).await;
+    assert_eq!(row(&one), words("new", "-", "0", "0", "-"));
+    world.schedule(1).await;
+    assert_eq!(row(&one), words("scheduled", "-", "0", "0", "-"));
+    world.tick(5);
+    let task = world.claim_one().await;
+    assert_eq!(row(&one), words("locked", &node, "0", "0", "5"));
+    world.tick(1);
+    world.fail(&task).await;
+    let due = (6 + BACKOFF).to_string();
+    assert_eq!(row(&one), words("new", "-", "1", &due, "5"), "it waits to be tried again");
+    world.tick(BACKOFF);
+    world.succeed(&world.claim_one().await).await;
+    let shown = row(&one);
+    assert_eq!((shown[1].as_str(), shown[6].as_str(), &shown[10]), ("done", "1", &due));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_task_is_shown_as_what_it_is() {
+    let one = One::new();
+    let mut world = World::new(&one, plan()).await;
+    let delayed = world.later(3600);
+    world.emit(event("record").key("later").due(delayed)).await;
+    world.plan_schedules(&[planned("nightly", "0 3 * * *")]).await;
+    world.tick(100);
+    world.settle(Fires::event(event("record").key("cron")).at("nightly", world.now)).await;
+    world.run("shop/orders").await;
+    world.add(order("/x/y,7").holding("{\"n\":7}")).await;
+    world.emit(event("lost").key("gone")).await;
+    assert_eq!(world.lose("leaver").await, 1);
+    let shown = view(&one, "status, space, name, value, modifier, since(delay_until)");
+    let rows: Vec<Vec<&str>> = shown.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    assert_eq!(
+        rows,
+        [
+            ["new", "WORKER", "index", "null", "_", "3600"],
+            ["new", "CRON", "index", "null", "0 3 * * *", "100"],
+            ["new", "SYNC", "shop", "null", "_", "100"],
+            ["new", "ORDER", "first", "{\"n\":7}", "_", "100"],
+            ["missing", "WORKER", "leaver", "null", "_", "100"],
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_is_shown_as_long_as_it_is_remembered() {
+    let one = One::new();
+    let world = World::new(&one, plan().halting("index")).await;
+    let ended = |one: &One| -> Vec<String> {
+        let rows = view(one, "status");
+        rows.into_iter().map(|mut row| row.remove(0)).collect()
+    };
+    world.emit(event("record").key("good")).await;
+    world.succeed(&world.claim_one().await).await;
+    world.emit(event("record").key("halts")).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let cancelled = world.emit(event("record").key("cancelled")).await;
+    world.cancel(&cancelled.tasks[0]).await.unwrap();
+    assert_eq!(ended(&one), ["done", "error", "error"]);
+    let nothing = pointsman_core::journal::Retention { count: 0, age: Duration::ZERO };
+    world.prune(EVERYTHING, nothing).await;
+    assert_eq!(ended(&one), ["error"], "what holds its lane is not history");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenants_are_told_apart_by_their_uuids() {
+    let one = One::new();
+    let world = World::new(&one, plan()).await;
+    world.emit(event("record")).await;
+    world.emit(event("record").tenant("shop")).await;
+    world.emit(event("record").tenant("shop")).await;
+    let shown = view(&one, "canvas_id, account_id");
+    assert!(shown.iter().all(|row| row[0] == row[1]));
+    assert!(shown[0][0] != shown[1][0] && shown[1][0] == shown[2][0]);
+    let named = one.ask("SELECT t.name FROM pointsman.events e JOIN pointsman.tenant t USING (canvas_id) ORDER BY e.id");
+    assert_eq!(named, [["default"], ["shop"], ["shop"]]);
+}
+
+/// Looks again until it is so.
+async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("{what}: it never came so"));
+}
+
+/// Whether something of this handler can be claimed; it is given back at once.
+async fn runs(world: &World<'_>, name: &str, of: Option<&str>) -> bool {
+    let tasks = world.claim_for(&[name], 10).await;
+    let mut found = false;
+    for task in &tasks {
+        found |= of.is_none_or(|of| task.event().tenant == tenant(of));
+        world.give_back(task).await;
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_are_written_by_hand_take_effect_and_so_does_their_end() {
+    let one = One::new();
+    let world = World::new(&one, plan()).await;
+    world.emit(event("record").key("a")).await;
+    let shops = world.emit(event("record").key("b").tenant("shop")).await;
+    world.run("shop/orders").await;
+    world.add(order("/x/y,7")).await;
+    let shop = one.ask("SELECT canvas_id FROM pointsman.tenant WHERE name = 'shop'").remove(0).remove(0);
+    let nil = Uuid::nil().to_string();
+    for (kind, canvas, name, space, handler, of) in [
+        ("pause", &nil, "index", "WORKER", "index", None),
+        ("block", &nil, "index", "WORKER", "index", None),
+        ("pause", &shop, "index", "WORKER", "index", Some("shop")),
+        ("pause", &nil, "shop/orders", "SYNC", "shop", None),
+        ("block", &nil, "/x/y", "ORDER", "first", None),
+    ] {
+        assert!(runs(&world, handler, of).await, "{name}: nothing holds it yet");
+        let values = format!("('{kind}', '{canvas}', '{name}', '{space}')");
+        let insert = "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES";
+        one.ask(&format!("{insert} {values}"));
+        until(&format!("{values} holds"), async || !runs(&world, handler, of).await).await;
+        if of.is_some() {
+            assert!(runs(&world, handler, None).await, "the other tenants go on");
+            assert!(world.closed(&shops.tasks[0]).await.contains(&GateKind::Rule));
+        }
+        one.ask("DELETE FROM pointsman.scheduling_rules");
+        until(&format!("{values} is lifted"), async || runs(&world, handler, of).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_held_by_hand_too() {
+    let one = One::new();
+    let world = World::new(&one, plan()).await;
+    assert!(!world.standing("nightly").await.held);
+    let nil = Uuid::nil();
+    one.ask(&format!(
+        "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space)
+         VALUES ('pause', '{nil}', 'nightly', 'CRON')"
+    ));
+    until("the schedule is held", async || world.standing("nightly").await.held).await;
+    one.ask("DELETE FROM pointsman.scheduling_rules");
+    until("it is let go", async || !world.standing("nightly").await.held).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_are_set_otherwise_are_shown_as_rows() {
+    let one = One::new();
+    let world = World::new(&one, plan()).await;
+    for name in ["index", "shop/orders", "@nightly", "/x/y"] {
+        world.pause(name).await;
+    }
+    let sql = "SELECT rule_type, canvas_id, handler_name, event_space, by, reason
+               FROM pointsman.scheduling_rules r JOIN pointsman.rule_note n ON n.rule = r.id ORDER BY r.id";
+    let nil = Uuid::nil().to_string();
+    let row = |name: &str, space: &str| ["pause", &nil, name, space, "ops", "maintenance"].map(String::from).to_vec();
+    let wanted = [row("index", "WORKER"), row("shop/orders", "SYNC"), row("nightly", "CRON"), row("/x/y", "ORDER")];
+    assert_eq!(one.ask(sql), wanted);
+    for name in ["index", "shop/orders", "@nightly", "/x/y"] {
+        assert!(world.resume(name).await);
+    }
+    assert!(one.ask("SELECT FROM pointsman.scheduling_rules").is_empty());
+}

@@ -1,0 +1,190 @@
+//! The schema as the repository has it (`schema.sql`), as a fresh database has it, and as every older layout becomes when
+//! it is brought forward: all the same. `REFRESH=1` writes the file anew; read what changed before you commit it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Emission, Journal, Store};
+use pointsman_core::{HandlingKey, NewEvent};
+use pointsman_store_postgres::Postgres;
+use pointsman_testing::shared;
+
+/// Other versions of PostgreSQL write the same schema otherwise.
+const VERSION: &str = "15";
+
+const HEAD: &str = "-- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what pg_dump
+-- writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
+";
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000)
+}
+
+fn new_database() -> String {
+    shared().unwrap().create_database().unwrap()
+}
+
+async fn open_and_close(url: &str) {
+    let store = Postgres::open(url, now()).await.unwrap();
+    tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+}
+
+fn ask(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    shared().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap()
+}
+
+/// What pg_dump writes, without what it says of itself, without settings, and without slices.
+fn dump(url: &str) -> String {
+    let mut command = Command::new("pg_dump");
+    command.args(["--schema-only", "--no-owner", "--no-privileges", "--schema=pointsman", "--dbname", url]);
+    for table in ["journal", "history", "attempt", "log"] {
+        command.arg(format!("--exclude-table=pointsman.{table}_[0-9]*"));
+    }
+    let dumped = command.output().unwrap();
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    let mut lines: Vec<String> = vec![];
+    for line in String::from_utf8(dumped.stdout).unwrap().lines() {
+        let about_itself = ["--", "\\", "SET ", "SELECT pg_catalog.set_config"];
+        let twice_empty = line.is_empty() && lines.last().is_none_or(String::is_empty);
+        if !twice_empty && !about_itself.iter().any(|word| line.starts_with(word)) {
+            lines.push(line.trim_end().into());
+        }
+    }
+    lines.join("\n").trim_end().to_owned() + "\n"
+}
+
+/// Asserts that two schemas are the same, and shows the first line in which they are not.
+fn assert_same(found: &str, wanted: &str, what: &str) {
+    let different = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
+    assert_eq!(different, None, "{what}");
+    assert_eq!(found.lines().count(), wanted.lines().count(), "{what}");
+}
+
+#[tokio::test]
+async fn the_schema_is_as_the_repository_has_it() {
+    let url = new_database();
+    open_and_close(&url).await;
+    let found = format!("{HEAD}\n{}", dump(&url));
+    let version = ask(&url, "SHOW server_version")[0][0].clone().unwrap();
+    if version.split('.').next() != Some(VERSION) {
+        eprintln!("not compared: the file is of PostgreSQL {VERSION}, and this is {version}");
+        return;
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql");
+    if std::env::var_os("REFRESH").is_some() {
+        std::fs::write(&file, &found).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert_same(&found, &kept, "schema.sql; REFRESH=1 renews it");
+}
+
+#[tokio::test]
+async fn every_layout_brought_forward_is_as_a_fresh_one() {
+    let fresh = new_database();
+    open_and_close(&fresh).await;
+    let wanted = dump(&fresh);
+    let stepwise = new_database();
+    let newest = Postgres::migrate_to(&stepwise, 1).await.unwrap();
+    for layout in 1..newest {
+        Postgres::migrate_to(&stepwise, layout).await.unwrap();
+        let applied = "SELECT count(*), max(version) FROM pointsman.migration";
+        assert_eq!(ask(&stepwise, applied), [[Some(layout.to_string()), Some(layout.to_string())]]);
+        let old = new_database();
+        Postgres::migrate_to(&old, layout).await.unwrap();
+        open_and_close(&old).await;
+        assert_same(&dump(&old), &wanted, &format!("layout {layout} brought forward"));
+    }
+    Postgres::migrate_to(&stepwise, newest).await.unwrap();
+    assert_same(&dump(&stepwise), &wanted, "one layout after the other");
+}
+
+/// What an older layout held is there after it was brought forward, and its numbers go on.
+#[tokio::test]
+async fn what_an_older_layout_holds_goes_on() {
+    let url = new_database();
+    Postgres::migrate_to(&url, 1).await.unwrap();
+    let held = "
+        SELECT pointsman.add_slice('journal', 0, 1000);
+        INSERT INTO pointsman.journal (number, id, type, key, tenant, value, depth, first_task, tasks)
+            VALUES (1, 5000, 'record', 'a', 'default', '1', 0, 1, 0);
+        INSERT INTO pointsman.object VALUES ('default', 'a', 1, 5000, '');
+        UPDATE pointsman.sequencer SET last_event = 5000, journaled = 1, objects = 1, journal_to = 1000";
+    ask(&url, held);
+    let realm = "SELECT text FROM pointsman.meta WHERE name = 'realm'";
+    let before = ask(&url, realm);
+    let store = Postgres::open(&url, now()).await.unwrap();
+    let event = NewEvent {
+        key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
+        ..NewEvent::of(HandlingKey::new("record").unwrap())
+    };
+    let emission = Emission { events: vec![event], idempotency: None };
+    let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();
+    let sequenced = &receipts[0].as_ref().unwrap().events[0];
+    assert_eq!(sequenced.prev.map(|prev| prev.get()), Some(5000));
+    assert_eq!(ask(&url, realm), before);
+    tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+}
+
+/// The columns of a table or view: name, type, and whether it may be NULL.
+fn columns(url: &str, table: &str) -> Vec<[String; 3]> {
+    let sql = format!(
+        "SELECT column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_schema || '.' || udt_name ELSE data_type END,
+                is_nullable
+         FROM information_schema.columns WHERE table_schema = 'pointsman' AND table_name = '{table}'
+         ORDER BY ordinal_position"
+    );
+    let rows = ask(url, &sql).into_iter();
+    rows.map(|row| <[_; 3]>::try_from(row).unwrap().map(Option::unwrap)).collect()
+}
+
+fn labels(url: &str, kind: &str) -> Vec<String> {
+    let sql = format!("SELECT unnest(enum_range(NULL::pointsman.{kind}))::text");
+    ask(url, &sql).into_iter().map(|mut row| row.remove(0).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_documented_queue_is_as_documented() {
+    let url = new_database();
+    open_and_close(&url).await;
+    assert_eq!(labels(&url, "queue_status"), ["new", "scheduled", "locked", "done", "error", "missing"]);
+    assert_eq!(labels(&url, "scheduling_rule_type"), ["pause", "block"]);
+    let shown = columns(&url, "events");
+    let shown: Vec<_> = shown.iter().map(|[name, kind, _]| (name.as_str(), kind.as_str())).collect();
+    assert_eq!(
+        shown,
+        [
+            ("id", "bigint"),
+            ("status", "pointsman.queue_status"),
+            ("dequeued_by", "integer"),
+            ("canvas_id", "uuid"),
+            ("account_id", "uuid"),
+            ("space", "text"),
+            ("name", "text"),
+            ("value", "text"),
+            ("retries", "integer"),
+            ("delay_until", "timestamp with time zone"),
+            ("modifier", "text"),
+            ("enqueued_at", "timestamp with time zone"),
+            ("last_processed_at", "timestamp with time zone"),
+        ]
+    );
+    let rules = columns(&url, "scheduling_rules");
+    let rules: Vec<_> = rules.iter().map(|column| column.each_ref().map(String::as_str)).collect();
+    assert_eq!(
+        rules,
+        [
+            ["id", "integer", "NO"],
+            ["rule_type", "pointsman.scheduling_rule_type", "NO"],
+            ["canvas_id", "uuid", "NO"],
+            ["handler_name", "text", "NO"],
+            ["event_space", "text", "NO"],
+            ["created_at", "timestamp with time zone", "NO"],
+        ]
+    );
+    let given = "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space)
+                 VALUES ('pause', gen_random_uuid(), 'a', 'WORKER')
+                 RETURNING id > 0 AND created_at BETWEEN now() - interval '1 minute' AND now()";
+    assert_eq!(ask(&url, given), [[Some("t".into())]], "the others have defaults");
+}

@@ -1,0 +1,15 @@
+//! Moving a store from one kind to another, and what may come in between.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod cut;
+mod differing;
+mod full;
+#[path = "../lair/mod.rs"]
+mod lair;
+mod lists;
+mod numbers;
+mod outbox;
+mod refused;
+mod there_and_back;

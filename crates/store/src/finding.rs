@@ -1,0 +1,90 @@
+//! What an examination of a store finds.
+
+use serde::Serialize;
+
+/// How it stands with something that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Ok,
+    /// It works, but not well, or not for long.
+    Warning,
+    /// It does not work, or what was acknowledged can be lost.
+    Fault,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub name: &'static str,
+    pub verdict: Verdict,
+    pub found: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    pub fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, found: found.into(), advice: None }
+    }
+
+    pub fn warning(name: &'static str, found: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warning, ..Self::ok(name, found) }
+    }
+
+    pub fn fault(name: &'static str, found: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Fault, ..Self::ok(name, found) }
+    }
+
+    #[must_use]
+    pub fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: Some(advice.into()), ..self }
+    }
+}
+
+/// A size as people say it.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    let mut shown = (bytes as f64, "bytes");
+    for unit in UNITS {
+        if shown.0 < 1024.0 {
+            break;
+        }
+        shown = (shown.0 / 1024.0, unit);
+    }
+    match shown {
+        (number, unit) if number < 10.0 && unit != "bytes" => format!("{number:.1} {unit}"),
+        (number, unit) => format!("{number:.0} {unit}"),
+    }
+}
+
+/// How long something has lasted, as roughly as people say it.
+pub fn age(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
+        s => format!("{:.0} d", s / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_roughly() {
+        let told = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(size);
+        assert_eq!(told, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
+    }
+
+    #[test]
+    fn ages_are_told_roughly() {
+        assert_eq!([0.4, 90.0, 600.0, 7300.0, 900_000.0].map(age), ["0 s", "90 s", "10 min", "2 h", "10 d"]);
+    }
+
+    #[test]
+    fn the_worst_verdict_is_the_largest() {
+        assert!(Verdict::Ok < Verdict::Warning && Verdict::Warning < Verdict::Fault);
+    }
+}

@@ -1,0 +1,192 @@
+//! Rows as they go from one store to another, and the sum by which two heaps of them are compared.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// A value of a row. What is true or false is 1 or 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cell {
+    Null,
+    Number(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+pub type Row = Vec<Cell>;
+
+/// Where a section was read up to: the key of the last row, in the order of the store that was read.
+pub type Place = Vec<Cell>;
+
+impl Cell {
+    pub fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Null | Self::Text(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Null | Self::Number(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// About how much memory it takes.
+    fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Null | Self::Number(_) => 0,
+                Self::Text(text) => text.len(),
+                Self::Bytes(bytes) => bytes.len(),
+            }
+    }
+}
+
+/// Some rows of a section, and where to go on behind them. Empty: there are no more.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub rows: Vec<Row>,
+    pub place: Place,
+    weight: usize,
+}
+
+/// So many rows at most go in one transaction.
+const PAGE_ROWS: usize = 5_000;
+/// Beyond so many bytes no further row goes in the same transaction: a row may hold a megabyte.
+const PAGE_BYTES: usize = 16 << 20;
+
+impl Page {
+    /// A section of a single row, read from its beginning or from behind that row.
+    pub fn single(row: Row, after: Option<&Place>) -> Self {
+        let mut page = Self::default();
+        if after.is_none() {
+            page.push(vec![Cell::Number(1)], row);
+        }
+        page
+    }
+
+    pub fn push(&mut self, place: Place, row: Row) {
+        self.weight += row.iter().map(Cell::weight).sum::<usize>();
+        self.place = place;
+        self.rows.push(row);
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.rows.len() >= PAGE_ROWS || self.weight >= PAGE_BYTES
+    }
+}
+
+/// How many rows there are, and the sum of what they hash to: in any order it is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub rows: u64,
+    sum: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, row: &Row) {
+        self.rows += 1;
+        self.sum = self.sum.wrapping_add(hash(row));
+    }
+
+    pub fn checksum(&self) -> String {
+        format!("{:016x}", self.sum)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.rows, self.checksum())
+    }
+}
+
+fn hash(row: &Row) -> u64 {
+    let mut hasher = Sha256::new();
+    for cell in row {
+        match cell {
+            Cell::Null => hasher.update([0]),
+            Cell::Number(number) => {
+                hasher.update([1]);
+                hasher.update(number.to_le_bytes());
+            }
+            Cell::Text(text) => put(&mut hasher, 2, clean(text).as_bytes()),
+            Cell::Bytes(bytes) => put(&mut hasher, 3, bytes),
+        }
+    }
+    let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = hasher.finalize().into();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+fn put(hasher: &mut Sha256, tag: u8, bytes: &[u8]) {
+    hasher.update([tag]);
+    hasher.update((bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+/// A text as every store can keep it: what a handler said may hold a NUL, and some have no place for that.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{FFFD}").into() } else { text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(rows: &[Row]) -> Tally {
+        let mut tally = Tally::default();
+        rows.iter().for_each(|row| tally.add(row));
+        tally
+    }
+
+    fn text(text: &str) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    #[test]
+    fn rows_may_come_in_any_order() {
+        let (one, two) = (vec![Cell::Number(1), Cell::Null], vec![Cell::Number(2), text("x")]);
+        assert_eq!(tally(&[one.clone(), two.clone()]), tally(&[two, one]));
+    }
+
+    #[test]
+    fn whatever_differs_in_a_row_changes_the_sum() {
+        let rows = [
+            vec![text("ab"), text("c")],
+            vec![text("a"), text("bc")],
+            vec![text("abc"), Cell::Null],
+            vec![Cell::Null, text("abc")],
+            vec![Cell::Bytes(b"ab".to_vec()), text("c")],
+            vec![Cell::Number(0), text("c")],
+            vec![text(""), text("c")],
+        ];
+        for (index, row) in rows.iter().enumerate() {
+            for other in rows.iter().skip(index + 1) {
+                assert_ne!(tally(std::slice::from_ref(row)), tally(std::slice::from_ref(other)));
+            }
+        }
+        let row = &rows[..1];
+        assert_ne!(tally(&[row, row].concat()), tally(row), "a row that is there twice counts twice");
+    }
+
+    #[test]
+    fn what_not_every_store_can_keep_makes_no_difference() {
+        assert_eq!(tally(&[vec![text("a\0b")]]), tally(&[vec![text("a\u{FFFD}b")]]));
+    }
+
+    #[test]
+    fn a_page_is_bounded_in_rows_and_in_bytes() {
+        let mut page = Page::default();
+        for number in 0..PAGE_ROWS as i64 {
+            assert!(!page.is_full());
+            page.push(vec![Cell::Number(number)], vec![Cell::Number(number)]);
+        }
+        assert!(page.is_full());
+        let mut page = Page::default();
+        page.push(vec![], vec![text(&"x".repeat(PAGE_BYTES))]);
+        assert!(page.is_full());
+    }
+}

@@ -1,0 +1,100 @@
+//! Moving a store: all that one holds is read as rows, written to another of any kind, and compared.
+//!
+//! ```text
+//!   source ──▶ pages of rows, a section after the other ──▶ target
+//!   as of one moment        a page and the note how far it came: one transaction
+//! ```
+//!
+//! Whoever is cut off leaves a target with a note, which no node opens; the same move goes on behind it. When all is
+//! there, both sides are read again and compared by counts and checksums, and only then the note goes.
+//!
+//! - `section.rs` says what there is to move, `cell.rs` what rows are made of.
+//! - `run.rs` moves and compares, over what a store must be able to do for it: [`Movable`].
+
+mod cell;
+mod run;
+mod section;
+
+use pointsman_core::store::{Result, StoreError};
+
+pub use cell::{Cell, Page, Place, Row, Tally, clean};
+pub use run::{Compared, Report, Step, compare, transfer};
+pub use section::Section;
+
+use crate::error::Fault;
+use crate::tables::Tables;
+
+/// Under which name a target keeps how far a move to it has come.
+pub const NOTE: &str = "move";
+
+/// Every so many events one is marked, so that it is found by its number.
+pub const MARK_EVERY: i64 = 1000;
+
+/// A store that nobody works with, as somebody sees it who moves it.
+pub trait Movable: Send {
+    /// How many rows of a section it holds; none if a store of this kind has no such section.
+    fn count(&mut self, section: Section) -> Result<Option<u64>>;
+
+    /// The next rows of a section, in an order of its own.
+    fn read(&mut self, section: Section, after: Option<&Place>) -> Result<Page>;
+
+    /// Whether nobody has written since it was opened. The last that is asked of a source.
+    fn is_unchanged(&mut self) -> Result<bool>;
+
+    /// How far a move to here has come that has not ended.
+    fn note(&mut self) -> Result<Option<String>>;
+
+    /// Writes rows, and in the same transaction another note in place of the one that was read or written last.
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<()>;
+
+    /// All is there: what hangs on all of it is set, and the note goes.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Why a store is not ready to be moved, or to be moved to.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady<E: std::error::Error + 'static> {
+    #[error(transparent)]
+    Unopened(#[from] E),
+    #[error("there is no store of Pointsman at {0}")]
+    NoStore(String),
+    #[error("{at} is in use by {nodes}; stop the servers first")]
+    InUse { at: String, nodes: String },
+    #[error(
+        "{events} in the outbox of {at} have no id yet; let a server run until they have, while nobody emits in SQL"
+    )]
+    Undrained { at: String, events: String },
+    #[error(
+        "{0} is a pooler, and a move needs one connection from beginning to end; give the URL of the server itself"
+    )]
+    Pooled(String),
+}
+
+/// Why a move did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveError {
+    #[error("the source cannot be read")]
+    Source(#[source] StoreError),
+    #[error("the target cannot be written")]
+    Target(#[source] StoreError),
+    #[error("the target is not empty: it holds {0}")]
+    NotEmpty(String),
+    #[error("the target holds this store already")]
+    Done,
+    #[error("the target is that of a move from another store, which has not ended")]
+    Another,
+    #[error("the source has changed since this move to the target began")]
+    Changed,
+    #[error("the source was written to while it was moved")]
+    Written,
+}
+
+/// A store to which a move has not ended holds only a part of what belongs together.
+pub(crate) fn refuse_part(tables: &dyn Tables) -> crate::error::Result<()> {
+    match tables.text(NOTE)? {
+        None => Ok(()),
+        Some(_) => Err(Fault::damaged(
+            "a move to it has not ended; run the same `pointsman move` again, or begin with another target",
+        )),
+    }
+}

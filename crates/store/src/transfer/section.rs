@@ -1,0 +1,271 @@
+//! What a store holds, in sections, and the columns of each.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A part of what a store holds. They are moved in this order: what others refer to comes before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Section {
+    /// One row: how far everything has come, and what numbers are mixed with.
+    Counters,
+    /// What is kept under a name: routes, shares of tenants, who has registered what.
+    Texts,
+    Handlers,
+    Queues,
+    Chains,
+    Rules,
+    Files,
+    Nodes,
+    Schedules,
+    /// Events that are not forgotten, and those that are but unfinished tasks need them.
+    Journal,
+    Objects,
+    /// Unfinished tasks.
+    Tasks,
+    Orders,
+    /// Ended tasks.
+    History,
+    Attempts,
+    Logs,
+    /// Answers to idempotency keys.
+    Answers,
+    /// The ledger of planned times.
+    Fires,
+    /// Who changed what.
+    Deeds,
+    /// Of events that were emitted in SQL: which event each receipt stands for, the idempotency keys, and what was
+    /// refused. Only a store with an outbox has these three.
+    Receipts,
+    Keys,
+    Refused,
+}
+
+impl Section {
+    pub const ALL: [Self; 22] = [
+        Self::Counters,
+        Self::Texts,
+        Self::Handlers,
+        Self::Queues,
+        Self::Chains,
+        Self::Rules,
+        Self::Files,
+        Self::Nodes,
+        Self::Schedules,
+        Self::Journal,
+        Self::Objects,
+        Self::Tasks,
+        Self::Orders,
+        Self::History,
+        Self::Attempts,
+        Self::Logs,
+        Self::Answers,
+        Self::Fires,
+        Self::Deeds,
+        Self::Receipts,
+        Self::Keys,
+        Self::Refused,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counters => "counters",
+            Self::Texts => "texts",
+            Self::Handlers => "handlers",
+            Self::Queues => "queues",
+            Self::Chains => "chains",
+            Self::Rules => "rules",
+            Self::Files => "files",
+            Self::Nodes => "nodes",
+            Self::Schedules => "schedules",
+            Self::Journal => "journal",
+            Self::Objects => "objects",
+            Self::Tasks => "tasks",
+            Self::Orders => "orders",
+            Self::History => "history",
+            Self::Attempts => "attempts",
+            Self::Logs => "logs",
+            Self::Answers => "answers",
+            Self::Fires => "fires",
+            Self::Deeds => "deeds",
+            Self::Receipts => "receipts",
+            Self::Keys => "keys",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// The columns of its rows. What a store reckons from the rest (the numbers of events, the order in which tasks
+    /// ended, slices) is not among them. A store that names one otherwise translates.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            // `unseen`: how many events came before the first that is not forgotten.
+            Self::Counters => &[
+                "realm",
+                "salt",
+                "last_event",
+                "forgotten",
+                "unseen",
+                "journaled",
+                "tasks",
+                "fences",
+                "objects",
+                "ended",
+                "nodes",
+            ],
+            Self::Texts => &["name", "text"],
+            Self::Handlers => &["id", "name", "def", "defined", "pace", "gaps"],
+            Self::Queues => &[
+                "id",
+                "handler",
+                "tenant",
+                "collection",
+                "ready",
+                "waiting",
+                "scheduled",
+                "running",
+                "halted",
+                "missing",
+            ],
+            Self::Chains => &["path", "def", "defined", "state", "pending"],
+            Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
+            Self::Files => &["key", "digest"],
+            // `heard` is 0 for those that had not left: where they are moved to they are not, and what they held is free
+            // at the first sweep.
+            Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
+            Self::Schedules => &["name", "expression", "settled", "unmet", "last_event", "named"],
+            Self::Journal => &[
+                "id",
+                "prev",
+                "type",
+                "key",
+                "sub",
+                "tenant",
+                "value",
+                "context",
+                "cause_event",
+                "cause_task",
+                "depth",
+                "first_task",
+                "tasks",
+            ],
+            Self::Objects => &["tenant", "key", "number", "last", "sent"],
+            Self::Tasks => &[
+                "seq",
+                "queue",
+                "event",
+                "ord",
+                "phase",
+                "lane",
+                "place",
+                "crowd",
+                "bucket",
+                "sync",
+                "stage",
+                "priority",
+                "score",
+                "rank",
+                "due",
+                "attempt",
+                "retries",
+                "crashes",
+                "late",
+                "node",
+                "fence",
+                "until",
+                "started",
+                "prev_sent",
+                "planned",
+                "created",
+                "reason",
+                "error",
+            ],
+            Self::Orders => &[
+                "n",
+                "key",
+                "chain",
+                "node",
+                "tenant",
+                "value",
+                "priority",
+                "planned",
+                "created",
+                "started",
+                "suspended",
+                "task",
+                "origin",
+                "depth",
+                "stepped",
+                "halted_by",
+            ],
+            Self::History => &[
+                "seq",
+                "queue",
+                "event",
+                "type",
+                "key",
+                "status",
+                "reason",
+                "sync",
+                "stage",
+                "priority",
+                "attempt",
+                "retries",
+                "crashes",
+                "late",
+                "laned",
+                "prev_sent",
+                "planned",
+                "created",
+                "started",
+                "finished",
+                "error",
+                "result",
+            ],
+            Self::Attempts => &["task", "number", "started", "ended", "how", "error"],
+            Self::Logs => &["task", "n", "time", "level", "message"],
+            Self::Answers => &["tenant", "key", "digest", "answer", "at"],
+            Self::Fires => &["schedule", "planned", "at", "outcome", "event", "task"],
+            Self::Deeds => &["n", "at", "by", "action", "what", "detail"],
+            Self::Receipts => &["n", "receipt", "event"],
+            Self::Keys => &["tenant", "key", "digest", "receipt", "at"],
+            Self::Refused => &[
+                "n",
+                "receipt",
+                "type",
+                "key",
+                "sub",
+                "tenant",
+                "value",
+                "context",
+                "due",
+                "priority",
+                "idempotency_key",
+                "digest",
+                "at",
+                "reason",
+                "refused_at",
+            ],
+        }
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_sections_are_there_in_their_order() {
+        assert!(Section::ALL.is_sorted());
+        for section in Section::ALL {
+            let name = serde_json::to_string(&section).unwrap();
+            assert_eq!(name, format!("{:?}", section.name()));
+        }
+    }
+}
