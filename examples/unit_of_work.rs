@@ -59,7 +59,7 @@ async fn main() -> Result<(), BoxError> {
 
     let mut affordable = bus.unit_of_work();
     affordable.register(Debit { account: 7, amount: 60 })?;
-    for emitted in affordable.commit().await? {
+    for emitted in affordable.commit().await?.journaled().await? {
         bus.ended(&emitted).await?;
     }
 

@@ -1,5 +1,5 @@
--- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what pg_dump
--- writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
+-- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what
+-- pg_dump writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
 
 CREATE SCHEMA pointsman;
 
@@ -439,7 +439,7 @@ CREATE TABLE pointsman.queue (
     halted bigint DEFAULT 0 NOT NULL,
     missing bigint DEFAULT 0 NOT NULL
 )
-WITH (fillfactor='20', autovacuum_vacuum_threshold='500', autovacuum_vacuum_scale_factor='0.01');
+WITH (fillfactor='20', vacuum_truncate=off, autovacuum_vacuum_threshold='500', autovacuum_vacuum_scale_factor='0.01');
 
 CREATE TABLE pointsman.schedule (
     name text NOT NULL,
@@ -472,7 +472,7 @@ CREATE TABLE pointsman.sequencer (
     next_due bigint,
     CONSTRAINT sequencer_one_check CHECK (one)
 )
-WITH (fillfactor='10', autovacuum_vacuum_threshold='200', autovacuum_vacuum_scale_factor='0');
+WITH (fillfactor='10', vacuum_truncate=off, autovacuum_vacuum_threshold='200', autovacuum_vacuum_scale_factor='0');
 ALTER TABLE ONLY pointsman.sequencer ALTER COLUMN changes SET STORAGE PLAIN;
 
 CREATE TABLE pointsman.task (
@@ -505,7 +505,7 @@ CREATE TABLE pointsman.task (
     reason smallint,
     error text
 )
-WITH (fillfactor='70', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
+WITH (fillfactor='70', vacuum_truncate=off, autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.2', autovacuum_vacuum_cost_delay='0');
 
 CREATE VIEW pointsman.events AS
  WITH tasks AS (
@@ -695,7 +695,10 @@ CREATE TABLE pointsman.outbox (
     priority integer DEFAULT 100 NOT NULL,
     idempotency_key text,
     digest bytea,
-    at bigint DEFAULT (EXTRACT(epoch FROM clock_timestamp()) * (1000000)::numeric) NOT NULL
+    at bigint DEFAULT (EXTRACT(epoch FROM clock_timestamp()) * (1000000)::numeric) NOT NULL,
+    cause_event bigint,
+    cause_task bigint,
+    cause_depth integer
 )
 WITH (autovacuum_vacuum_threshold='5000', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_cost_delay='0', autovacuum_vacuum_insert_threshold='-1', vacuum_truncate=off);
 
@@ -881,7 +884,7 @@ CREATE INDEX history_failed ON ONLY pointsman.history USING btree (seq) WHERE (s
 
 CREATE INDEX history_late ON ONLY pointsman.history USING btree (event) WHERE late;
 
-CREATE INDEX history_n ON ONLY pointsman.history USING brin (n) WITH (pages_per_range='16');
+CREATE INDEX history_n ON ONLY pointsman.history USING btree (n);
 
 CREATE INDEX history_runs ON ONLY pointsman.history USING btree (seq) WHERE ((event IS NULL) AND (key IS NULL));
 
@@ -919,7 +922,9 @@ CREATE INDEX task_late ON pointsman.task USING btree (event) WHERE late;
 
 CREATE INDEX task_leased ON pointsman.task USING btree (until) WHERE (until IS NOT NULL);
 
-CREATE INDEX task_parked ON pointsman.task USING btree (queue, seq) WHERE (phase >= 6);
+CREATE INDEX task_missing ON pointsman.task USING btree (queue, seq) WHERE (phase = 7);
+
+CREATE INDEX task_parked ON pointsman.task USING btree (seq) WHERE (phase >= 6);
 
 CREATE INDEX task_ready ON pointsman.task USING btree (queue, score DESC, rank, seq) INCLUDE (bucket) WHERE (phase = 3);
 

@@ -44,7 +44,7 @@ pub(crate) struct Move {
     /// What is moved: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [env: POINTSMAN_FROM]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// Where to [env: POINTSMAN_TO]
+    /// Where it goes [env: POINTSMAN_TO]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     /// Move nothing, but compare the two
@@ -149,7 +149,7 @@ fn unmoved(error: MoveError) -> Failure {
         MoveError::Source(StoreError::Unavailable(_)) | MoveError::Target(StoreError::Unavailable(_)) => {
             Failure::new(Exit::Unavailable, what).hint("The same command goes on where it stopped.")
         }
-        MoveError::Source(_) | MoveError::Target(_) => Failure::runtime(what),
+        MoveError::Source(_) | MoveError::Target(_) | MoveError::Part => Failure::runtime(what),
         MoveError::NotEmpty(_) | MoveError::Another => Failure::runtime(what).hint(EMPTY),
         MoveError::Done => Failure::runtime(what).hint("--verify-only compares the two."),
         MoveError::Changed | MoveError::Written => {

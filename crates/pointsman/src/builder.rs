@@ -9,14 +9,14 @@ use std::time::Duration;
 use pointsman_core::chain::{Chain, ChainPath, NodeId, Role, Step};
 use pointsman_core::names::BadName;
 use pointsman_core::route::{Binding, ChainRoutes};
-use pointsman_core::store::{Store, StoreError};
+use pointsman_core::store::StoreError;
 use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, LaneFailure, Order, Routes};
 use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Settings, Setup};
-use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::handler::{Handler, attempt};
+use crate::opened::Opened;
 use crate::state::{MissingState, Shared, States};
 use crate::{Bus, Event};
 
@@ -26,10 +26,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Why a bus did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("{0:?} is not a store; write `sqlite:app.db` or `sqlite::memory:`")]
+    #[error(
+        "{0:?} is not a kind of store; write `sqlite:app.db`, `sqlite::memory:` or `postgres://user@host/database`"
+    )]
     NoSuchStore(String),
     #[error("the store cannot be opened")]
     Open(#[from] pointsman_store_sqlite::OpenError),
+    #[error("the database cannot be opened")]
+    Postgres(#[from] pointsman_store_postgres::OpenError),
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error("there are two handlers named {0}")]
@@ -90,7 +94,7 @@ impl Builder {
     pub(crate) fn new(store: &str) -> Self {
         let plan = Plan {
             store: store.into(),
-            settings: Settings::default(),
+            settings: Settings { registrant: program(), node_name: node_name(), ..Settings::default() },
             states: States::default(),
             handlers: Vec::new(),
             routes: Routes::new(),
@@ -103,6 +107,14 @@ impl Builder {
 }
 
 impl<Last> Builder<Last> {
+    /// What the program is called on a store that others share, such as a database: that of its file, if nothing is
+    /// said. Buses of one name are taken to have the same handlers and routes, and what the last of them was started with
+    /// counts; those of different names add up.
+    pub fn name(mut self, name: &str) -> Self {
+        self.plan.settings.registrant = name.into();
+        self
+    }
+
     /// How many tasks run at a time; 16 if nothing is said.
     pub fn workers(mut self, workers: usize) -> Self {
         self.plan.settings.slots = workers.max(1);
@@ -191,15 +203,15 @@ impl<Last> Builder<Last> {
             chain_routes: plan.chain_routes,
             ..Setup::default()
         };
-        let store = open(&plan.store)?;
-        match Engine::start(Arc::new(store.clone()), plan.settings, setup).await {
+        let opened = Opened::open(&plan.store).await?;
+        match Engine::start(opened.store(), plan.settings, setup).await {
             Ok(engine) => {
-                let bus = Bus::new(engine, store, shared.clone());
+                let bus = Bus::new(engine, opened, shared.clone());
                 shared.started(bus.clone());
                 Ok(bus)
             }
             Err(fault) => {
-                store.close();
+                opened.store().close();
                 Err(fault.into())
             }
         }
@@ -313,17 +325,22 @@ fn runner<Args: 'static, H: Handler<Args>>(
     Arc::new(InProcess::new(move |delivery: Delivery| attempt(handler.clone(), delivery, shared.clone())))
 }
 
-fn open(url: &str) -> Result<SqliteStore, StartError> {
-    match url.strip_prefix("sqlite:") {
-        Some(":memory:") => Ok(Sqlite::in_memory(pointsman_engine::now())?),
-        Some(path) if !path.is_empty() => Ok(Sqlite::open(Path::new(path), pointsman_engine::now())?),
-        Some(_) | None => Err(StartError::NoSuchStore(url.into())),
-    }
+/// The name of the program's file.
+fn program() -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_deref().and_then(Path::file_stem).and_then(|name| name.to_str());
+    name.unwrap_or("program").into()
+}
+
+/// Tells this process from others of the same program.
+fn node_name() -> String {
+    format!("{}-{}", program(), std::process::id())
 }
 
 impl<Last> std::fmt::Debug for Builder<Last> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let handlers: Vec<_> = self.plan.handlers.iter().map(|handler| &handler.def.name).collect();
-        f.debug_struct("Builder").field("store", &self.plan.store).field("handlers", &handlers).finish()
+        // The store's URL may hold a password.
+        f.debug_struct("Builder").field("handlers", &handlers).finish_non_exhaustive()
     }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::journal::Filter;
-use pointsman_core::store::{Emission, Store, StoreError};
+use pointsman_core::store::{Emission, StoreError};
 use pointsman_core::task::{LogLine, Task};
 use pointsman_core::{EventId, Status, TaskId};
 use pointsman_engine::Engine;
-use pointsman_store_sqlite::SqliteStore;
 use tokio::time::timeout;
 
 use crate::builder::Builder;
 use crate::emit::{Emit, EmitError, Emitted};
 use crate::event::describe;
+use crate::opened::Opened;
 use crate::state::{Shared, States};
 use crate::watch::Watch;
 use crate::{Event, UnitOfWork, scope};
@@ -33,26 +33,27 @@ const LOG_PAGE: usize = 1000;
 #[derive(Clone)]
 pub struct Bus {
     engine: Engine,
-    store: SqliteStore,
+    opened: Opened,
     shared: Arc<Shared>,
 }
 
 impl Bus {
-    /// Describes a bus on a store: `sqlite:app.db`, or `sqlite::memory:` for one that dies with the program.
+    /// Describes a bus on a store: `sqlite:app.db`, `sqlite::memory:` for one that dies with the program, or
+    /// `postgres://user@host/database` for one that other processes may share.
     pub fn builder(store: &str) -> Builder {
         Builder::new(store)
     }
 
-    pub(crate) fn new(engine: Engine, store: SqliteStore, shared: Arc<Shared>) -> Self {
-        Self { engine, store, shared }
+    pub(crate) fn new(engine: Engine, opened: Opened, shared: Arc<Shared>) -> Self {
+        Self { engine, opened, shared }
     }
 
     pub(crate) fn states(&self) -> &States {
         &self.shared.states
     }
 
-    pub(crate) fn sqlite(&self) -> &SqliteStore {
-        &self.store
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     /// Journals an event. When this answers, the event and its tasks are on disk; handlers run on their own.
@@ -156,7 +157,7 @@ impl Bus {
     pub async fn stop(self) {
         self.engine.stop(DRAIN).await;
         self.shared.stopped();
-        let store = self.store;
+        let store = self.opened.store();
         // Closing waits for the last commit, and the runtime has better to do. A runtime that is ending itself
         // leaves it undone, which is no worse than a kill.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;

@@ -68,8 +68,8 @@
 //! uow.execute("INSERT INTO records VALUES (?1, ?2)", [1.into(), "Hello".into()]);
 //! uow.emit(RecordPublished { id: 1 })?;
 //! uow.on_post_commit(|| println!("published"));
-//! let emitted = uow.commit().await?;
-//! assert_eq!(emitted.len(), 1);
+//! let committed = uow.commit().await?;
+//! assert_eq!(committed.len(), 1);
 //! # bus.stop().await;
 //! # Ok(())
 //! # }
@@ -82,6 +82,7 @@ mod ctx;
 mod emit;
 pub mod event;
 mod handler;
+mod opened;
 mod request;
 mod scope;
 mod state;
@@ -101,7 +102,7 @@ pub use request::RequestContext;
 pub use state::{MissingState, State, States};
 pub use step::Step;
 pub use task_log::TaskLog;
-pub use unit_of_work::{BoxError, CommitError, Operation, Tx, UnitOfWork};
+pub use unit_of_work::{BoxError, CommitError, Committed, Operation, Receipt, Tx, UnitOfWork};
 pub use watch::{Watch, WatchError};
 
 pub use pointsman_core::chain;
@@ -111,7 +112,7 @@ pub use pointsman_core::task::retry::{Backoff, RetryPolicy};
 pub use pointsman_core::task::{Level, LogLine, Task};
 pub use pointsman_core::{EventId, Json, LaneFailure, Order, Status, TaskId};
 pub use pointsman_derive::Event;
-pub use pointsman_store_sqlite::{SqlError, SqlRow, Value};
+pub use pointsman_store::sql::{SqlError, SqlRow, Value};
 
 /// What most programs use.
 pub mod prelude {

@@ -17,7 +17,15 @@ fn plan() -> Plan {
 /// A world with two orders at the first node of each chain, whose node can run everything.
 async fn two_each(harness: &dyn Harness) -> World<'_> {
     let world = World::new(harness, plan()).await;
-    must(world.store.announce(world.node, Abilities { handlers: world.plan.names(), slots: 16, ..Abilities::default() }).await);
+    must(
+        world
+            .store
+            .announce(
+                world.node,
+                Abilities { handlers: world.plan.names(), slots: 16, ..Abilities::default() },
+            )
+            .await,
+    );
     for key in ["/x/y,1", "/x/y,2", "/x/z,1", "/x/z,2"] {
         world.add(order(key)).await;
     }

@@ -27,7 +27,7 @@ CREATE TABLE pointsman.sequencer (
     journal_to bigint   NOT NULL DEFAULT 0, -- up to where there are slices of the journal
     history_to bigint   NOT NULL DEFAULT 0, -- and of history, attempts and logs
     next_due   bigint                       -- not later than the earliest due time of a delayed task
-) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+) WITH (fillfactor = 10, vacuum_truncate = off, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 ALTER TABLE pointsman.sequencer ALTER COLUMN changes SET STORAGE PLAIN;
 INSERT INTO pointsman.sequencer DEFAULT VALUES;
 
@@ -99,7 +99,7 @@ CREATE TABLE pointsman.queue (
     halted     bigint NOT NULL DEFAULT 0,
     missing    bigint NOT NULL DEFAULT 0,
     UNIQUE (handler, tenant, collection)
-) WITH (fillfactor = 20, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01);
+) WITH (fillfactor = 20, vacuum_truncate = off, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01);
 
 -- Unfinished tasks. `phase` says what a task waits for. Each partial index holds only the tasks of its phase, so that
 -- looking for work never passes over what cannot run.
@@ -132,7 +132,7 @@ CREATE TABLE pointsman.task (
     created   bigint   NOT NULL,
     reason    smallint,
     error     text
-) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
+) WITH (fillfactor = 70, vacuum_truncate = off, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX task_ready ON pointsman.task (queue, score DESC, rank, seq) INCLUDE (bucket) WHERE phase = 3;
 CREATE INDEX task_due ON pointsman.task (due) WHERE phase = 2;
@@ -142,7 +142,8 @@ CREATE INDEX task_crowd ON pointsman.task (crowd, phase, seq) WHERE crowd IS NOT
 CREATE INDEX task_scheduled ON pointsman.task (score DESC, rank, seq) WHERE phase = 4;
 CREATE INDEX task_running ON pointsman.task (node) WHERE phase = 5;
 CREATE INDEX task_leased ON pointsman.task (until) WHERE until IS NOT NULL;
-CREATE INDEX task_parked ON pointsman.task (queue, seq) WHERE phase >= 6;
+CREATE INDEX task_missing ON pointsman.task (queue, seq) WHERE phase = 7;
+CREATE INDEX task_parked ON pointsman.task (seq) WHERE phase >= 6;
 CREATE INDEX task_late ON pointsman.task (event) WHERE late;
 
 -- Ended tasks, `n` counting them in the order in which they ended. Slices by `n`.
@@ -172,7 +173,7 @@ CREATE TABLE pointsman.history (
     result    text
 ) PARTITION BY RANGE (n);
 CREATE INDEX history_seq ON pointsman.history (seq);
-CREATE INDEX history_n ON pointsman.history USING brin (n) WITH (pages_per_range = 16);
+CREATE INDEX history_n ON pointsman.history (n);
 -- Failures and runs of sources are what people look for among a million successes.
 CREATE INDEX history_failed ON pointsman.history (seq) WHERE status = 1;
 CREATE INDEX history_late ON pointsman.history (event) WHERE late;

@@ -13,6 +13,8 @@ use crate::error::{ConnectError, OpenError, reason};
 use crate::session::Session;
 use crate::tls::{self, Trust};
 
+/// The variable of the environment that holds the password where the URL has none, as for libpq.
+const PASSWORD: &str = "PGPASSWORD";
 /// How long a connection may take, unless the URL says otherwise.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A peer that is gone without a word is noticed after about a minute.
@@ -27,6 +29,8 @@ pub struct Endpoint {
     config: Config,
     tls: MakeRustlsConnect,
     pooled: bool,
+    /// The URL holds a password.
+    told: bool,
     /// A direct way to the same database, for what a pooler cannot do.
     listen: Option<Box<Endpoint>>,
 }
@@ -51,20 +55,24 @@ impl Endpoint {
                 "it names no host; write postgres://user@host:5432/database".into(),
             ));
         }
+        let told = config.get_password().is_some();
+        if let Some(password) = std::env::var_os(PASSWORD).filter(|_| !told) {
+            config.password(password.as_encoded_bytes());
+        }
         config.ssl_mode(if is_local(&config) { SslMode::Disable } else { trust.mode() });
         settle(&mut config, &parameters, pooled);
-        Ok(Self { tls: tls::connector(&trust)?, config, pooled, listen: listen.map(Box::new) })
+        Ok(Self { tls: tls::connector(&trust)?, config, pooled, told, listen: listen.map(Box::new) })
     }
 
     /// Opens a connection, which this task's runtime carries.
     pub(crate) async fn connect(&self) -> Result<Session, Error> {
         let (client, wire) = self.open().await?;
-        tokio::spawn(async move {
+        let carrier = tokio::spawn(async move {
             if let Err(error) = wire.await {
                 tracing::debug!(reason = reason(&error), "a connection to PostgreSQL ended");
             }
         });
-        Ok(Session::new(client, self.pooled))
+        Ok(Session::new(client, carrier, self.pooled))
     }
 
     /// The same within the time that a connection may take. The driver's own limit ends when the socket is open, and a
@@ -103,7 +111,7 @@ impl Endpoint {
     /// Whether its URL holds a password, or that of the direct way does.
     pub fn has_password(&self) -> bool {
         let direct = self.listen.as_ref().is_some_and(|direct| direct.has_password());
-        self.config.get_password().is_some() || direct
+        self.told || direct
     }
 
     pub(crate) fn role(&self) -> &str {

@@ -135,13 +135,16 @@ pub(crate) fn is_damage(error: &BoxError) -> bool {
     code.is_some_and(|code| *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED)
 }
 
-/// Whether the connection broke, so that the same on another may succeed: it is closed, or the server ends it (class 57:
-/// it stops, or somebody told it to).
+/// Whether the connection broke, so that the same on another may succeed: it is closed, or the server ends it, because it
+/// stops, somebody told it to, or it was idle for too long.
 pub(crate) fn is_broken(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     let Some(error) = error.downcast_ref::<tokio_postgres::Error>() else { return false };
     match error.as_db_error() {
-        Some(said) => [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(said.code()),
+        Some(said) => {
+            let ended = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
+            ended.contains(said.code())
+        }
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
     }
 }

@@ -16,6 +16,7 @@
 //! - `read/` is all that reads, over `pool.rs`.
 //! - `watch.rs` wakes the other nodes and is woken by them, `outbox.rs` and `drainer.rs` journal what was emitted in SQL,
 //!   `sweep.rs` drops what is forgotten.
+//! - `unit/` lets a program put its own writes and its events into one transaction.
 //! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward.
 //! - `doctor.rs` looks at a database and at what may keep a store from working well there.
 //! - `transfer/` is the database as something that is moved, or moved to.
@@ -38,6 +39,7 @@ mod sweep;
 mod tables;
 mod tls;
 mod transfer;
+mod unit;
 mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -50,6 +52,7 @@ use tokio::task::JoinHandle;
 use backend::PgBackend;
 use pool::{Pool, READERS};
 use tables::PgTables;
+use unit::Units;
 use watch::News;
 
 pub use connect::Endpoint;
@@ -66,6 +69,7 @@ pub type PostgresStore = Keeper<Postgres>;
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: Pool,
+    units: Units,
     writer: Writer<PgTables>,
     news: Arc<News>,
     beside: Arc<Beside>,
@@ -94,16 +98,15 @@ impl Postgres {
     /// Connects to the database, making the schema if there is none and bringing it forward if it is older.
     pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let session =
-            endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        let (pool, units) = (Pool::new(endpoint.clone(), READERS), Units::new(endpoint.clone()));
+        let session = pool.connect().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
         migrate::migrate(&session, &endpoint, migrate::KNOWN).await?;
-        drop(session);
+        pool.keep(session);
         let writer = start_writer((*endpoint).clone(), now).await?;
-        let pool = Pool::new(endpoint.clone(), READERS);
         let news = Arc::new(News::new());
         writer.overhear(news.clone());
         let beside = Arc::new(Beside::default());
-        let postgres = Self { pool, writer: writer.clone(), news, beside, endpoint };
+        let postgres = Self { pool, units, writer: writer.clone(), news, beside, endpoint };
         postgres.run_beside();
         Ok(Keeper::new(writer, postgres))
     }

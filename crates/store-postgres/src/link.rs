@@ -48,7 +48,7 @@ impl Link {
     pub(crate) fn open(&self) -> Result<bool> {
         let open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
         if !open {
-            let session = self.wait(self.endpoint.connect())?;
+            let session = self.wait(self.endpoint.connect_in_time())?;
             self.session.replace(Some(session));
         }
         Ok(!open)
@@ -59,16 +59,19 @@ impl Link {
         self.session.borrow().as_ref().is_some_and(Session::is_pooled)
     }
 
-    /// Throws the connection away, and whatever it was in the middle of.
+    /// Ends the connection, and whatever it was in the middle of. Nobody carries it until something is asked again, so that
+    /// the server is told now: it may hold what others wait for.
     pub(crate) fn cut(&self) {
-        self.session.replace(None);
+        if let Some(session) = self.session.take() {
+            self.runtime.block_on(session.end());
+        }
     }
 
     /// Sends all of it at once and answers what each piece answered. The first that fails fails all.
     pub(crate) fn send(&self, pieces: &[Piece]) -> Result<Vec<Vec<Row>>> {
         let session = self.session.borrow();
         let session = session.as_ref().ok_or_else(|| Fault::from(Cut))?;
-        self.wait(async {
+        self.wait::<_, Error>(async {
             for piece in pieces {
                 if let Piece::Statement(query, _) = piece {
                     session.prepare(query).await?;
@@ -86,15 +89,13 @@ impl Link {
     ) -> Result<T> {
         let session = self.session.borrow();
         let session = session.as_ref().ok_or_else(|| Fault::from(Cut))?;
-        self.runtime.block_on(async {
-            tokio::time::timeout(PATIENCE, work(session)).await.map_err(|_| Fault::from(Silent))?
-        })
+        self.wait(work(session))
     }
 
-    fn wait<T>(&self, work: impl Future<Output = std::result::Result<T, Error>>) -> Result<T> {
+    fn wait<T, E: Into<Fault>>(&self, work: impl Future<Output = std::result::Result<T, E>>) -> Result<T> {
         self.runtime.block_on(async {
             match tokio::time::timeout(PATIENCE, work).await {
-                Ok(done) => done.map_err(Fault::from),
+                Ok(done) => done.map_err(Into::into),
                 Err(_) => Err(Fault::from(Silent)),
             }
         })

@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_tables.sql", include_str!("../migrations/0001_tables.sql")),
     ("0002_documented.sql", include_str!("../migrations/0002_documented.sql")),
     ("0003_outbox.sql", include_str!("../migrations/0003_outbox.sql")),
+    ("0004_causes.sql", include_str!("../migrations/0004_causes.sql")),
 ];
 
 /// The newest layout.
@@ -58,7 +59,7 @@ pub(crate) async fn migrate(
 ) -> Result<bool, OpenError> {
     let mut migration = Migration::new(session, endpoint);
     migration.check_server().await?;
-    migration.batch("BEGIN").await?;
+    migration.batch(BEGIN).await?;
     let changed = migration.bring_forward(layout).await;
     match changed {
         Ok(_) => migration.batch("COMMIT").await?,
@@ -66,6 +67,10 @@ pub(crate) async fn migrate(
     }
     changed
 }
+
+/// Whoever waits for the first one must see what it has done; and nobody waits for long behind a producer that does not
+/// end, because all that come after would wait behind both.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
 
 struct Migration<'a> {
     session: &'a Session,

@@ -7,6 +7,7 @@ use futures::future::{BoxFuture, join};
 use pointsman_core::store::{self, StoreError};
 use pointsman_store::error::{Fault, Result};
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 
 use crate::connect::Endpoint;
 use crate::error::{ConnectError, explain, is_broken};
@@ -14,6 +15,8 @@ use crate::session::Session;
 
 /// So many reads at most run at a time, unless it is set otherwise.
 pub(crate) const READERS: usize = 8;
+/// How long a read may take, and how long it may wait for its turn, before the server is taken for dead.
+const ANSWER: Duration = Duration::from_secs(20);
 /// How long a server that has no room for another connection is asked again.
 const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -85,14 +88,17 @@ impl Pool {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let Ok(permit) = timeout(ANSWER, self.permits.clone().acquire_owned()).await else {
+            return Err(StoreError::Unavailable(ConnectError::Silent(ANSWER).to_string()));
+        };
+        let permit = permit.map_err(|_| StoreError::Closed)?;
         let (answer, answered) = oneshot::channel();
         let pool = self.clone();
         tokio::spawn(async move {
             let _permit = permit;
-            let mut tried = pool.attempt(sight, true, &asked, &read).await;
+            let mut tried = pool.attempt_in_time(sight, true, &asked, &read).await;
             if tried.as_ref().is_ok_and(|(_, result)| result.as_ref().is_err_and(is_broken)) {
-                tried = pool.attempt(sight, false, &asked, &read).await;
+                tried = pool.attempt_in_time(sight, false, &asked, &read).await;
             }
             // Nobody needs to wait for the end of the transaction, which changes nothing.
             match tried {
@@ -104,6 +110,18 @@ impl Pool {
             }
         });
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("a read broke off".into())))
+    }
+
+    /// A connection whose answer does not come is thrown away.
+    async fn attempt_in_time<A, T>(
+        &self,
+        sight: Sight,
+        idle: bool,
+        asked: &A,
+        read: &impl Reading<A, T>,
+    ) -> std::result::Result<(Session, Result<T>), ConnectError> {
+        let answered = timeout(ANSWER, self.attempt(sight, idle, asked, read)).await;
+        answered.unwrap_or(Err(ConnectError::Silent(ANSWER)))
     }
 
     /// Reads on a connection that is idle, if one may do, or on a fresh one.
@@ -154,7 +172,7 @@ impl Pool {
         idle.pop()
     }
 
-    async fn connect(&self) -> std::result::Result<Session, ConnectError> {
+    pub(crate) async fn connect(&self) -> std::result::Result<Session, ConnectError> {
         let session = self.endpoint.connect_in_time().await?;
         if !session.is_pooled() {
             session.batch(SETTINGS).await?;
@@ -166,10 +184,17 @@ impl Pool {
     async fn give_back(&self, session: Session, sight: Sight) {
         let ended = match sight {
             Sight::Glance => !session.is_closed(),
-            Sight::Whole => session.batch("COMMIT").await.is_ok(),
+            Sight::Whole => timeout(ANSWER, session.batch("COMMIT")).await.is_ok_and(|done| done.is_ok()),
         };
+        if ended {
+            self.keep(session);
+        }
+    }
+
+    /// Keeps a connection for the next who reads.
+    pub(crate) fn keep(&self, session: Session) {
         let mut idle = self.lock();
-        if ended && !self.permits.is_closed() {
+        if !self.permits.is_closed() {
             idle.push(session);
         }
     }

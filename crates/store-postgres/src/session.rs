@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
@@ -33,16 +35,35 @@ pub(crate) use query;
 /// The parameters of a query.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
+/// The same, each with its type.
+pub(crate) type Typed<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+
+/// How long the end of a connection may take before it is left to itself.
+const FAREWELL: Duration = Duration::from_millis(100);
+
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
+    /// Carries what is said, and ends when the client is gone.
+    carrier: JoinHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
     pooled: bool,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, pooled: bool) -> Self {
-        Self { client, statements: Mutex::default(), pooled }
+    pub(crate) fn new(client: Client, carrier: JoinHandle<()>, pooled: bool) -> Self {
+        Self { client, carrier, statements: Mutex::default(), pooled }
+    }
+
+    /// Ends the connection, and with it what it was in the middle of, where its runtime may not go on by itself.
+    pub(crate) async fn end(self) {
+        let Self { client, mut carrier, .. } = self;
+        drop(client);
+        // Where an answer is still due it would be waited for, as long as that may take.
+        if tokio::time::timeout(FAREWELL, &mut carrier).await.is_err() {
+            carrier.abort();
+            let _ = carrier.await;
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -68,6 +89,15 @@ impl Session {
         }
         let statement = self.statement(query).await?;
         self.client.execute(&statement, params).await
+    }
+
+    /// A statement that is not ours, sent whole.
+    pub(crate) async fn query_whole(&self, sql: &str, params: Typed<'_>) -> Result<Vec<Row>, Error> {
+        self.client.query_typed(sql, params).await
+    }
+
+    pub(crate) async fn execute_whole(&self, sql: &str, params: Typed<'_>) -> Result<u64, Error> {
+        self.client.execute_typed(sql, params).await
     }
 
     /// Sees to it that a statement can be sent at once.

@@ -82,12 +82,25 @@ async fn sweep_with(session: &Session) -> Result<u64> {
         for row in &slices {
             let (parent, slice, end): (&str, &str, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
             if parent == table.name && end <= mark {
-                dropped += u64::from(drop_slice(session, &table, slice, end, marks).await?);
+                // Where one is read, so are the others: everybody waits behind each that is tried in vain.
+                if !drop_slice(session, &table, slice, end, marks).await? {
+                    break;
+                }
+                dropped += 1;
             }
         }
         let_go(session, &table, marks).await?;
     }
+    tidy_up(session).await?;
     Ok(dropped)
+}
+
+/// Lets the tables that change all the time use the room of rows that are gone.
+async fn tidy_up(session: &Session) -> Result<()> {
+    for row in session.query(query!("sweep/littered"), &[]).await? {
+        session.batch(&format!("VACUUM (SKIP_LOCKED) pointsman.{}", get::<&str>(&row, 0)?)).await?;
+    }
+    Ok(())
 }
 
 /// Whether it could be dropped.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures::future::poll_fn;
 use pointsman_core::EventId;
-use pointsman_core::store::{Listener, Signal};
-use pointsman_store::Writer;
+use pointsman_core::store::Signal;
+use pointsman_store::{Overhears, Writer};
 use tokio::sync::Notify;
 use tokio_postgres::AsyncMessage;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ pub(crate) struct News {
     me: Uuid,
     head: AtomicU64,
     work: AtomicBool,
-    /// There are other nodes to be told.
+    /// There are other nodes to be told. Until the first look finds them, they find out by looking.
     others: AtomicBool,
     fresh: Notify,
     /// Something lies in the outbox.
@@ -49,7 +49,7 @@ impl News {
             me: Uuid::new_v4(),
             head: AtomicU64::new(0),
             work: AtomicBool::new(false),
-            others: AtomicBool::new(true),
+            others: AtomicBool::new(false),
             fresh: Notify::new(),
             outbox: Notify::new(),
             sent: AtomicU64::new(0),
@@ -77,15 +77,14 @@ impl News {
     }
 }
 
-impl Listener for News {
-    fn heard(&self, signal: Signal) {
-        match signal {
-            Signal::Journal(head) => drop(self.head.fetch_max(head.get(), Ordering::AcqRel)),
-            Signal::Work => self.work.store(true, Ordering::Release),
+impl Overhears for News {
+    fn committed(&self, head: Option<EventId>, work: bool) {
+        if !self.others.load(Ordering::Relaxed) {
+            return;
         }
-        if self.others.load(Ordering::Relaxed) {
-            self.fresh.notify_one();
-        }
+        self.head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
+        self.work.fetch_or(work, Ordering::AcqRel);
+        self.fresh.notify_one();
     }
 }
 
@@ -112,9 +111,6 @@ pub(crate) async fn listen(news: Arc<News>, endpoint: Endpoint, writer: Writer<P
             tracing::debug!(%error, "nobody listens to the other nodes for a moment");
         }
         tokio::time::sleep(RECONNECT).await;
-        // What was told meanwhile is not told again.
-        writer.tell(Signal::Work);
-        news.outbox.notify_one();
     }
 }
 
@@ -132,6 +128,9 @@ async fn listen_once(
             done = &mut listening, if !begun => {
                 done?;
                 begun = true;
+                // What was told before is not told again.
+                writer.tell(Signal::Work);
+                news.outbox.notify_one();
             }
             message = poll_fn(|cx| wire.poll_message(cx)) => match message {
                 Some(Ok(AsyncMessage::Notification(told))) => hear(news, told.payload(), writer),

@@ -38,7 +38,7 @@ impl Harness for Stores {
         // Those that only we still have are done with.
         self.0.lock().unwrap().retain(|opened| Arc::strong_count(&opened.store) > 1);
         let on = Lent::any().await;
-        let store = open(&on.url, now).await;
+        let store = open(on.url(), now).await;
         self.0.lock().unwrap().push(Opened { store: store.clone(), on });
         store
     }
@@ -46,7 +46,7 @@ impl Harness for Stores {
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        let url = self.0.lock().unwrap().last().map(|opened| opened.on.url.clone()).expect("one was opened");
+        let url = self.0.lock().unwrap().last().map(|opened| opened.on.url().to_string()).expect("one was opened");
         let store = open(&url, now).await;
         if let Some(opened) = self.0.lock().unwrap().last_mut() {
             opened.store = store.clone();

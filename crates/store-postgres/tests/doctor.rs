@@ -1,7 +1,6 @@
 //! The doctor finds what is wrong with real databases, and what it advises helps.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "only parts of it are used here")]
 mod house;
 
 use std::time::Duration;
@@ -131,7 +130,11 @@ async fn what_is_advised_of_settings_helps() {
         ("ALTER SYSTEM SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
         ("ALTER ROLE ann SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
         ("ALTER DATABASE {database} SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
-        ("ALTER ROLE ann IN DATABASE {database} SET synchronous_commit = off", "synchronous_commit", Verdict::Fault),
+        (
+            "ALTER ROLE ann IN DATABASE {database} SET synchronous_commit = off",
+            "synchronous_commit",
+            Verdict::Fault,
+        ),
         ("ALTER SYSTEM SET autovacuum = off", "autovacuum", Verdict::Warning),
         ("ALTER SYSTEM SET track_counts = off", "track_counts", Verdict::Warning),
         ("ALTER ROLE ann SET statement_timeout = '5s'", "statement_timeout", Verdict::Warning),
@@ -142,11 +145,6 @@ async fn what_is_advised_of_settings_helps() {
         ),
         ("ALTER ROLE ann SET idle_session_timeout = '1h'", "idle_session_timeout", Verdict::Warning),
         ("ALTER ROLE ann SET lock_timeout = '10ms'", "lock_timeout", Verdict::Warning),
-        (
-            "ALTER ROLE ann SET default_transaction_isolation = 'serializable'",
-            "default_transaction_isolation",
-            Verdict::Warning,
-        ),
     ];
     for (sql, setting, verdict) in cases {
         let sql = sql.replace("{database}", database);
@@ -229,7 +227,8 @@ async fn layouts_are_told_apart() {
     assert!(older.found.starts_with("1;") && older.found.contains(&format!("to {newest}")), "{older:?}");
 
     Database::migrate_to(&url, newest).await.unwrap();
-    let later = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
+    let later = "INSERT INTO pointsman.migration
+                 SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
     server.query(name(&url), later).unwrap();
     let findings = examine(&url).await;
     let newer = of(&findings, "layout");
@@ -240,7 +239,10 @@ async fn layouts_are_told_apart() {
     server.query(name(&url), altered).unwrap();
     let findings = examine(&url).await;
     let altered = of(&findings, "layout");
-    assert!(altered.verdict == Verdict::Fault && altered.found.contains("0002_documented.sql"), "{altered:?}");
+    assert!(
+        altered.verdict == Verdict::Fault && altered.found.contains("0002_documented.sql"),
+        "{altered:?}"
+    );
 
     let url = server.create_database().unwrap();
     server.query(name(&url), "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
@@ -320,8 +322,11 @@ async fn what_others_leave_on_the_server_is_named() {
         let finding = of(&findings, name);
         assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
     }
-    let remedies = ["ROLLBACK PREPARED 'left over'", "SELECT pg_drop_replication_slot('forgotten')", "VACUUM pointsman.object"];
-    for remedy in remedies {
+    for remedy in [
+        "ROLLBACK PREPARED 'left over'",
+        "SELECT pg_drop_replication_slot('forgotten')",
+        "VACUUM pointsman.object",
+    ] {
         server.query(database, remedy).unwrap();
     }
     assert_eq!(wrong(&doctor::examine(&url, LONG).await), ["autovacuum", "connections"]);
@@ -340,13 +345,16 @@ async fn the_outbox_and_the_nodes_are_looked_at() {
     server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
     assert_eq!(verdict(&url, "outbox").await, Verdict::Ok);
     server.query(database, "UPDATE pointsman.outbox SET at = at - 3600000000").unwrap();
-    let refused = "INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
+    let refused =
+        "INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
                    VALUES (1, 'no type', 'default', 'null', 100, 0, 'it has a blank', 0)";
     server.query(database, refused).unwrap();
     let findings = examine(&url).await;
-    for (name, told) in
-        [("nodes", "lost for 60 min"), ("outbox", "3 events wait, the first for 60 min"), ("refused", "it has a blank")]
-    {
+    for (name, told) in [
+        ("nodes", "lost for 60 min"),
+        ("outbox", "3 events wait, the first for 60 min"),
+        ("refused", "it has a blank"),
+    ] {
         let finding = of(&findings, name);
         assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
     }

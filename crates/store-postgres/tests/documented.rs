@@ -42,7 +42,8 @@ async fn a_task_is_shown_as_it_stands_from_new_to_its_end() {
         view(one, columns).remove(0)
     };
     let words = |status: &str, node: &str, retries: &str, due: &str, processed: &str| {
-        ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed].map(String::from).to_vec()
+        let words = ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed];
+        words.map(String::from).to_vec()
     };
     let node = world.node.to_string();
     world.emit(event("record").key("a").value("[1]")).await;
@@ -119,9 +120,14 @@ async fn tenants_are_told_apart_by_their_uuids() {
     let shown = view(&one, "canvas_id, account_id");
     assert!(shown.iter().all(|row| row[0] == row[1]));
     assert!(shown[0][0] != shown[1][0] && shown[1][0] == shown[2][0]);
-    let named = one.ask("SELECT t.name FROM pointsman.events e JOIN pointsman.tenant t USING (canvas_id) ORDER BY e.id");
+    let names =
+        "SELECT t.name FROM pointsman.events e JOIN pointsman.tenant t USING (canvas_id) ORDER BY e.id";
+    let named = one.ask(names);
     assert_eq!(named, [["default"], ["shop"], ["shop"]]);
 }
+
+const INSERT: &str =
+    "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES";
 
 /// Looks again until it is so.
 async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
@@ -163,8 +169,7 @@ async fn rules_that_are_written_by_hand_take_effect_and_so_does_their_end() {
     ] {
         assert!(runs(&world, handler, of).await, "{name}: nothing holds it yet");
         let values = format!("('{kind}', '{canvas}', '{name}', '{space}')");
-        let insert = "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES";
-        one.ask(&format!("{insert} {values}"));
+        one.ask(&format!("{INSERT} {values}"));
         until(&format!("{values} holds"), async || !runs(&world, handler, of).await).await;
         if of.is_some() {
             assert!(runs(&world, handler, None).await, "the other tenants go on");
@@ -181,10 +186,7 @@ async fn a_schedule_is_held_by_hand_too() {
     let world = World::new(&one, plan()).await;
     assert!(!world.standing("nightly").await.held);
     let nil = Uuid::nil();
-    one.ask(&format!(
-        "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space)
-         VALUES ('pause', '{nil}', 'nightly', 'CRON')"
-    ));
+    one.ask(&format!("{INSERT} ('pause', '{nil}', 'nightly', 'CRON')"));
     until("the schedule is held", async || world.standing("nightly").await.held).await;
     one.ask("DELETE FROM pointsman.scheduling_rules");
     until("it is let go", async || !world.standing("nightly").await.held).await;
@@ -200,8 +202,11 @@ async fn rules_that_are_set_otherwise_are_shown_as_rows() {
     let sql = "SELECT rule_type, canvas_id, handler_name, event_space, by, reason
                FROM pointsman.scheduling_rules r JOIN pointsman.rule_note n ON n.rule = r.id ORDER BY r.id";
     let nil = Uuid::nil().to_string();
-    let row = |name: &str, space: &str| ["pause", &nil, name, space, "ops", "maintenance"].map(String::from).to_vec();
-    let wanted = [row("index", "WORKER"), row("shop/orders", "SYNC"), row("nightly", "CRON"), row("/x/y", "ORDER")];
+    let row = |name: &str, space: &str| {
+        ["pause", &nil, name, space, "ops", "maintenance"].map(String::from).to_vec()
+    };
+    let wanted =
+        [row("index", "WORKER"), row("shop/orders", "SYNC"), row("nightly", "CRON"), row("/x/y", "ORDER")];
     assert_eq!(one.ask(sql), wanted);
     for name in ["index", "shop/orders", "@nightly", "/x/y"] {
         assert!(world.resume(name).await);

@@ -14,8 +14,9 @@ use pointsman_testing::shared;
 /// Other versions of PostgreSQL write the same schema otherwise.
 const VERSION: &str = "15";
 
-const HEAD: &str = "-- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what pg_dump
--- writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
+const HEAD: &str = "\
+-- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what
+-- pg_dump writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
 ";
 
 fn now() -> Timestamp {
@@ -73,7 +74,7 @@ async fn the_schema_is_as_the_repository_has_it() {
         return;
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql");
-    if std::env::var_os("REFRESH").is_some() {
+    if std::env::var_os("REFRESH").is_some_and(|wish| wish == "1") {
         std::fs::write(&file, &found).unwrap();
     }
     let kept = std::fs::read_to_string(&file).unwrap();

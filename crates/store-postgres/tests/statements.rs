@@ -10,13 +10,22 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::{
-    Harness, causes, claims, idempotency, late, missing, orders, per_key, replay, sync_handlers,
+    Harness, causes, claims, idempotency, late, ledger, logs, missing, nodes, order_lists, orders, per_key,
+    pull, replay, rescue, retention, schedules, sources, sync_handlers, tasks,
 };
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared;
 
-/// Indexes that the stories below do not look into, and who does.
+/// Indexes that the stories below do not look into, and why they are there.
 const ELSEWHERE: [(&str, &str); 0] = [];
+
+/// What is done without a store, and what a store does but once a minute: in databases as stories have left them.
+const BESIDE: [&str; 4] = [
+    "SET enable_seqscan = off; SET jit = off",
+    "SELECT * FROM pointsman.events",
+    "SELECT FROM pointsman.outbox_refused WHERE n = 1",
+    "SELECT FROM pointsman.outbox_key WHERE at < 1 ORDER BY at LIMIT 1",
+];
 
 /// All files below a folder that end so, with their contents.
 fn files(folder: &Path, end: &str) -> Vec<(PathBuf, String)> {
@@ -50,10 +59,26 @@ fn every_statement_says_what_it_is_for_and_is_used() {
     }
 }
 
-/// Databases, one for each story.
+/// Databases, one for each story, and the stores on them.
 #[derive(Default)]
 struct Many {
     made: Mutex<Vec<String>>,
+    stores: Mutex<Vec<Arc<dyn Store>>>,
+}
+
+impl Many {
+    async fn open(&self, url: &str, now: Timestamp) -> Arc<dyn Store> {
+        let store: Arc<dyn Store> = Arc::new(Postgres::open(url, now).await.unwrap());
+        self.stores.lock().unwrap().push(store.clone());
+        store
+    }
+
+    /// A connection tells what it did when it ends, or some seconds later.
+    async fn close(&self) {
+        let stores = std::mem::take(&mut *self.stores.lock().unwrap());
+        let closed = tokio::task::spawn_blocking(move || stores.iter().for_each(|store| store.close()));
+        closed.await.unwrap();
+    }
 }
 
 #[async_trait]
@@ -61,14 +86,13 @@ impl Harness for Many {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
         let url = shared().unwrap().create_database().unwrap();
         self.made.lock().unwrap().push(url.clone());
-        Arc::new(Postgres::open(&url, now).await.unwrap())
+        self.open(&url, now).await
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
-        drop(store);
         let url = self.made.lock().unwrap().last().cloned().unwrap();
-        Arc::new(Postgres::open(&url, now).await.unwrap())
+        self.open(&url, now).await
     }
 }
 
@@ -84,6 +108,23 @@ async fn tell_stories(many: &Many) {
     replay::a_replay_that_has_ended_is_found_by_its_event(many).await;
     sync_handlers::synchronous_tasks_run_in_list_order_then_the_queued_ones(many).await;
     causes::what_an_event_caused_is_shown_with_it(many).await;
+    tasks::tasks_are_found_by_what_they_are(many).await;
+    tasks::tasks_are_found_by_why_they_ended(many).await;
+    sources::runs_are_found_by_source_and_collection(many).await;
+    logs::a_log_is_read_page_by_page(many).await;
+    ledger::rows_are_forgotten_with_the_history(many).await;
+    nodes::what_a_node_holds_is_counted(many).await;
+    missing::adoption_is_by_handler(many).await;
+    rescue::a_silent_node_loses_its_tasks(many).await;
+    pull::a_lease_that_runs_out_counts_as_a_crash(many).await;
+    retention::history_is_pruned_by_age_with_its_logs(many).await;
+    order_lists::chains_count_their_orders_by_node(many).await;
+    schedules::a_firing_emits_its_event(many).await;
+}
+
+/// Looks at a database as others do.
+fn look_beside(url: &str) {
+    shared().unwrap().query(url.rsplit('/').next().unwrap(), &BESIDE.join(";\n")).unwrap();
 }
 
 /// How often each index was looked into, and whether it also keeps something unique. Those of slices count for the whole.
@@ -102,7 +143,8 @@ fn looked_into(url: &str) -> Vec<(String, i64, bool)> {
     rows.into_iter().map(row).collect()
 }
 
-/// The indexes that were not looked into in any of the databases. Those that keep something unique need not be.
+/// The indexes that were not looked into in any of the databases. Those that keep something unique need not be, nor those
+/// that are there for something else.
 fn unused(many: &Many) -> BTreeSet<String> {
     let mut sums: BTreeMap<String, (i64, bool)> = BTreeMap::new();
     for url in many.made.lock().unwrap().iter() {
@@ -112,22 +154,23 @@ fn unused(many: &Many) -> BTreeSet<String> {
         }
     }
     let unused = sums.into_iter().filter(|(_, (scans, unique))| *scans == 0 && !unique);
-    unused.map(|(name, _)| name).collect()
+    let names = unused.map(|(name, _)| name);
+    names.filter(|name| !ELSEWHERE.iter().any(|(known, _)| known == name)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_index_is_looked_into() {
     let many = Many::default();
     tell_stories(&many).await;
-    // A connection tells what it did when it ends, or a second later.
-    let explained: BTreeSet<String> = ELSEWHERE.iter().map(|(name, _)| (*name).into()).collect();
-    let mut left = unused(&many);
+    many.close().await;
+    many.made.lock().unwrap().iter().for_each(|url| look_beside(url));
+    let mut left = BTreeSet::new();
     for _ in 0..100 {
-        if left == explained {
-            break;
+        left = unused(&many);
+        if left.is_empty() {
+            return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        left = unused(&many);
     }
-    assert_eq!(left, explained, "looked into by no statement");
+    panic!("looked into by no statement: {left:?}");
 }

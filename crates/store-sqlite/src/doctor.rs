@@ -109,8 +109,8 @@ fn room(path: &Path) -> Finding {
     let found = format!("{} free", size(free));
     if [NFS_SUPER_MAGIC, SMB_SUPER_MAGIC].contains(&stat.filesystem_type()) {
         return Finding::fault("disk", "the file lies on another machine, over the network").advise(
-            "Locks and shared memory do not work there as SQLite needs them. Put it on a disk of this machine, or use \
-             PostgreSQL.",
+            "Locks and shared memory do not work there as SQLite needs them. Put it on a disk of this \
+             machine, or use PostgreSQL.",
         );
     }
     match free {
@@ -244,7 +244,7 @@ fn soundness(conn: &Connection, depth: Depth) -> rusqlite::Result<Finding> {
     Ok(match told.as_slice() {
         [ok] if ok == "ok" => Finding::ok("contents", sound),
         wrong => Finding::fault("contents", wrong.join("; "))
-            .advise("Stop the server, keep a copy of the file, and restore a backup; `sqlite3 FILE .recover` saves what it can."),
+            .advise("Stop the server, keep a copy of the file, and restore a backup."),
     })
 }
 
@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn who_holds_a_lock_is_read_from_the_systems_list() {
-        let locks = "1: POSIX  ADVISORY  WRITE 17 fe:00:99 0 EOF\n2: FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n\
+        let locks = "1: POSIX  ADVISORY  WRITE 17 fe:00:99 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 18 fe:00:99 0 EOF\n";
         assert_eq!(locker(locks, 99), Some(4711));
         assert_eq!(locker(locks, 9), None);

@@ -44,8 +44,8 @@ use pointsman_core::store::StoreError;
 use pointsman_store::{Keeper, Txn, Writer};
 
 pub use error::OpenError;
+pub use pointsman_store::sql::{Sql, SqlError, SqlRow, TransactError, Value};
 pub use transfer::SqliteMove;
-pub use unit::{SqlError, SqlRow, TransactError, Tx, Value};
 
 use backend::SqliteBackend;
 use checkpoint::Checkpointer;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, Journal, Read, Registration, Registry, Store, StoreError};
 use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
-use pointsman_store_sqlite::{OpenError, Sqlite, SqliteStore, TransactError};
+use pointsman_store_sqlite::{OpenError, Sql, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -73,7 +73,7 @@ async fn a_programs_own_tables_live_beside_ours() {
     conn.execute_batch("CREATE TABLE article (id INTEGER PRIMARY KEY, title TEXT NOT NULL)").unwrap();
     drop(conn);
     let store = Sqlite::open(&path, NOW).unwrap();
-    let work = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let work = |tx: &mut dyn Sql| {
         tx.execute("INSERT INTO article (title) VALUES (?1)", &["Hello".into()])?;
         Ok(vec![NewEvent::of(HandlingKey::new("article.written")?)])
     };
@@ -88,17 +88,17 @@ async fn a_programs_own_tables_live_beside_ours() {
 #[tokio::test]
 async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let make = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let make = |tx: &mut dyn Sql| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
     store.transact(make, NOW).await.unwrap();
-    let failing = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let failing = |tx: &mut dyn Sql| {
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
         tx.execute("INSERT INTO t VALUES (1)", &[])?;
         Ok(vec![NewEvent::of(HandlingKey::new("never")?)])
     };
-    let panicking = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let panicking = |tx: &mut dyn Sql| {
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
         panic!("on purpose")
     };
@@ -114,7 +114,7 @@ async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
     good.unwrap();
     also_good.unwrap();
     assert_eq!(types(&store).await, ["a", "b"]);
-    let count = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let count = |tx: &mut dyn Sql| {
         assert_eq!(tx.query("SELECT count(*) FROM t", &[])?[0].get(0), Some(&0.into()));
         Ok(vec![])
     };
@@ -124,7 +124,7 @@ async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
 #[tokio::test]
 async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
     let store = Sqlite::in_memory(NOW).unwrap();
-    let make = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let make = |tx: &mut dyn Sql| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
         Ok(vec![])
     };
@@ -137,7 +137,7 @@ async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
         "PRAGMA synchronous = OFF",
         "INSERT OR ROLLBACK INTO t VALUES (1)",
     ] {
-        let work = move |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+        let work = move |tx: &mut dyn Sql| {
             tx.execute(sql, &[])?;
             Ok(vec![])
         };
@@ -158,7 +158,7 @@ async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
         .unwrap();
     drop(conn);
     let store = Sqlite::open(&path, NOW).unwrap();
-    let escaping = |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let escaping = |tx: &mut dyn Sql| {
         assert!(tx.execute("INSERT INTO t VALUES (1)", &[]).is_err());
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
         Ok(vec![NewEvent::of(HandlingKey::new("never")?)])

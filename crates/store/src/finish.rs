@@ -91,6 +91,16 @@ impl<T: Tables> Txn<'_, T> {
         Ok(kept)
     }
 
+    /// An attempt of which nobody was told is given back, if it was begun at all.
+    pub(crate) fn give_back(&mut self, task: TaskSeq, fence: i64) -> Result<()> {
+        let now = self.state.last_seen();
+        if let Some(live) = self.tables.task(task)? {
+            // A refusal means that it is not held under this token.
+            let _ = self.command_live(live, Command::Release { fence }, Remains::default(), now)?;
+        }
+        Ok(())
+    }
+
     /// A worker is still at it.
     pub(crate) fn renew(
         &mut self,

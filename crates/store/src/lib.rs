@@ -21,6 +21,7 @@
 //!   `gauges.rs` what the limits say, and `deal.rs` deals. `why.rs` gathers the same facts for one task.
 //! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
 //!   tasks.
+//! - `sql.rs` is what programs do with tables of their own in a unit of work.
 //! - `store.rs` hands each verb to the writer or to a reader.
 //! - `finding.rs` is what an examination of a store finds, `transfer/` moves all that one store holds to another.
 
@@ -52,6 +53,7 @@ mod replay;
 pub mod row;
 mod runs;
 mod schedules;
+pub mod sql;
 mod state;
 mod store;
 pub mod tables;
@@ -68,4 +70,4 @@ pub use foresight::foresee_emissions;
 pub use reads::Reads;
 pub use state::State;
 pub use store::Keeper;
-pub use writer::{Asked, Place, Txn, Work, Writer};
+pub use writer::{Asked, Overhears, Place, Txn, Work, Writer};

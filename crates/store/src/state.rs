@@ -172,6 +172,12 @@ impl State {
         Ok(())
     }
 
+    /// Attempts with greater tokens than this one, which were begun here.
+    pub(crate) fn begun_after(&self, fence: i64) -> Vec<(TaskSeq, i64)> {
+        let begun = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?.fence)));
+        begun.filter(|(_, begun)| *begun > fence).collect()
+    }
+
     /// What the clock said when somebody last told.
     pub fn last_seen(&self) -> Timestamp {
         self.ids.seen()

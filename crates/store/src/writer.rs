@@ -10,8 +10,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use pointsman_core::Timestamp;
 use pointsman_core::store::{Listener, Signal, StoreError};
+use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Result;
@@ -100,13 +100,19 @@ where
 type Inbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
 type Jobs<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
 type Listeners = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
+type Overhearing = Arc<Mutex<Option<Arc<dyn Overhears>>>>;
+
+/// Somebody who wants to hear of this writer's own commits alone.
+pub trait Overhears: Send + Sync {
+    /// Called once after each commit that others may wait for: how far the journal has grown, and whether there is work.
+    fn committed(&self, head: Option<EventId>, work: bool);
+}
 
 /// Hands jobs to the writer.
 pub struct Writer<T> {
     jobs: Arc<Mutex<Option<Jobs<T>>>>,
     listeners: Listeners,
-    /// Those who want to hear of this writer's own commits alone.
-    overhearing: Listeners,
+    overhearing: Overhearing,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
     work: Arc<Work>,
 }
@@ -136,13 +142,15 @@ impl<T: Tables> Writer<T> {
             Err(fault) => return Ok(Err(fault)),
         };
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let (listeners, overhearing) = (Listeners::default(), Listeners::default());
+        let (listeners, overhearing) = (Listeners::default(), Overhearing::default());
         let work = Arc::new(Work::default());
         let mut thread = WriterThread {
             backend,
             state,
-            listeners: [listeners.clone(), overhearing.clone()],
+            listeners: listeners.clone(),
+            overhearing: overhearing.clone(),
             stale: false,
+            untold: Vec::new(),
             work: work.clone(),
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
@@ -188,9 +196,9 @@ impl<T: Tables> Writer<T> {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
-    /// Tells this listener of this writer's own commits, and not of what [`Writer::tell`] says.
-    pub fn overhear(&self, listener: Arc<dyn Listener>) {
-        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
+    /// Tells this one of this writer's own commits, and not of what [`Writer::tell`] says.
+    pub fn overhear(&self, whoever: Arc<dyn Overhears>) {
+        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
     }
 
     /// Tells all who listen what somebody else's commit has brought.
@@ -205,9 +213,8 @@ impl<T: Tables> Writer<T> {
         if let Some(thread) = thread {
             let _ = thread.join();
         }
-        for listeners in [&self.listeners, &self.overhearing] {
-            listeners.lock().unwrap_or_else(|e| e.into_inner()).clear();
-        }
+        self.listeners.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).take();
     }
 }
 
@@ -238,9 +245,12 @@ impl Work {
 struct WriterThread<B> {
     backend: B,
     state: State,
-    listeners: [Listeners; 2],
+    listeners: Listeners,
+    overhearing: Overhearing,
     /// The state could not be read again after a failure, and must be before anything else is done.
     stale: bool,
+    /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
+    untold: Vec<(TaskSeq, i64)>,
     work: Arc<Work>,
 }
 
@@ -265,14 +275,13 @@ impl<B: Backend> WriterThread<B> {
                 self.stale = true;
             }
             // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
-            if outcome.is_ok() {
-                self.tell_head(head);
-            }
+            let head = outcome.is_ok().then(|| self.tell_head(head)).flatten();
             for job in group.drain(..) {
                 job.answer(outcome.clone());
             }
-            if outcome.is_ok() {
-                self.tell_work();
+            let work = outcome.is_ok() && self.tell_work();
+            if head.is_some() || work {
+                self.let_overhear(head, work);
             }
         }
     }
@@ -287,41 +296,57 @@ impl<B: Backend> WriterThread<B> {
             Memory::Behind(changes) if !self.stale => self.state.catch_up(self.backend.tables(), changes)?,
             Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload()?,
         }
-        for job in group {
-            job.work(&mut Txn { tables: self.backend.tables(), state: &mut self.state })?;
+        let fences = self.state.counters.fences;
+        if let Err(fault) = self.work(group).and_then(|()| self.backend.commit()) {
+            self.untold.extend(self.state.begun_after(fences));
+            return Err(fault);
         }
-        self.state.flush(self.backend.tables())?;
-        self.backend.commit()?;
+        self.untold.clear();
         self.work.commits.fetch_add(1, Ordering::Relaxed);
         self.work.rows.store(self.backend.rows(), Ordering::Relaxed);
         Ok(())
     }
 
+    fn work(&mut self, group: &mut [Box<dyn Job<B::Tables>>]) -> Result<()> {
+        let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
+        for (task, fence) in &self.untold {
+            txn.give_back(*task, *fence)?;
+        }
+        for job in group {
+            job.work(&mut txn)?;
+        }
+        self.state.flush(self.backend.tables())
+    }
+
     fn reload(&mut self) -> Result<()> {
         self.state = State::load(self.backend.tables(), self.state.ids.seen())?;
+        // What has become ready meanwhile was told to nobody here.
+        self.state.woke = true;
         self.stale = false;
         Ok(())
     }
 
-    /// Tells listeners how far the journal has grown by a commit.
-    fn tell_head(&self, before: pointsman_core::EventId) {
-        let head = self.state.ids.last();
-        if head != before {
-            self.tell(Signal::Journal(head));
-        }
+    /// Tells listeners how far the journal has grown by a commit; answers it too.
+    fn tell_head(&self, before: EventId) -> Option<EventId> {
+        let head = Some(self.state.ids.last()).filter(|head| *head != before)?;
+        tell(&self.listeners, Signal::Journal(head));
+        Some(head)
     }
 
-    /// Tells listeners whether a commit brought work.
-    fn tell_work(&mut self) {
+    /// Tells listeners if a commit brought work; answers whether it did.
+    fn tell_work(&mut self) -> bool {
         let woke = std::mem::take(&mut self.state.woke) && self.state.any_runnable();
-        let sooner = std::mem::take(&mut self.state.sooner);
-        if woke || sooner {
-            self.tell(Signal::Work);
+        let brought = std::mem::take(&mut self.state.sooner) || woke;
+        if brought {
+            tell(&self.listeners, Signal::Work);
         }
+        brought
     }
 
-    fn tell(&self, signal: Signal) {
-        self.listeners.iter().for_each(|listeners| tell(listeners, signal));
+    fn let_overhear(&self, head: Option<EventId>, work: bool) {
+        if let Some(whoever) = &*self.overhearing.lock().unwrap_or_else(|e| e.into_inner()) {
+            whoever.committed(head, work);
+        }
     }
 }
 

@@ -33,9 +33,6 @@ Examples:
   POINTSMAN_STORE=postgres://bus@db/bus pointsman doctor
   pointsman doctor -o json | jq '.findings[] | select(.verdict != \"ok\")'")]
 pub(crate) struct Doctor {
-    #[command(flatten)]
-    config: ConfigArgs,
-
     /// Look at every index of a SQLite file too, which takes longer
     #[arg(long)]
     deep: bool,
@@ -43,6 +40,9 @@ pub(crate) struct Doctor {
     /// Name transactions that are open on PostgreSQL for longer than this
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     long: Duration,
+
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 fn duration(text: &str) -> std::result::Result<Duration, String> {
@@ -95,7 +95,8 @@ fn configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
     match (loaded, report.outcome) {
         (Ok(config), Ok(summary)) => {
             let told = summary.to_string();
-            let found = format!("{} ({})", told.lines().next().unwrap_or_default(), config.read_from());
+            let (first, read) = (told.lines().next().unwrap_or_default(), sentence(&config.read_from()));
+            let found = format!("{first} {read}");
             let warnings = summary.warnings.iter();
             let warnings = warnings.map(|warning| Finding::warning("configuration", warning.to_string()));
             let findings = [Finding::ok("configuration", found)].into_iter().chain(warnings);
@@ -109,4 +110,11 @@ fn configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
             (faults.iter().map(fault).collect(), given.and_then(|flag| flag.value.parse().ok()))
         }
     }
+}
+
+/// A half of a sentence, as a whole one.
+fn sentence(half: &str) -> String {
+    let mut letters = half.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).chain(['.']).collect()
 }

@@ -7,6 +7,8 @@
 #[path = "../common/node.rs"]
 mod node;
 
+use std::os::unix::fs::PermissionsExt;
+
 use nix::sys::signal::Signal;
 use node::{Node, Place, exists, until};
 use pointsman_testing::{Postgres, Settings, shared};
@@ -52,12 +54,12 @@ fn begun(first: &Place, second: &Place) -> String {
 
 /// How many events of a type the journal holds.
 fn journaled(place: &Place, kind: &str) -> usize {
-    let end = place.ok(&["emit", "the.end"]);
+    let end: u64 = place.ok(&["emit", "the.end"]).parse().unwrap();
     let watch = place.watch(&["-o", "json", "--since-start", "--no-tasks"]);
     let mut found = 0;
     loop {
         let event = watch.lines.json("the next event", |_| true);
-        if event["eventId"].to_string() == end {
+        if event["eventId"] == end {
             return found;
         }
         found += usize::from(event["TYPE"] == kind);
@@ -131,6 +133,27 @@ fn refused(config: &str, exit: i32, said: &[&str]) {
         assert!(told.contains(said), "{told}");
     }
     assert!(!told.contains("hunter2"), "{told}");
+}
+
+/// The rules of a server that asks everybody but its owner for a password.
+const RULES: &str = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+
+#[test]
+fn a_password_may_stand_in_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let rules = folder.path().join("pg_hba.conf");
+    std::fs::write(&rules, RULES).unwrap();
+    let extra = vec![("hba_file".into(), rules.display().to_string())];
+    let postgres = Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
+    postgres.query("postgres", "CREATE ROLE clerk LOGIN PASSWORD 'hunter2'").unwrap();
+    postgres.query("postgres", "CREATE DATABASE app OWNER clerk").unwrap();
+    let store = format!("store: postgres://clerk@{}/app\n", postgres.address());
+    refused(&store, 78, &["does not let the role clerk in", "password"]);
+    let mut place = Place::new(&store).with_variable("PGPASSWORD", "hunter2");
+    assert!(place.serve().stop().success());
+    let shown = place.ok(&["config", "show"]);
+    assert!(shown.contains("postgres://clerk@") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]

@@ -22,18 +22,25 @@ pub(crate) struct Place {
     /// The address to listen on: any free port at first, the same one afterwards.
     listen: String,
     token: Option<String>,
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 impl Place {
     pub(crate) fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), config).unwrap();
-        Self { folder, listen: "127.0.0.1:0".into(), token: None }
+        Self { folder, listen: "127.0.0.1:0".into(), token: None, variables: vec![] }
     }
 
     /// For a server on a database where another one was told the token.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         self.token = Some(token.into());
+        self
+    }
+
+    /// With this in the environment of all its commands.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
         self
     }
 
@@ -117,6 +124,7 @@ impl Place {
             .current_dir(self.folder.path())
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap());
+        command.envs(self.variables.iter().copied());
         command.env("POINTSMAN_URL", format!("http://{}", self.listen));
         if let Some(token) = &self.token {
             command.env("POINTSMAN_TOKEN", token);

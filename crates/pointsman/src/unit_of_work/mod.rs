@@ -9,14 +9,18 @@
 //!                                 on_rollback, in reverse order
 //! ```
 //!
-//! The transaction is the store's own: the program's tables lie in the same file as the journal, and an event
-//! exists if and only if the commit did. Names that begin with `pointsman_` are the store's. Nothing is held
-//! while a unit of work is put together; the transaction is as long as the operations take to run, on the
-//! thread of the store's one writer. Everybody else's commits wait for it, so operations write, and leave
-//! what is slow to handlers.
+//! The transaction is the store's own: the program's tables lie in the same file or database as the journal, and an
+//! event exists if and only if the commit did. Nothing is held while a unit of work is put together; the transaction is
+//! as long as the operations take to run.
+//!
+//! On SQLite they run on the thread of the store's one writer, and everybody else's commits wait for them: operations
+//! write, and leave what is slow to handlers. Names that begin with `pointsman_` are the store's. On PostgreSQL they run
+//! on a connection of their own, and nobody waits. The schema `pointsman` is the store's; the events are left there to be
+//! sequenced, so that a commit is answered with receipts ([`Committed`]).
 //!
 //! Once begun, a commit runs to its end even if whoever waits for it goes away.
 
+mod committed;
 mod operation;
 mod tx;
 
@@ -25,12 +29,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::store::StoreError;
 use pointsman_core::{Cause, Context};
-use pointsman_store_sqlite::{SqliteStore, TransactError};
+use pointsman_store::sql::{Sql, TransactError};
 
+pub use committed::{Committed, Receipt};
 pub use operation::Operation;
 pub use tx::Tx;
 
-use crate::emit::{BadEvent, Emit, Emitted};
+use crate::emit::{BadEvent, Emit};
 use crate::event::describe;
 use crate::handler::panicked;
 use crate::{Bus, Event, RequestContext, Value, scope};
@@ -49,6 +54,9 @@ pub enum CommitError {
     Operation(#[source] BoxError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The one exception: the connection to the database broke while it committed, and it could not be asked since.
+    #[error("whether it was committed is not known: {0}")]
+    Unknown(String),
 }
 
 /// Operations and events that are committed together. Dropped without a commit, it leaves no trace in the
@@ -109,13 +117,12 @@ impl UnitOfWork {
     }
 
     /// Commits. When this answers, all of it is on disk, and the hooks after the commit have run.
-    pub async fn commit(mut self) -> Result<Vec<Emitted>, CommitError> {
+    pub async fn commit(mut self) -> Result<Committed, CommitError> {
         let operations = std::mem::take(&mut self.operations);
         let context = std::mem::take(&mut self.context);
-        let store = self.bus.sqlite().clone();
         // A task of its own, because a caller that goes away (a request that was cut off) must not come
         // between the commit and the hooks that follow it.
-        let settled = tokio::spawn(settle(store, operations, context, self.cause));
+        let settled = tokio::spawn(settle(self.bus.clone(), operations, context, self.cause));
         settled.await.unwrap_or(Err(CommitError::Store(StoreError::Closed)))
     }
 }
@@ -127,36 +134,39 @@ impl Drop for UnitOfWork {
 }
 
 async fn settle(
-    store: SqliteStore,
+    bus: Bus,
     operations: Operations,
     context: Context,
     cause: Option<Cause>,
-) -> Result<Vec<Emitted>, CommitError> {
-    // The writer's thread borrows the operations for the transaction; the hooks after it run here.
+) -> Result<Committed, CommitError> {
+    // The transaction's thread borrows the operations for the transaction; the hooks after it run here.
     let operations = Arc::new(Mutex::new(operations));
     let lent = operations.clone();
     let now = pointsman_engine::now();
-    let work = move |tx: &mut pointsman_store_sqlite::Tx<'_>| {
+    let work = move |sql: &mut dyn Sql| {
         let mut operations = lent.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tx = Tx::new(tx, context, cause, now);
+        let mut tx = Tx::new(sql, context, cause, now);
         operations.iter_mut().try_for_each(|operation| operation.on_commit(&mut tx))?;
         Ok(tx.into_events())
     };
-    let committed = store.transact(work, now).await;
+    let committed = bus.opened().transact(work).await;
     let operations = std::mem::take(&mut *operations.lock().unwrap_or_else(PoisonError::into_inner));
     match committed {
-        Ok(receipt) => {
+        Ok(made) => {
             for mut operation in operations {
                 guarded("on_post_commit", || operation.on_post_commit());
             }
-            Ok(Emitted::all(receipt))
+            Ok(Committed::new(bus, made))
         }
-        Err(fault) => {
+        // Neither hook would say the truth.
+        Err(TransactError::Unknown(why)) => Err(CommitError::Unknown(why)),
+        Err(TransactError::Work(fault)) => {
             roll_back(operations);
-            Err(match fault {
-                TransactError::Work(fault) => CommitError::Operation(fault),
-                TransactError::Store(fault) => CommitError::Store(fault),
-            })
+            Err(CommitError::Operation(fault))
+        }
+        Err(TransactError::Store(fault)) => {
+            roll_back(operations);
+            Err(CommitError::Store(fault))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The transaction as operations see it.
 
 use pointsman_core::{Cause, Context, NewEvent, Timestamp};
-use pointsman_store_sqlite::SqlError;
+use pointsman_store::sql::{Sql, SqlError};
 
 use crate::emit::{BadEvent, Emit, check_context};
 use crate::event::describe;
@@ -15,22 +15,6 @@ pub struct Tx<'a> {
     /// The writer's thread knows nothing of the attempt that began the work, so this comes along.
     cause: Option<Cause>,
     now: Timestamp,
-}
-
-/// What operations may do with the program's tables. Keeps the store's own lifetime out of [`Tx`].
-pub(super) trait Sql {
-    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError>;
-    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError>;
-}
-
-impl Sql for pointsman_store_sqlite::Tx<'_> {
-    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError> {
-        pointsman_store_sqlite::Tx::execute(self, sql, parameters)
-    }
-
-    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
-        pointsman_store_sqlite::Tx::query(self, sql, parameters)
-    }
 }
 
 impl<'a> Tx<'a> {

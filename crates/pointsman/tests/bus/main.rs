@@ -8,6 +8,7 @@ mod derive;
 mod effects;
 mod emit;
 mod extract;
+mod postgres;
 mod steps;
 mod unit_of_work;
 

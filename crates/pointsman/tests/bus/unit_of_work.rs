@@ -208,7 +208,7 @@ async fn events_stand_in_the_order_of_their_operations_and_know_what_the_transac
     });
     let own = Emit::new().context(RequestContext::new().request_id("r-2"));
     uow.emit_with(Published::new(1), own).unwrap();
-    let emitted = uow.commit().await.unwrap();
+    let emitted = uow.commit().await.unwrap().journaled().await.unwrap();
 
     let events = journal(&bus).await;
     let told: Vec<_> = events
@@ -238,7 +238,7 @@ async fn handlers_of_committed_events_run() {
         .unwrap();
     let mut uow = bus.unit_of_work();
     uow.emit(Published::new(1)).unwrap();
-    let emitted = uow.commit().await.unwrap();
+    let emitted = uow.commit().await.unwrap().journaled().await.unwrap();
     assert_eq!(only_task(&bus, &emitted[0]).await.life.state.status(), Status::Done);
     bus.stop().await;
 }

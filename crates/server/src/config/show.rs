@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Config, StoreUrl};
 use super::json::quoted;
 use super::secret::{MASK, is_secret, must_hide};
 use super::yaml::{Entry, Kind, Node};
+use super::{Config, StoreUrl};
 
 impl Config {
     /// The configuration in force, in YAML. A comment behind each value tells its file and line, its variable,

@@ -14,7 +14,9 @@ use super::yaml::Node;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
     /// A file, relative to the working folder of the process.
-    Sqlite { path: PathBuf },
+    Sqlite {
+        path: PathBuf,
+    },
     /// In memory: gone with the process.
     SqliteMemory,
     Postgres(PostgresUrl),

@@ -327,7 +327,10 @@ fn a_database_is_shown_without_its_password() {
     }
     assert_eq!([by_file.warnings.len(), by_flag.warnings.len(), by_env.warnings.len()], [1, 1, 0]);
     let warning = by_file.warnings[0].to_string();
-    assert!(warning.contains("sees the password of the database; put the URL into POINTSMAN_STORE"), "{warning}");
+    assert!(
+        warning.contains("sees the password of the database; put the URL into POINTSMAN_STORE"),
+        "{warning}"
+    );
 }
 
 #[test]

@@ -27,7 +27,8 @@ impl Town {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         let url = &self.url;
-        let yaml = format!("store: {url}\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}");
+        let yaml =
+            format!("store: {url}\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}");
         let mut house = House::at(&folder, &yaml, program).await;
         match self.token.is_empty() {
             true => self.token = house.token.clone(),

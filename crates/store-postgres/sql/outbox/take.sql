@@ -6,6 +6,6 @@ WITH next AS (
 ), taken AS (
     DELETE FROM pointsman.outbox o USING next WHERE o.n = next.n AND next.before < $4
     RETURNING o.n, o.receipt, o.type, o.key, o.sub, o.tenant, o.value, o.context, o.due, o.priority, o.idempotency_key,
-              o.digest, o.at
+              o.digest, o.at, o.cause_event, o.cause_task, o.cause_depth
 )
 SELECT * FROM taken ORDER BY n

@@ -55,20 +55,25 @@ impl Doctor {
             let program = if program.is_empty() { String::new() } else { format!(" ({program})") };
             let (open_for, began) = (age(seconds), began.unwrap_or("an unknown time"));
             open.push(format!(
-                "pid {pid} of {user}{program}, open for {open_for}, {state}, its last statement began at {began} UTC"
+                "pid {pid} of {user}{program}, open for {open_for}, {state}, its last statement began at \
+                 {began} UTC"
             ));
             pids.push(pid.to_string());
         }
         let finding = match (open.is_empty(), sees_all) {
             (false, _) => Finding::warning("transactions", listed(&open)).advise(format!(
-                "As long as one is open, vacuum removes nothing that it could see, and what is forgotten stays on disk. End \
-                 it where it was begun, or: SELECT pg_terminate_backend({})",
+                "As long as one is open, vacuum removes nothing that it could see, and what is forgotten \
+                 stays on disk. End it where it was begun, or: SELECT pg_terminate_backend({})",
                 pids.first().map_or("", String::as_str)
             )),
-            (true, true) => Finding::ok("transactions", format!("none is open for longer than {}", age(long))),
+            (true, true) => {
+                Finding::ok("transactions", format!("none is open for longer than {}", age(long)))
+            }
             (true, false) => {
-                Finding::ok("transactions", "none of this role's is open for long; those of others cannot be seen")
-                    .advise(format!("To see them: GRANT pg_read_all_stats TO {}", quoted(self.endpoint.role())))
+                let role = quoted(self.endpoint.role());
+                let found = "none of this role's is open for long; those of others cannot be seen";
+                Finding::ok("transactions", found)
+                    .advise(format!("To see them: GRANT pg_read_all_stats TO {role}"))
             }
         };
         Ok((vec![finding], ()))
@@ -85,8 +90,8 @@ impl Doctor {
         let finding = match left.is_empty() {
             true => Finding::ok("prepared transactions", "none is left"),
             false => Finding::warning("prepared transactions", listed(&left)).advise(
-                "They hold what they have locked, and vacuum back, also over a restart. Ask whose they are, then COMMIT \
-                 PREPARED or ROLLBACK PREPARED.",
+                "They hold what they have locked, and vacuum back, also over a restart. Ask whose they are, \
+                 then COMMIT PREPARED or ROLLBACK PREPARED.",
             ),
         };
         Ok((vec![finding], ()))
@@ -108,8 +113,8 @@ impl Doctor {
         let finding = match bad.is_empty() {
             true => Finding::ok("replication slots", "none holds the log back"),
             false => Finding::warning("replication slots", listed(&bad)).advise(
-                "They can fill the disk, and then nothing commits. Let their readers catch up, or drop them: SELECT \
-                 pg_drop_replication_slot(…); max_slot_wal_keep_size limits what they keep.",
+                "They can fill the disk, and then nothing commits. Let their readers catch up, or drop \
+                 them: SELECT pg_drop_replication_slot(…); max_slot_wal_keep_size limits what they keep.",
             ),
         };
         Ok((vec![finding], ()))

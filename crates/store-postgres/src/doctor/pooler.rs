@@ -79,8 +79,8 @@ impl Doctor {
 pub(super) fn undeclared(endpoint: &Endpoint) -> Finding {
     let found = format!("{} is a pooler in transaction mode, and the URL does not say so", endpoint.place());
     Finding::fault("pooler", found).advise(
-        "Add pooler=transaction to the URL, or prepared statements and settings will be those of others; and listen= with a \
-         direct URL (percent-encoded), so that nodes can wake each other.",
+        "Add pooler=transaction to the URL, or prepared statements and settings will be those of others; and \
+         listen= with a direct URL (percent-encoded), so that nodes can wake each other.",
     )
 }
 

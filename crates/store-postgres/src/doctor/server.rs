@@ -50,7 +50,7 @@ impl Doctor {
         // Behind a pooler it is told of the way from there.
         if tls.is_empty() && !near && !self.endpoint.is_pooled() {
             return Finding::warning("connection", found).advise(
-                "Whoever sees what is sent can read it and the password's proof. Give the server a certificate, and add \
+                "Whoever is on the way can read it. Give the server a certificate, and add \
                  sslmode=verify-full and sslrootcert to the URL.",
             );
         }
@@ -92,7 +92,7 @@ fn difference(ahead: f64, took: f64) -> Finding {
     };
     match apart.abs() > APART {
         true => Finding::warning("clock", found)
-            .advise("Let both machines ask a time server (chrony, systemd-timesyncd): delays and leases are told by it."),
+            .advise("Let both machines ask a time server: delays and leases are told by their clocks."),
         false => Finding::ok("clock", found),
     }
 }

@@ -21,7 +21,7 @@ struct Rule {
     so: &'static str,
 }
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 10] = [
     Rule {
         name: "fsync",
         right: "on",
@@ -44,7 +44,7 @@ const RULES: [Rule; 11] = [
         is_wrong: |all, value| {
             value == "off" || value == "local" && !all.text("synchronous_standby_names").is_empty()
         },
-        so: "what was acknowledged can be gone after a crash or a failover",
+        so: "commits are answered too early, and what is emitted in SQL can be lost in a crash",
     },
     Rule {
         name: "autovacuum",
@@ -95,13 +95,6 @@ const RULES: [Rule; 11] = [
         is_wrong: |_, value| is_within(value, Duration::from_secs(60)),
         so: "a writer may wait 15 s for its turn, and reading a long list takes its time",
     },
-    Rule {
-        name: "default_transaction_isolation",
-        right: "'read committed'",
-        verdict: Verdict::Warning,
-        is_wrong: |_, value| value != "read committed",
-        so: "writers of several nodes fail where they should wait for each other",
-    },
 ];
 
 /// What others ask for beside.
@@ -143,9 +136,9 @@ impl Doctor {
         }
         Ok((!roles.is_empty()).then(|| {
             Finding::warning("roles", listed(&roles)).advise(
-                "What such a role emits in SQL can be lost in a crash, although its commit was answered. Undo it where \
-                 that matters: ALTER ROLE … RESET synchronous_commit, or ALTER ROLE … IN DATABASE … RESET \
-                 synchronous_commit.",
+                "What such a role emits in SQL can be lost in a crash, although its commit was answered. \
+                 Undo it where that matters: ALTER ROLE … RESET synchronous_commit, or ALTER ROLE … IN \
+                 DATABASE … RESET synchronous_commit.",
             )
         }))
     }

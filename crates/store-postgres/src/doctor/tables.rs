@@ -35,8 +35,8 @@ impl Doctor {
         let finding = match silent.is_empty() {
             true => Finding::ok("nodes", told),
             false => Finding::warning("nodes", format!("{told}; silent: {}", listed(&silent))).advise(
-                "If it was killed: what it ran goes to the others, or to the next node that starts. If it runs: see its log, \
-                 and its clock.",
+                "If it was killed: what it ran goes to the others, or to the next node that starts. If it \
+                 runs: see its log, and its clock.",
             ),
         };
         Ok((vec![finding], count))
@@ -70,11 +70,11 @@ impl Doctor {
             0 => Finding::ok("refused", "nothing was put aside"),
             _ => {
                 let rows = if count == 1 { "row" } else { "rows" };
-                Finding::warning("refused", format!("{count} {rows} of the outbox were no events, the last: {last}"))
-                    .advise(
-                        "Look at them: SELECT n, type, reason FROM pointsman.outbox_refused. Whoever writes into the outbox \
-                         by hand should call pointsman.emit, which says at once what is wrong.",
-                    )
+                let found = format!("{count} {rows} of the outbox were no events, the last: {last}");
+                Finding::warning("refused", found).advise(
+                    "Look at them: SELECT n, type, reason FROM pointsman.outbox_refused. Whoever writes into \
+                     the outbox by hand should call pointsman.emit, which says at once what is wrong.",
+                )
             }
         })
     }
@@ -95,8 +95,8 @@ impl Doctor {
                     ""
                 };
                 let advice = format!(
-                    "{why}See what holds vacuum back (transactions, prepared transactions, slots), then: VACUUM \
-                     pointsman.{name}"
+                    "{why}See what holds vacuum back (transactions, prepared transactions, slots), then: \
+                     VACUUM pointsman.{name}"
                 );
                 findings.push(Finding::warning("tables", told).advise(advice));
             }

@@ -1,8 +1,9 @@
 //! A row of the outbox, and the event that it is.
 
+use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::store::{Emission, Idempotency};
 use pointsman_core::wire::{EventBody, Fault};
-use pointsman_core::{Tenant, Timestamp};
+use pointsman_core::{Cause, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -27,6 +28,8 @@ pub(super) struct Entry {
     idempotency_key: Option<String>,
     digest: Option<Vec<u8>>,
     at: i64,
+    /// The event and the task that made it be emitted, and how many emits lie before it.
+    cause: (Option<i64>, Option<i64>, Option<i32>),
 }
 
 impl Entry {
@@ -45,6 +48,7 @@ impl Entry {
             idempotency_key: get(row, 10)?,
             digest: get(row, 11)?,
             at: get(row, 12)?,
+            cause: (get(row, 13)?, get(row, 14)?, get(row, 15)?),
         })
     }
 
@@ -62,11 +66,20 @@ impl Entry {
         };
         let mut event = body.into_event(now, &Tenant::default())?;
         event.due = self.due.map(due).transpose()?;
+        event.cause = self.cause()?;
         let idempotency = match &self.idempotency_key {
             Some(key) => Some(self.idempotency(key, event.tenant.clone())?),
             None => None,
         };
         Ok(Emission { events: vec![event], idempotency })
+    }
+
+    fn cause(&self) -> std::result::Result<Option<Cause>, Fault> {
+        let (event, Some(task), depth) = self.cause else { return Ok(None) };
+        let depth = u16::try_from(depth.unwrap_or(0)).ok().filter(|depth| *depth <= MAX_DEPTH);
+        let depth =
+            depth.ok_or_else(|| Fault::new("/cause_depth", "too many events that cause each other"))?;
+        Ok(Some(Cause { event: event.map(EventId::from_i64), task: TaskSeq(task), depth }))
     }
 
     fn idempotency(&self, key: &str, tenant: Tenant) -> std::result::Result<Idempotency, Fault> {
@@ -135,6 +148,7 @@ mod tests {
             idempotency_key: Some("once".into()),
             digest: Some(vec![3; 32]),
             at: 5,
+            cause: (None, None, None),
         }
     }
 
@@ -152,6 +166,14 @@ mod tests {
     }
 
     #[test]
+    fn what_caused_it_is_kept() {
+        let Emission { events, .. } =
+            Entry { cause: (Some(5), Some(7), Some(2)), ..entry() }.emission(NOW).unwrap();
+        let cause = Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 };
+        assert_eq!(events[0].cause, Some(cause));
+    }
+
+    #[test]
     fn what_is_not_an_event_says_why() {
         for (broken, at) in [
             (Entry { kind: "OrderStarted".into(), ..entry() }, "/type"),
@@ -165,6 +187,7 @@ mod tests {
             (Entry { priority: 0, ..entry() }, "/priority"),
             (Entry { due: Some(-1), ..entry() }, "/due"),
             (Entry { digest: None, ..entry() }, "/digest"),
+            (Entry { cause: (None, Some(7), Some(65)), ..entry() }, "/cause_depth"),
         ] {
             assert_eq!(broken.emission(NOW).unwrap_err().pointer, at);
         }

@@ -196,5 +196,6 @@ impl Reads for Postgres {
     fn close(&self) {
         self.beside.stop();
         self.pool.close();
+        self.units.close();
     }
 }

@@ -51,10 +51,28 @@ impl PgTables {
 
     pub(super) fn fetch_events(&self, ids: &[EventId]) -> Result<()> {
         let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
-        let found =
-            self.ask_all(query!("write/foresee_events", INT8_ARRAY), params![ids], |row| event_of(row, 0))?;
+        let (from, to) = self.numbers_around(&ids)?;
+        let query = query!("write/foresee_events", INT8_ARRAY, INT8, INT8);
+        let found = self.ask_all(query, params![ids, from, to], |row| event_of(row, 0))?;
         self.seen.borrow_mut().events.extend(found.into_iter().map(|event| (event.id, event)));
         Ok(())
+    }
+
+    /// Between which numbers these events lie, so that slices without any of them are not looked into.
+    fn numbers_around(&self, ids: &[i64]) -> Result<(i64, i64)> {
+        let journal_to = self.sequencer.borrow().journal_to;
+        if self.slices.borrow().0 != journal_to {
+            let asked = params![self.slice.get()];
+            let starts = self.ask_all(query!("write/slice_starts", INT8), asked, |row| {
+                Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
+            })?;
+            self.slices.replace((journal_to, starts));
+        }
+        let slices = self.slices.borrow();
+        let (least, greatest) = (ids.iter().min().copied(), ids.iter().max().copied());
+        let before = slices.1.iter().rev().find(|(_, id)| least.is_some_and(|least| *id <= least));
+        let behind = slices.1.iter().find(|(_, id)| greatest.is_some_and(|greatest| *id > greatest));
+        Ok((before.map_or(0, |(number, _)| *number), behind.map_or(i64::MAX, |(number, _)| *number)))
     }
 
     pub(super) fn find_events(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {

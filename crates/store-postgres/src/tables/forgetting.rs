@@ -36,13 +36,19 @@ impl PgTables {
         let rows = self.ask_all(query, asked, |row| Ok((get::<i64>(row, 0)?, get::<bool>(row, 1)?)))?;
         let surplus = usize::try_from(surplus).unwrap_or(0);
         let goes = |(index, (_, old)): &(usize, &(i64, bool))| *index < surplus || *old;
+        let beyond = hidden + PIECE < archived;
         let Some(last) = rows.iter().enumerate().filter(goes).map(|(index, _)| index).next_back() else {
-            return Ok((0, false));
+            // Where all have been run again, nothing is left to be forgotten, and what comes behind may be.
+            let passed = rows.is_empty() && beyond;
+            if passed {
+                self.sequencer.borrow_mut().hidden += PIECE;
+            }
+            return Ok((0, passed));
         };
         let passed = rows.iter().take(last + 1).enumerate();
         let stays: Vec<i64> = passed.filter(|row| !goes(row)).map(|(_, (n, _))| *n).collect();
         let gone = last + 1 - stays.len();
-        let more = last + 1 == rows.len() && rows.len() as i64 == PIECE;
+        let more = last + 1 == rows.len() && beyond;
         {
             let mut sequencer = self.sequencer.borrow_mut();
             sequencer.hidden = rows.get(last).map_or(hidden, |(n, _)| *n);

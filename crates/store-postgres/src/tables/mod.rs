@@ -25,6 +25,7 @@ use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
 use tokio_postgres::Row;
 
 use crate::connect::Endpoint;
+use crate::error::is_broken;
 use crate::link::{Link, Param, Piece, params};
 use crate::session::{Query, query};
 use held::Held;
@@ -48,6 +49,8 @@ pub struct PgTables {
     remembered: Cell<Option<(i64, i64)>>,
     realm: Cell<Option<Realm>>,
     slice: Cell<i64>,
+    /// Numbers and ids of the events with which slices of the journal begin, and up to where slices were then.
+    slices: RefCell<(i64, Vec<(i64, i64)>)>,
 }
 
 /// The settings, for a connection or for a transaction.
@@ -58,6 +61,8 @@ macro_rules! settings {
             " idle_in_transaction_session_timeout = '10s'; ",
             $set,
             " lock_timeout = '15s'; ",
+            $set,
+            " client_connection_check_interval = '2s'; ",
             $set,
             " jit = off; ",
             $set,
@@ -79,10 +84,16 @@ macro_rules! settings {
     };
 }
 
-/// What a transaction begins with.
-const BEGIN: &str = "BEGIN";
+/// What a transaction begins with, whatever the server's default: each statement sees what was committed before it, and so
+/// all that others have written until the lock was got.
+macro_rules! begin {
+    () => {
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    };
+}
+const BEGIN: &str = begin!();
 /// The same where the settings of the connection are another's: see [`SETTINGS`].
-const BEGIN_POOLED: &str = concat!("BEGIN; ", settings!("SET LOCAL", "true"));
+const BEGIN_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"));
 /// A node that is stopped in the middle of a transaction must not keep the others waiting for long. The queue's tables
 /// fill and empty faster than statistics follow, so that the planner is told: by the index. A commit is durable when it is
 /// answered, whatever the server's default.
@@ -100,6 +111,7 @@ impl PgTables {
             remembered: Cell::default(),
             realm: Cell::default(),
             slice: Cell::new(SLICE),
+            slices: RefCell::default(),
         })
     }
 
@@ -185,11 +197,12 @@ impl PgTables {
         self.registry_changed.set(false);
         let answers = match self.lock(&foreseen) {
             Ok(answers) => answers,
-            // The connection may have died while nobody used it. Nothing has been done yet: another may serve.
-            Err(_) => {
+            // The connection died while nobody used it. Nothing has been done yet: another may serve.
+            Err(fault) if is_broken(&fault) => {
                 self.link.cut();
                 self.lock(&foreseen)?
             }
+            Err(fault) => return Err(fault),
         };
         let mut answers = answers.into_iter().skip(1);
         let row = answers.next().unwrap_or_default();
@@ -201,10 +214,15 @@ impl PgTables {
     }
 
     fn connect(&self) -> Result<()> {
-        if self.link.open()? && !self.link.is_pooled() {
-            self.link.send(&[Piece::Word(SETTINGS)])?;
+        if !self.link.open()? {
+            return Ok(());
         }
-        Ok(())
+        // Another server may answer now, which has not all that the first one had.
+        self.remembered.set(None);
+        match self.link.is_pooled() {
+            true => Ok(()),
+            false => self.link.send(&[Piece::Word(SETTINGS)]).map(drop),
+        }
     }
 
     /// Begins a transaction with the right to write, and fetches what it will look at.

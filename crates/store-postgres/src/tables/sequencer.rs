@@ -108,9 +108,10 @@ impl Sequencer {
         ]
     }
 
-    /// What the commits after this version have changed; nothing if that is no longer told.
+    /// What the commits after this version have changed; nothing if that is no longer told, or if there was no such
+    /// version: the server may have lost its last commits.
     pub(crate) fn changed_since(&self, version: i64) -> Option<Vec<Change>> {
-        if version < self.told_from {
+        if version < self.told_from || version > self.version {
             return None;
         }
         let (pairs, _) = self.changes.as_chunks::<2>();

@@ -137,8 +137,18 @@ impl PgTables {
     }
 
     pub(super) fn of_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        match phases {
+            [Phase::Scheduled] => {
+                return self.ask_all(query!("write/scheduled_of", INT8, INT8), params![queue, most], seq);
+            }
+            [Phase::Missing] => {
+                return self.ask_all(query!("write/missing_of", INT8, INT8), params![queue, most], seq);
+            }
+            _ => {}
+        }
         let codes: Vec<i16> = phases.iter().map(|phase| phase.code() as i16).collect();
-        let asked = params![queue, codes, i64::try_from(most).unwrap_or(i64::MAX)];
+        let asked = params![queue, codes, most];
         self.ask_all(query!("write/in_phases", INT8, INT2_ARRAY, INT8), asked, seq)
     }
 

@@ -26,7 +26,8 @@ use crate::session::{Query, Session, query};
 
 /// Whoever moves waits for as long as it takes: between two pages for the other store, at the end for a whole table.
 const SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
-     SET idle_session_timeout = 0; SET lock_timeout = '15s'; SET synchronous_commit = on";
+     SET idle_session_timeout = 0; SET lock_timeout = '15s'; SELECT set_config('synchronous_commit', 'on', false) \
+     WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
 /// A database on which no node works.
 pub struct PgMove {

@@ -14,9 +14,12 @@ use super::Hand;
 use super::lying::Lying;
 use super::wire::Written;
 use crate::documented::{canvas_of, space_of};
+use crate::error::quoted;
 use crate::rows::get;
 use crate::session::query;
 use crate::tables::SLICE;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// What the numbers of events and ended tasks go on behind, and up to where there are slices for them.
 struct Numbers {
@@ -30,7 +33,7 @@ struct Numbers {
 impl Hand {
     pub(super) async fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<()> {
         self.end_reading().await?;
-        self.client.batch_execute("BEGIN").await?;
+        self.client.batch_execute(BEGIN).await?;
         if section == Section::Counters {
             for row in &rows {
                 self.put_counters(row).await?;
@@ -101,7 +104,7 @@ impl Hand {
 
     pub(super) async fn finish(&mut self) -> Result<()> {
         self.end_reading().await?;
-        self.client.batch_execute("BEGIN").await?;
+        self.client.batch_execute(BEGIN).await?;
         self.lock().await?;
         self.ask(query!("transfer/finish"), &[]).await?;
         self.ask(query!("transfer/number_deeds"), &[]).await?;
@@ -127,6 +130,7 @@ impl Hand {
         for (name, number) in [("realm", realm), ("salt", salt)] {
             self.ask(query!("write/put_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
         }
+        self.clear().await?;
         let slice = self.slice().await?;
         let journal_to = (unseen + 1) / slice * slice;
         let put = query!("transfer/put_counters", INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8);
@@ -135,6 +139,16 @@ impl Hand {
             self.put_marks(vec![unseen], vec![forgotten]).await?;
         }
         self.ask(query!("transfer/number_nodes", INT8), &[&nodes]).await?;
+        Ok(())
+    }
+
+    /// Where nothing is remembered, slices may lie all the same, and marks of events that are forgotten.
+    async fn clear(&self) -> Result<()> {
+        self.ask(query!("transfer/clear_marks"), &[]).await?;
+        for row in &self.ask(query!("sweep/slices"), &[]).await? {
+            let drop = format!("DROP TABLE pointsman.{}", quoted(get(row, 1)?));
+            self.client.batch_execute(&drop).await?;
+        }
         Ok(())
     }
 

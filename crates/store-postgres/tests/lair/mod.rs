@@ -19,18 +19,25 @@ use crate::common::lent::Lent;
 #[derive(Clone)]
 pub(crate) enum Lair {
     File(PathBuf),
-    Database(Arc<Lent>),
+    /// Its URL, and who has lent it.
+    Database(String, Option<Arc<Lent>>),
 }
 
 impl Lair {
     /// An empty database.
     pub(crate) async fn database() -> Self {
-        Self::Database(Arc::new(Lent::any().await))
+        let lent = Lent::any().await;
+        Self::Database(lent.url().into(), Some(Arc::new(lent)))
+    }
+
+    /// An empty one for what another test must not find there.
+    pub(crate) fn own_database() -> Self {
+        Self::Database(pointsman_testing::shared().unwrap().create_database().unwrap(), None)
     }
 
     pub(crate) fn url(&self) -> &str {
         match self {
-            Self::Database(lent) => &lent.url,
+            Self::Database(url, _) => url,
             Self::File(path) => panic!("{path:?} is no database"),
         }
     }
@@ -38,8 +45,8 @@ impl Lair {
     pub(crate) async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
         match self {
             Self::File(path) => Arc::new(Sqlite::open(path, now).unwrap_or_else(|fault| panic!("{fault}"))),
-            Self::Database(lent) => {
-                let store = Postgres::open(&lent.url, now).await;
+            Self::Database(url, _) => {
+                let store = Postgres::open(url, now).await;
                 Arc::new(store.unwrap_or_else(|fault| panic!("{fault}")))
             }
         }
@@ -48,14 +55,14 @@ impl Lair {
     pub(crate) fn source(&self) -> Box<dyn Movable> {
         match self {
             Self::File(path) => Box::new(SqliteMove::source(path).unwrap()),
-            Self::Database(lent) => Box::new(PgMove::source(&lent.url).unwrap()),
+            Self::Database(url, _) => Box::new(PgMove::source(url).unwrap()),
         }
     }
 
     pub(crate) fn target(&self) -> Box<dyn Movable> {
         match self {
             Self::File(path) => Box::new(SqliteMove::target(path).unwrap()),
-            Self::Database(lent) => Box::new(PgMove::target(&lent.url).unwrap()),
+            Self::Database(url, _) => Box::new(PgMove::target(url).unwrap()),
         }
     }
 
@@ -75,17 +82,29 @@ pub(crate) struct Movers {
     folder: TempDir,
     made: Mutex<usize>,
     now: Mutex<Option<(Lair, Arc<dyn Store>)>>,
+    /// Where to go next, if not anywhere.
+    next: Mutex<Option<Lair>>,
 }
 
 impl Movers {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), made: Mutex::default(), now: Mutex::default() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            made: Mutex::default(),
+            now: Mutex::default(),
+            next: Mutex::default(),
+        }
     }
 
     pub(crate) fn file(&self) -> Lair {
         let mut made = self.made.lock().unwrap();
         *made += 1;
         Lair::File(self.folder.path().join(format!("{made}.db")))
+    }
+
+    /// The next move goes there.
+    pub(crate) fn go_next_to(&self, lair: &Lair) {
+        self.next.lock().unwrap().replace(lair.clone());
     }
 
     /// Ends the store that was opened last, and answers where it lies.
@@ -121,9 +140,11 @@ impl Harness for Movers {
         store.close();
         drop(store);
         let from = self.leave();
-        let to = match &from {
-            Lair::File(_) => Lair::database().await,
-            Lair::Database(_) => self.file(),
+        let chosen = self.next.lock().unwrap().take();
+        let to = match (chosen, &from) {
+            (Some(chosen), _) => chosen,
+            (None, Lair::File(_)) => Lair::database().await,
+            (None, Lair::Database(..)) => self.file(),
         };
         let report = from.move_to(&to).await.unwrap_or_else(|error| panic!("{error:?}"));
         assert_eq!((report.differences(), report.left_behind()), (vec![], vec![]));

@@ -23,7 +23,9 @@ impl One {
     /// Runs SQL beside the store; answers with the rows, their values as text and NULL as `-`.
     pub(crate) fn ask(&self, sql: &str) -> Vec<Vec<String>> {
         let rows = shared().unwrap().query(self.url.rsplit('/').next().unwrap(), sql).unwrap();
-        rows.into_iter().map(|row| row.into_iter().map(|value| value.unwrap_or("-".into())).collect()).collect()
+        rows.into_iter()
+            .map(|row| row.into_iter().map(|value| value.unwrap_or("-".into())).collect())
+            .collect()
     }
 }
 

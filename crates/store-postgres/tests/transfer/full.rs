@@ -88,14 +88,15 @@ async fn orders(world: &mut World<'_>) {
 }
 
 async fn schedules(world: &mut World<'_>) {
-    let plans = [planned("nightly", "0 3 * * *"), planned("shop/orders", "@hourly"), planned("held", "daily")];
+    let plans =
+        [planned("nightly", "0 3 * * *"), planned("shop/orders", "@hourly"), planned("held", "daily")];
     world.plan_schedules(&plans).await;
     let (first, second) = (world.later(1), world.later(2));
     world.pause("@held").await;
     world.tick(3);
     world.settle(Fires::event(event("report").key("daily")).at("nightly", first)).await;
     world.settle(let_go("nightly", second)).await;
-    world.settle(Fires::run("shop/customers").when(Punctual::CatchUp).at("shop/orders", first)).await;
+    world.settle(Fires::run("shop/customers").when(Punctual::CaughtUp).at("shop/orders", first)).await;
     world.settle(Fires::event(event("report")).at("held", second)).await;
 }
 

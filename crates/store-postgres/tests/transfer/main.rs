@@ -6,6 +6,8 @@ mod common;
 mod cut;
 mod differing;
 mod full;
+#[path = "../house/mod.rs"]
+mod house;
 #[path = "../lair/mod.rs"]
 mod lair;
 mod lists;

@@ -48,6 +48,8 @@ pub(super) fn write(conn: &Connection, row: &Row) -> Result<()> {
     ] {
         numbers::put_meta(conn, name, number)?;
     }
+    // Where nothing is remembered, forgotten events may lie all the same.
+    conn.execute_batch("DELETE FROM pointsman_journal; DELETE FROM pointsman_mark")?;
     if unseen > 0 {
         conn.execute("INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)", [unseen, forgotten])?;
     }

@@ -61,7 +61,7 @@ pub enum NotReady<E: std::error::Error + 'static> {
     #[error("{at} is in use by {nodes}; stop the servers first")]
     InUse { at: String, nodes: String },
     #[error(
-        "{events} in the outbox of {at} have no id yet; let a server run until they have, while nobody emits in SQL"
+        "the outbox of {at} holds {events} without an id; let a server run until it is empty, while nobody emits in SQL"
     )]
     Undrained { at: String, events: String },
     #[error(
@@ -77,6 +77,8 @@ pub enum MoveError {
     Source(#[source] StoreError),
     #[error("the target cannot be written")]
     Target(#[source] StoreError),
+    #[error("the source holds only a part of a store: a move to it has not ended")]
+    Part,
     #[error("the target is not empty: it holds {0}")]
     NotEmpty(String),
     #[error("the target holds this store already")]

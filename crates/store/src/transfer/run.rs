@@ -108,6 +108,9 @@ pub fn transfer(
 
 /// How far it has come. A target without a note must be empty.
 fn begin(source: &mut dyn Movable, target: &mut dyn Movable) -> std::result::Result<Note, MoveError> {
+    if source.note().map_err(MoveError::Source)?.is_some() {
+        return Err(MoveError::Part);
+    }
     let (realm, stamp) = counters(source).map_err(MoveError::Source)?;
     if let Some(text) = target.note().map_err(MoveError::Target)? {
         let note: Note = serde_json::from_str(&text).map_err(|_| MoveError::Another)?;

@@ -1,0 +1,2 @@
+-- Nothing is marked any more.
+DELETE FROM pointsman.mark

@@ -1,0 +1,60 @@
+//! Two stores that are not the same are told apart.
+
+use pointsman_store::transfer::{Section, compare};
+
+use crate::cut::filled;
+use crate::house::connect;
+use crate::lair::{Lair, Movers, apart};
+
+async fn differences(from: &Lair, to: &Lair) -> Vec<Section> {
+    let (from, to) = (from.clone(), to.clone());
+    apart(move || compare(&mut *from.source(), &mut *to.source(), &mut |_| {}).unwrap().differences()).await
+}
+
+#[tokio::test]
+async fn whatever_is_altered_is_found_in_its_section() {
+    let movers = Movers::new();
+    let (file, database) = (filled(&movers).await, Lair::database().await);
+    file.move_to(&database).await.unwrap();
+    assert_eq!(differences(&file, &database).await, []);
+    let client = connect(database.url()).await;
+    for (section, change, undo) in [
+        (
+            Section::Logs,
+            "UPDATE pointsman.log SET level = 1 - level",
+            "UPDATE pointsman.log SET level = 1 - level",
+        ),
+        (
+            Section::Journal,
+            "UPDATE pointsman.journal SET value = value || ' '",
+            "UPDATE pointsman.journal SET value = left(value, -1)",
+        ),
+        (
+            Section::Counters,
+            "UPDATE pointsman.sequencer SET fences = fences + 1",
+            "UPDATE pointsman.sequencer SET fences = fences - 1",
+        ),
+        (
+            Section::Objects,
+            "UPDATE pointsman.object SET sent = sent || '\\x00'",
+            "UPDATE pointsman.object SET sent = substr(sent, 1, length(sent) - 1)",
+        ),
+        (
+            Section::Rules,
+            "UPDATE pointsman.rule_note SET reason = reason || '!'",
+            "UPDATE pointsman.rule_note SET reason = left(reason, -1)",
+        ),
+        (
+            Section::Deeds,
+            "INSERT INTO pointsman.deed (at, by, action, what, detail) VALUES (0, '', '', '', '')",
+            "DELETE FROM pointsman.deed WHERE at = 0",
+        ),
+    ] {
+        assert!(client.execute(change, &[]).await.unwrap() > 0, "{section}");
+        assert_eq!(differences(&file, &database).await, [section]);
+        client.execute(undo, &[]).await.unwrap();
+    }
+    client.execute("DELETE FROM pointsman.fire", &[]).await.unwrap();
+    client.execute("UPDATE pointsman.task SET rank = rank + 1", &[]).await.unwrap();
+    assert_eq!(differences(&file, &database).await, [Section::Tasks, Section::Fires]);
+}
