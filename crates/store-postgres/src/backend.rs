@@ -23,6 +23,10 @@ impl Backend for PgBackend {
         self.tables.begin(foreseen)
     }
 
+    fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
+        self.tables.look_ahead(foreseen)
+    }
+
     fn tables(&self) -> &PgTables {
         &self.tables
     }

@@ -116,7 +116,8 @@ impl Postgres {
     #[doc(hidden)]
     pub async fn migrate_to(url: &str, layout: usize) -> Result<usize, OpenError> {
         let endpoint = Endpoint::parse(url)?;
-        let session = endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        let session =
+            endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
         migrate::migrate(&session, &endpoint, layout).await?;
         Ok(migrate::KNOWN)
     }

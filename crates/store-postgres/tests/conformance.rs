@@ -36,19 +36,20 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 impl Harness for Stores {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
         // Those that only we still have are done with.
-        self.0.lock().unwrap().retain(|opened| Arc::strong_count(&opened.store) > 1);
+        self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
         let on = Lent::any().await;
         let store = open(on.url(), now).await;
-        self.0.lock().unwrap().push(Opened { store: store.clone(), on });
+        self.0.lock().expect("nobody has panicked").push(Opened { store: store.clone(), on });
         store
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        let url = self.0.lock().unwrap().last().map(|opened| opened.on.url().to_string()).expect("one was opened");
+        let url =
+            self.0.lock().expect("nobody has panicked").last().map(|opened| opened.on.url().to_string()).expect("one was opened");
         let store = open(&url, now).await;
-        if let Some(opened) = self.0.lock().unwrap().last_mut() {
+        if let Some(opened) = self.0.lock().expect("nobody has panicked").last_mut() {
             opened.store = store.clone();
         }
         store

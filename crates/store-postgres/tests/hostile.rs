@@ -13,7 +13,6 @@ use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_conformance::world::*;
 use pointsman_testing::Proxy;
-use tokio_postgres::NoTls;
 
 const NOTHING: Retention = Retention { count: 0, age: Duration::from_secs(1) };
 

@@ -27,7 +27,7 @@ impl Thin {
     }
 
     fn database(&self) -> String {
-        let opened = self.opened.lock().unwrap();
+        let opened = self.opened.lock().expect("nobody has panicked");
         let (url, _) = opened.as_ref().expect("a store is open");
         url.rsplit('/').next().expect("a name").into()
     }
@@ -44,14 +44,14 @@ impl Thin {
     }
 
     async fn sweep(&self) -> u64 {
-        let store = self.opened.lock().unwrap().as_ref().map(|(_, store)| store.clone());
+        let store = self.opened.lock().expect("nobody has panicked").as_ref().map(|(_, store)| store.clone());
         store.expect("a store is open").sweep().await.expect("it sweeps")
     }
 }
 
 impl Drop for Thin {
     fn drop(&mut self) {
-        if self.opened.lock().unwrap().is_some() {
+        if self.opened.lock().expect("nobody has panicked").is_some() {
             let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database());
             let _ = self.server.query("postgres", &drop);
         }
@@ -64,11 +64,11 @@ impl Harness for Thin {
         let url = self.server.create_database().expect("a database");
         let store = Postgres::open(&url, now).await.expect("it opens");
         store.close();
-        *self.opened.lock().unwrap() = Some((url.clone(), store));
+        *self.opened.lock().expect("nobody has panicked") = Some((url.clone(), store));
         let thin = format!("INSERT INTO pointsman.meta VALUES ('slice', '{ROWS}')");
         self.server.query(&self.database(), &thin).expect("a setting");
         let store = Postgres::open(&url, now).await.expect("it opens");
-        *self.opened.lock().unwrap() = Some((url, store.clone()));
+        *self.opened.lock().expect("nobody has panicked") = Some((url, store.clone()));
         Arc::new(store)
     }
 

@@ -174,7 +174,8 @@ impl State {
 
     /// Attempts with greater tokens than this one, which were begun here.
     pub(crate) fn begun_after(&self, fence: i64) -> Vec<(TaskSeq, i64)> {
-        let begun = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?.fence)));
+        let begun =
+            self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?.fence)));
         begun.filter(|(_, begun)| *begun > fence).collect()
     }
 

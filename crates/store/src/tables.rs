@@ -344,6 +344,11 @@ pub trait Backend: Send + 'static {
     /// Begins a transaction, and tells how the memory beside it stands.
     fn begin(&mut self, foreseen: Foreseen) -> Result<Memory>;
 
+    /// More jobs have come while the right to write was waited for, and this is what they will look at.
+    fn foresee(&mut self, _foreseen: Foreseen) -> Result<()> {
+        Ok(())
+    }
+
     /// The tables, inside the transaction that was begun; or, before the first, to read what there is.
     fn tables(&self) -> &Self::Tables;
 

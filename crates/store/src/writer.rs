@@ -97,6 +97,7 @@ where
     }
 }
 
+type Group<T> = Vec<Box<dyn Job<T>>>;
 type Inbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
 type Jobs<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
 type Listeners = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
@@ -242,6 +243,16 @@ impl Work {
     }
 }
 
+/// Fills a group with what is waiting, in the order in which it is done.
+fn fill<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) {
+    while group.len() < GROUP
+        && let Ok(job) = inbox.try_recv()
+    {
+        group.push(job);
+    }
+    group.sort_by_key(|job| job.place());
+}
+
 struct WriterThread<B> {
     backend: B,
     state: State,
@@ -259,15 +270,9 @@ impl<B: Backend> WriterThread<B> {
         let mut group = Vec::new();
         while let Some(first) = inbox.blocking_recv() {
             group.push(first);
-            while group.len() < GROUP {
-                match inbox.try_recv() {
-                    Ok(job) => group.push(job),
-                    Err(_) => break,
-                }
-            }
-            group.sort_by_key(|job| job.place());
+            fill(&mut group, &mut inbox);
             let head = self.state.ids.last();
-            let committed = self.commit(&mut group);
+            let committed = self.commit(&mut group, &mut inbox);
             let outcome = committed.as_ref().copied().map_err(B::explain);
             if let Err(fault) = &committed {
                 tracing::error!(%fault, "a transaction failed and was rolled back");
@@ -286,14 +291,14 @@ impl<B: Backend> WriterThread<B> {
         }
     }
 
-    fn commit(&mut self, group: &mut [Box<dyn Job<B::Tables>>]) -> Result<()> {
-        let mut foreseen = Foreseen::default();
-        if !self.stale {
-            group.iter().for_each(|job| job.foresee(&mut self.state, &mut foreseen));
-        }
+    fn commit(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<()> {
+        let foreseen = if self.stale { Foreseen::default() } else { self.foresee(group) };
         match self.backend.begin(foreseen)? {
             Memory::Current if !self.stale => {}
-            Memory::Behind(changes) if !self.stale => self.state.catch_up(self.backend.tables(), changes)?,
+            Memory::Behind(changes) if !self.stale => {
+                self.state.catch_up(self.backend.tables(), changes)?;
+                self.let_more_in(group, inbox)?;
+            }
             Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload()?,
         }
         let fences = self.state.counters.fences;
@@ -305,6 +310,27 @@ impl<B: Backend> WriterThread<B> {
         self.work.commits.fetch_add(1, Ordering::Relaxed);
         self.work.rows.store(self.backend.rows(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// What these jobs will look at.
+    fn foresee(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> Foreseen {
+        let mut foreseen = Foreseen::default();
+        jobs.iter().for_each(|job| job.foresee(&mut self.state, &mut foreseen));
+        foreseen
+    }
+
+    /// Another writer was before this one. What has come meanwhile shares the commit, or two nodes would need twice as
+    /// many as one.
+    fn let_more_in(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<()> {
+        let mut more = Vec::new();
+        fill(&mut more, inbox);
+        if more.is_empty() {
+            return Ok(());
+        }
+        let foreseen = self.foresee(&more);
+        group.append(&mut more);
+        group.sort_by_key(|job| job.place());
+        self.backend.foresee(foreseen)
     }
 
     fn work(&mut self, group: &mut [Box<dyn Job<B::Tables>>]) -> Result<()> {

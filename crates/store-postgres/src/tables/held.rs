@@ -19,6 +19,9 @@ pub(crate) enum Patch {
     Whole(Box<Live>),
 }
 
+/// Lane, crowd and bucket.
+type Track = (Option<i64>, Option<i64>, Option<i32>);
+
 /// What is to become of the row of an order.
 #[derive(Clone, Debug)]
 pub(crate) enum HeldOrder {
@@ -45,7 +48,7 @@ pub(crate) struct Held {
     patches: BTreeMap<TaskSeq, Patch>,
     gone: HashSet<TaskSeq>,
     /// Of tasks that are there already: lanes, crowds and buckets; crowds alone; and scores.
-    tracks: BTreeMap<TaskSeq, (Option<i64>, Option<i64>, Option<i32>)>,
+    tracks: BTreeMap<TaskSeq, Track>,
     crowds: BTreeMap<TaskSeq, Option<i64>>,
     scores: BTreeMap<TaskSeq, i64>,
     ended: BTreeMap<TaskSeq, (i64, Past)>,

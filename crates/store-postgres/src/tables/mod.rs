@@ -209,8 +209,16 @@ impl PgTables {
         let row = row.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
         self.sequencer.replace(Sequencer::read(row)?);
         let objects = self.sequencer.borrow().counters.objects;
-        self.seen.replace(Seen::fetched(foreseen, answers, objects)?);
+        let mut seen = Seen::begin(objects);
+        seen.take(foreseen, answers)?;
+        self.seen.replace(seen);
         self.memory()
+    }
+
+    /// Fetches more, at the beginning of a transaction.
+    pub(crate) fn look_ahead(&self, foreseen: Foreseen) -> Result<()> {
+        let answers = self.link.send(&Seen::pieces(&foreseen))?;
+        self.seen.borrow_mut().take(foreseen, answers.into_iter())
     }
 
     fn connect(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
 use pointsman_core::task::{QueueOf, Realm};
 use pointsman_core::{HandlerDef, Place, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow};
+use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
 use tokio_postgres::Row;
 
 use super::PgTables;
@@ -104,7 +104,7 @@ impl PgTables {
         self.ask_one(query!("write/ready_head", INT8), params![queue], head)
     }
 
-    pub(super) fn ranks_of(&self, queue: QueueId) -> Result<Vec<(i64, Option<u16>, i64, i64)>> {
+    pub(super) fn ranks_of(&self, queue: QueueId) -> Result<Vec<Ranks>> {
         let band = |row: &Row| Ok((get(row, 0)?, bucket(row, 1)?, get(row, 2)?, get(row, 3)?));
         self.ask_all(query!("write/ranks", INT8), params![queue], band)
     }

@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// The questions whose answers [`Seen::fetched`] takes.
+    /// The questions whose answers [`Seen::take`] takes.
     pub(crate) fn pieces(foreseen: &Foreseen) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let Foreseen { objects, lanes, answers } = foreseen;
@@ -50,23 +50,29 @@ impl Seen {
         pieces
     }
 
-    pub(crate) fn fetched(
-        foreseen: Foreseen,
-        mut answers: impl Iterator<Item = Vec<Row>>,
-        objects: i64,
-    ) -> Result<Self> {
+    /// A transaction begins in which so many objects are numbered.
+    pub(crate) fn begin(objects: i64) -> Self {
         let mut seen = Self::default();
         seen.lanes.begin(objects);
+        seen
+    }
+
+    /// Takes what was fetched. Nothing of it may have been written in this transaction.
+    pub(crate) fn take(
+        &mut self,
+        foreseen: Foreseen,
+        mut answers: impl Iterator<Item = Vec<Row>>,
+    ) -> Result<()> {
         if !foreseen.objects.is_empty() {
-            seen.take_objects(&foreseen.objects, &answers.next().unwrap_or_default())?;
+            self.take_objects(&foreseen.objects, &answers.next().unwrap_or_default())?;
         }
         if !foreseen.lanes.is_empty() {
-            seen.take_lanes(&foreseen.lanes, &answers.next().unwrap_or_default())?;
+            self.take_lanes(&foreseen.lanes, &answers.next().unwrap_or_default())?;
         }
         if !foreseen.answers.is_empty() {
-            seen.take_answers(foreseen.answers, &answers.next().unwrap_or_default())?;
+            self.take_answers(foreseen.answers, &answers.next().unwrap_or_default())?;
         }
-        Ok(seen)
+        Ok(())
     }
 
     fn take_objects(&mut self, wanted: &[(Tenant, String, HandlerId)], rows: &[Row]) -> Result<()> {

@@ -14,7 +14,7 @@ use pointsman_core::{
 use pointsman_store::error::Result;
 use pointsman_store::row::{
     AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
-    QueueId, QueueRow, ScheduleRow, Waiting,
+    QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
 };
 use pointsman_store::tables::{Counters, Tables};
 
@@ -210,7 +210,7 @@ impl Tables for PgTables {
         self.head_of(queue)
     }
 
-    fn ranks(&self, queue: QueueId) -> Result<Vec<(i64, Option<u16>, i64, i64)>> {
+    fn ranks(&self, queue: QueueId) -> Result<Vec<Ranks>> {
         self.ranks_of(queue)
     }
 

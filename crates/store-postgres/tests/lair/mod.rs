@@ -97,26 +97,26 @@ impl Movers {
     }
 
     pub(crate) fn file(&self) -> Lair {
-        let mut made = self.made.lock().unwrap();
+        let mut made = self.made.lock().expect("nobody has panicked");
         *made += 1;
         Lair::File(self.folder.path().join(format!("{made}.db")))
     }
 
     /// The next move goes there.
     pub(crate) fn go_next_to(&self, lair: &Lair) {
-        self.next.lock().unwrap().replace(lair.clone());
+        self.next.lock().expect("nobody has panicked").replace(lair.clone());
     }
 
     /// Ends the store that was opened last, and answers where it lies.
     pub(crate) fn leave(&self) -> Lair {
-        let (lair, store) = self.now.lock().unwrap().take().expect("one was opened");
+        let (lair, store) = self.now.lock().expect("nobody has panicked").take().expect("one was opened");
         store.close();
         lair
     }
 
     pub(crate) async fn settle(&self, lair: Lair, now: Timestamp) -> Arc<dyn Store> {
         let store = lair.open(now).await;
-        self.now.lock().unwrap().replace((lair, store.clone()));
+        self.now.lock().expect("nobody has panicked").replace((lair, store.clone()));
         store
     }
 }
@@ -124,7 +124,7 @@ impl Movers {
 /// Nobody writes to a database any more when it is given back.
 impl Drop for Movers {
     fn drop(&mut self) {
-        if let Some((_, store)) = self.now.lock().unwrap().take() {
+        if let Some((_, store)) = self.now.lock().expect("nobody has panicked").take() {
             store.close();
         }
     }
@@ -140,7 +140,7 @@ impl Harness for Movers {
         store.close();
         drop(store);
         let from = self.leave();
-        let chosen = self.next.lock().unwrap().take();
+        let chosen = self.next.lock().expect("nobody has panicked").take();
         let to = match (chosen, &from) {
             (Some(chosen), _) => chosen,
             (None, Lair::File(_)) => Lair::database().await,

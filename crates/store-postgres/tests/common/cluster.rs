@@ -1,0 +1,63 @@
+//! Several nodes on one database.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+use pointsman_store_conformance::Harness;
+use pointsman_store_conformance::world::{Plan, World};
+use pointsman_store_postgres::Postgres;
+
+use super::audit::audit;
+use super::lent::Lent;
+
+/// A database that every store is opened on.
+pub(crate) struct Cluster {
+    database: Lent,
+    opened: Mutex<Vec<Arc<dyn Store>>>,
+}
+
+impl Cluster {
+    pub(crate) async fn new() -> Self {
+        Self { database: Lent::any().await, opened: Mutex::default() }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        self.database.url()
+    }
+
+    /// So many nodes that are set up alike.
+    pub(crate) async fn nodes<const N: usize>(&self, plan: Plan) -> [World<'_>; N] {
+        let mut nodes = Vec::with_capacity(N);
+        for _ in 0..N {
+            nodes.push(World::new(self, plan.clone()).await);
+        }
+        nodes.try_into().unwrap()
+    }
+
+    pub(crate) async fn audit(&self) {
+        audit(self.url()).await;
+    }
+}
+
+/// Nobody writes to a database any more when it is given back.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.opened.lock().unwrap().drain(..).for_each(|store| store.close());
+    }
+}
+
+#[async_trait]
+impl Harness for Cluster {
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+        let store: Arc<dyn Store> = Arc::new(Postgres::open(self.url(), now).await.unwrap());
+        self.opened.lock().unwrap().push(store.clone());
+        store
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
+        store.close();
+        self.fresh(now).await
+    }
+}
