@@ -1,5 +1,5 @@
-//! Nodes wake each other: a commit that has brought events or work is told to the others by NOTIFY, one on the way at a
-//! time, so that under load many commits share one. One connection listens. Should it be cut, a look every half second
+//! Nodes wake each other: a commit that has brought events or work is told to the others by NOTIFY, the first at once, and
+//! under load many together. One connection listens. Should it be cut, a look every half second
 //! finds what it would have told.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +22,8 @@ use crate::tables::PgTables;
 
 /// How often a node looks by itself.
 const LOOK: Duration = Duration::from_millis(500);
+/// What has come within this time after something was told is told together: each NOTIFY is a transaction of its own.
+const SHARED: Duration = Duration::from_millis(5);
 /// How soon a listener that was cut tries again.
 const RECONNECT: Duration = Duration::from_millis(500);
 /// What is said on the channel when something lies in the outbox.
@@ -101,6 +103,7 @@ pub(crate) async fn tell(news: Weak<News>, pool: Pool) {
             Ok(_) => drop(fresh.sent.fetch_add(1, Ordering::Relaxed)),
             Err(error) => tracing::debug!(%error, "the other nodes could not be told"),
         }
+        tokio::time::sleep(SHARED).await;
     }
 }
 

@@ -46,8 +46,13 @@ impl Harness for Stores {
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        let url =
-            self.0.lock().expect("nobody has panicked").last().map(|opened| opened.on.url().to_string()).expect("one was opened");
+        let url = self
+            .0
+            .lock()
+            .expect("nobody has panicked")
+            .last()
+            .map(|opened| opened.on.url().to_string())
+            .expect("one was opened");
         let store = open(&url, now).await;
         if let Some(opened) = self.0.lock().expect("nobody has panicked").last_mut() {
             opened.store = store.clone();

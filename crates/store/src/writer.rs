@@ -152,6 +152,7 @@ impl<T: Tables> Writer<T> {
             overhearing: overhearing.clone(),
             stale: false,
             untold: Vec::new(),
+            doubtful: Vec::new(),
             work: work.clone(),
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
@@ -260,8 +261,11 @@ struct WriterThread<B> {
     overhearing: Overhearing,
     /// The state could not be read again after a failure, and must be before anything else is done.
     stale: bool,
-    /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
+    /// Attempts that a commit has begun whose answer was lost: nobody was told of them.
     untold: Vec<(TaskSeq, i64)>,
+    /// The same of the last commit that failed, as long as it is not known whether it came about. If it did not, others
+    /// may have got the same tasks under the same tokens.
+    doubtful: Vec<(TaskSeq, i64)>,
     work: Arc<Work>,
 }
 
@@ -301,14 +305,24 @@ impl<B: Backend> WriterThread<B> {
             }
             Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload()?,
         }
+        self.settle_doubts()?;
         let fences = self.state.counters.fences;
         if let Err(fault) = self.work(group).and_then(|()| self.backend.commit()) {
-            self.untold.extend(self.state.begun_after(fences));
+            self.doubtful = self.state.begun_after(fences);
             return Err(fault);
         }
         self.untold.clear();
         self.work.commits.fetch_add(1, Ordering::Relaxed);
         self.work.rows.store(self.backend.rows(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn settle_doubts(&mut self) -> Result<()> {
+        if !self.doubtful.is_empty() {
+            let begun = self.backend.came_about()?;
+            let doubtful = std::mem::take(&mut self.doubtful);
+            self.untold.extend(doubtful.into_iter().filter(|_| begun));
+        }
         Ok(())
     }
 

@@ -21,8 +21,13 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn new(servant: &Servant) -> anyhow::Result<Self> {
+        Self::new_in(&std::env::temp_dir(), servant)
+    }
+
+    pub(crate) fn new_in(place: &Path, servant: &Servant) -> anyhow::Result<Self> {
         sweep();
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder")?;
+        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place);
+        let folder = made.context("cannot make a folder")?;
         // The lock gets its name once it is held, so that a sweep never sees it free.
         let unnamed = folder.path().join("lock-to-be");
         let lock = File::create_new(&unnamed)?;

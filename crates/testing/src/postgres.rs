@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -55,8 +55,13 @@ pub struct Postgres {
 impl Postgres {
     /// Starts a server with a new cluster, and waits until it accepts connections.
     pub fn start(settings: Settings) -> anyhow::Result<Self> {
+        Self::start_in(&std::env::temp_dir(), settings)
+    }
+
+    /// The same with all that it writes in a folder of its own within this one, such as a small disk's.
+    pub fn start_in(place: &Path, settings: Settings) -> anyhow::Result<Self> {
         let (programs, servant) = (PostgresPrograms::find()?, Servant::find()?);
-        let folder = Folder::new(&servant)?;
+        let folder = Folder::new_in(place, &servant)?;
         template::cluster(&programs, &servant, &folder.path().join("data"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
         let process = Mutex::new(None);

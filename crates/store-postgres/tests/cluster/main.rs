@@ -206,7 +206,8 @@ async fn a_node_that_is_far_behind_catches_up() {
                 waiting -= 1;
             }
         }
-        let told: u64 = must(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
+        let told: u64 =
+            must(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
         assert_eq!(told, waiting);
         idle.emit(event("record").key("a")).await;
         waiting += 1;
@@ -263,5 +264,27 @@ async fn what_runs_on_one_is_cancelled_on_another() {
     assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
     one.succeed(&next).await;
     assert_eq!(other.run_all().await.len(), 1);
+    cluster.audit().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_came_to_nothing_takes_nothing_from_others() {
+    let cluster = Cluster::new().await;
+    let [one, other] = cluster.nodes(Plan::simple()).await;
+    one.emit(event("record").key("a")).await;
+    let beside = cluster.client().await;
+    beside.batch_execute("BEGIN; LOCK TABLE pointsman.task IN SHARE MODE").await.unwrap();
+    let ending_it = async {
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while beside.query(end, &[]).await.unwrap().is_empty() {}
+        beside.batch_execute("COMMIT").await.unwrap();
+    };
+    let (claimed, ()) = tokio::join!(one.store.claim(one.asking(1), one.now), ending_it);
+    assert!(claimed.is_err());
+    // It has the token that the other would have had.
+    let task = other.claim_one().await;
+    one.emit(event("record").key("b")).await;
+    other.succeed(&task).await;
     cluster.audit().await;
 }

@@ -19,7 +19,10 @@ async fn an_order_that_is_suspended_elsewhere_stays_where_its_step_ends() {
     other.steer("/c,1", OrderCommand::Suspend).await.unwrap();
     one.end_as(&step, Ended::Succeeded { result: Some(json("2")) }).await;
     let view = other.look("/c,1").await.order;
-    assert_eq!((view.suspended, view.running, view.node.as_str(), view.value.as_str()), (true, false, "b", "2"));
+    assert_eq!(
+        (view.suspended, view.running, view.node.as_str(), view.value.as_str()),
+        (true, false, "b", "2")
+    );
     assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
     cluster.audit().await;
     one.steer("/c,1", OrderCommand::Resume).await.unwrap();

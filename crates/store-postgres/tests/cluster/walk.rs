@@ -64,7 +64,9 @@ impl Walker<'_> {
                 83..=86 => self.hold().await,
                 87..=90 => self.order().await,
                 91..=93 => self.steer().await,
-                94..=95 => drop(must(self.world.store.schedule(self.chance.below(6), self.ground.now()).await)),
+                94..=95 => {
+                    must(self.world.store.schedule(self.chance.below(6), self.ground.now()).await);
+                }
                 96..=97 => drop(self.ground.now.fetch_add(3_000_000, Ordering::Relaxed)),
                 98 => self.rescue().await,
                 _ => drop(must(self.world.store.registration().await)),
@@ -99,7 +101,11 @@ impl Walker<'_> {
         let mut running = self.ground.running.lock().unwrap();
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
-            assert!(before.is_none_or(|before| before.fence < task.fence), "{} runs under two fences", task.id);
+            assert!(
+                before.is_none_or(|before| before.fence < task.fence),
+                "{} runs under two fences",
+                task.id
+            );
             running.push(task);
         }
     }
@@ -228,9 +234,11 @@ async fn walk(seed: u64) {
     let cluster = Cluster::new().await;
     let mut nodes: [_; 3] = cluster.nodes(plan()).await;
     let ground = Ground { now: AtomicI64::new(BEGINNING.micros()), running: Mutex::default() };
-    let walkers = nodes.iter().flat_map(|world| [world; WALKERS]).zip(0..).map(|(world, n)| {
-        Walker { world, ground: &ground, chance: Chance::new(seed * 100 + n) }.walk()
-    });
+    let walkers = nodes
+        .iter()
+        .flat_map(|world| [world; WALKERS])
+        .zip(0..)
+        .map(|(world, n)| Walker { world, ground: &ground, chance: Chance::new(seed * 100 + n) }.walk());
     join_all(walkers).await;
     cluster.audit().await;
     arrive(&mut nodes, ground).await;

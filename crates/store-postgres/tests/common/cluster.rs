@@ -8,6 +8,7 @@ use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_conformance::world::{Plan, World};
 use pointsman_store_postgres::Postgres;
+use tokio_postgres::{Client, NoTls};
 
 use super::audit::audit;
 use super::lent::Lent;
@@ -34,6 +35,13 @@ impl Cluster {
             nodes.push(World::new(self, plan.clone()).await);
         }
         nodes.try_into().unwrap()
+    }
+
+    /// Somebody beside the nodes.
+    pub(crate) async fn client(&self) -> Client {
+        let (client, connection) = tokio_postgres::connect(self.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client
     }
 
     pub(crate) async fn audit(&self) {

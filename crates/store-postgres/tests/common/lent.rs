@@ -66,12 +66,20 @@ impl Held {
                         return Self { url, holder };
                     }
                     drop(holder);
-                    server.query("postgres", &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).unwrap();
+                    server
+                        .query("postgres", &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+                        .unwrap();
                 }
                 Some(_) => number += 1,
             }
         }
     }
+}
+
+/// Empties any database that has our schema.
+pub(crate) async fn empty(url: &str) {
+    let client = reach(url).await.expect("it is there");
+    client.batch_execute(EMPTY).await.unwrap();
 }
 
 /// Nothing if there is no such database.
