@@ -27,10 +27,6 @@ impl Backend for PgBackend {
         self.tables.look_ahead(foreseen)
     }
 
-    fn came_about(&mut self) -> Result<bool> {
-        self.tables.came_about()
-    }
-
     fn tables(&self) -> &PgTables {
         &self.tables
     }

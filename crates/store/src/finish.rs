@@ -91,12 +91,14 @@ impl<T: Tables> Txn<'_, T> {
         Ok(kept)
     }
 
-    /// An attempt of which nobody was told is given back, if it was begun at all.
-    pub(crate) fn give_back(&mut self, task: TaskSeq, fence: i64) -> Result<()> {
+    /// An attempt of which nobody was told is given back, if it was begun at all. If not, another may have begun one with
+    /// the same token, so that the whole lease is compared.
+    pub(crate) fn give_back(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
         let now = self.state.last_seen();
-        if let Some(live) = self.tables.task(task)? {
+        if let Some(live) = self.tables.task(task)?.filter(|live| live.lease() == Some(lease)) {
+            let release = Command::Release { fence: lease.fence };
             // A refusal means that it is not held under this token.
-            let _ = self.command_live(live, Command::Release { fence }, Remains::default(), now)?;
+            let _ = self.command_live(live, release, Remains::default(), now)?;
         }
         Ok(())
     }

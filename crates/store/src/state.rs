@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{QueueOf, Realm, Subject};
+use pointsman_core::task::{Lease, QueueOf, Realm, Subject};
 use pointsman_core::{
     EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Place, Routes, Rule, RuleKind, ScheduleName,
     TaskId, TaskSeq, Tenant, Timestamp, Weight,
@@ -173,10 +173,9 @@ impl State {
     }
 
     /// Attempts with greater tokens than this one, which were begun here.
-    pub(crate) fn begun_after(&self, fence: i64) -> Vec<(TaskSeq, i64)> {
-        let begun =
-            self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?.fence)));
-        begun.filter(|(_, begun)| *begun > fence).collect()
+    pub(crate) fn begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
+        let begun = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?)));
+        begun.filter(|(_, lease)| lease.fence > fence).collect()
     }
 
     /// What the clock said when somebody last told.

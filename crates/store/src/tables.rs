@@ -349,12 +349,6 @@ pub trait Backend: Send + 'static {
         Ok(())
     }
 
-    /// Whether the transaction that failed last came about all the same, and only its answer was lost. Asked when the next
-    /// one has begun.
-    fn came_about(&mut self) -> Result<bool> {
-        Ok(false)
-    }
-
     /// The tables, inside the transaction that was begun; or, before the first, to read what there is.
     fn tables(&self) -> &Self::Tables;
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pointsman_core::store::{Listener, Signal, StoreError};
+use pointsman_core::task::Lease;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
@@ -152,7 +153,6 @@ impl<T: Tables> Writer<T> {
             overhearing: overhearing.clone(),
             stale: false,
             untold: Vec::new(),
-            doubtful: Vec::new(),
             work: work.clone(),
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
@@ -261,11 +261,8 @@ struct WriterThread<B> {
     overhearing: Overhearing,
     /// The state could not be read again after a failure, and must be before anything else is done.
     stale: bool,
-    /// Attempts that a commit has begun whose answer was lost: nobody was told of them.
-    untold: Vec<(TaskSeq, i64)>,
-    /// The same of the last commit that failed, as long as it is not known whether it came about. If it did not, others
-    /// may have got the same tasks under the same tokens.
-    doubtful: Vec<(TaskSeq, i64)>,
+    /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
+    untold: Vec<(TaskSeq, Lease)>,
     work: Arc<Work>,
 }
 
@@ -305,24 +302,14 @@ impl<B: Backend> WriterThread<B> {
             }
             Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload()?,
         }
-        self.settle_doubts()?;
         let fences = self.state.counters.fences;
         if let Err(fault) = self.work(group).and_then(|()| self.backend.commit()) {
-            self.doubtful = self.state.begun_after(fences);
+            self.untold.extend(self.state.begun_after(fences));
             return Err(fault);
         }
         self.untold.clear();
         self.work.commits.fetch_add(1, Ordering::Relaxed);
         self.work.rows.store(self.backend.rows(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn settle_doubts(&mut self) -> Result<()> {
-        if !self.doubtful.is_empty() {
-            let begun = self.backend.came_about()?;
-            let doubtful = std::mem::take(&mut self.doubtful);
-            self.untold.extend(doubtful.into_iter().filter(|_| begun));
-        }
         Ok(())
     }
 
@@ -349,8 +336,8 @@ impl<B: Backend> WriterThread<B> {
 
     fn work(&mut self, group: &mut [Box<dyn Job<B::Tables>>]) -> Result<()> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
-        for (task, fence) in &self.untold {
-            txn.give_back(*task, *fence)?;
+        for (task, lease) in &self.untold {
+            txn.give_back(*task, *lease)?;
         }
         for job in group {
             job.work(&mut txn)?;

@@ -48,9 +48,6 @@ pub struct PgTables {
     /// The version that the memory beside the tables is of, and that of the registry.
     remembered: Cell<Option<(i64, i64)>>,
     realm: Cell<Option<Realm>>,
-    /// By which number the server knows this transaction, and the last one that failed.
-    number: RefCell<Option<String>>,
-    failed: RefCell<Option<String>>,
     slice: Cell<i64>,
     /// Numbers and ids of the events with which slices of the journal begin, and up to where slices were then.
     slices: RefCell<(i64, Vec<(i64, i64)>)>,
@@ -113,8 +110,6 @@ impl PgTables {
             registry_changed: Cell::default(),
             remembered: Cell::default(),
             realm: Cell::default(),
-            number: RefCell::default(),
-            failed: RefCell::default(),
             slice: Cell::new(SLICE),
             slices: RefCell::default(),
         })
@@ -213,7 +208,6 @@ impl PgTables {
         let row = answers.next().unwrap_or_default();
         let row = row.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
         self.sequencer.replace(Sequencer::read(row)?);
-        self.number.replace(Some(get(row, Sequencer::COLUMNS)?));
         let objects = self.sequencer.borrow().counters.objects;
         let mut seen = Seen::begin(objects);
         seen.take(foreseen, answers)?;
@@ -329,18 +323,8 @@ impl PgTables {
         Ok(())
     }
 
-    /// Whether the transaction that failed last was committed all the same.
-    pub(crate) fn came_about(&self) -> Result<bool> {
-        let Some(failed) = self.failed.borrow().clone() else { return Ok(false) };
-        let query = query!("write/came_about", TEXT);
-        Ok(self.ask_one(query, params![failed], |row| get(row, 0))?.unwrap_or(false))
-    }
-
     /// A connection that is in the middle of something is not used again.
     pub(crate) fn roll_back(&self) {
-        if let Some(number) = self.number.take() {
-            self.failed.replace(Some(number));
-        }
         self.held.borrow_mut().clear();
         self.remembered.set(None);
         self.link.cut();

@@ -59,9 +59,6 @@ pub(crate) struct Sequencer {
 }
 
 impl Sequencer {
-    /// So many columns of the row are read here.
-    pub(crate) const COLUMNS: usize = 18;
-
     pub(crate) fn read(row: &Row) -> Result<Self> {
         Ok(Self {
             version: get(row, 0)?,
