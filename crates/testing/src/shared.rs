@@ -9,7 +9,7 @@ use crate::postgres::{Postgres, Settings};
 
 /// The variable of the environment that holds the URL of a server that is there already. `cargo xtask test` sets
 /// it, so that not every test program starts one.
-pub const SHARED_POSTGRES: &str = "POINTSMAN_TEST_POSTGRES";
+pub const SHARED_POSTGRES: &str = "TESTING_POSTGRES";
 
 /// A server, started if none is named in the environment.
 struct Shared {

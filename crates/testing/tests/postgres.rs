@@ -97,7 +97,7 @@ fn a_killed_parent_leaves_no_server_behind() {
         .unwrap();
     let mut line = String::new();
     BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let url = line.trim().strip_prefix("POINTSMAN_TEST_POSTGRES=").unwrap();
+    let url = line.trim().strip_prefix("TESTING_POSTGRES=").unwrap();
     let admin = Admin::new(url).unwrap();
     let file = admin.query("postgres", "SELECT pg_read_file('postmaster.pid')").unwrap();
     let pid = file[0][0].as_ref().unwrap().lines().next().unwrap().parse().unwrap();
