@@ -78,16 +78,27 @@ impl Endpoint {
     /// The same within the time that a connection may take. The driver's own limit ends when the socket is open, and a
     /// server may be silent after that.
     pub(crate) async fn connect_in_time(&self) -> Result<Session, ConnectError> {
-        let Some(patience) = self.config.get_connect_timeout() else { return Ok(self.connect().await?) };
+        self.in_time(self.connect()).await
+    }
+
+    /// Opens a connection in time, and leaves it to the caller to carry it.
+    pub(crate) async fn open_in_time(&self) -> Result<(Client, Wire), ConnectError> {
+        self.in_time(self.open()).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        connecting: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, ConnectError> {
+        let Some(patience) = self.config.get_connect_timeout() else { return Ok(connecting.await?) };
         let limit = *patience * self.config.get_hosts().len().max(1) as u32;
-        match tokio::time::timeout(limit, self.connect()).await {
+        match tokio::time::timeout(limit, connecting).await {
             Ok(connected) => Ok(connected?),
             Err(_) => Err(ConnectError::Silent(limit)),
         }
     }
 
-    /// Opens a connection, and leaves it to the caller to carry it.
-    pub(crate) async fn open(&self) -> Result<(Client, Wire), Error> {
+    async fn open(&self) -> Result<(Client, Wire), Error> {
         self.config.connect(self.tls.clone()).await
     }
 

@@ -67,7 +67,7 @@ pub(crate) async fn run(endpoint: Arc<Endpoint>) {
 
 /// Drops all slices that nobody reads; answers how many. On a connection of its own, which ends with it.
 pub(crate) async fn sweep(endpoint: &Endpoint) -> Result<u64> {
-    let session = endpoint.connect().await?;
+    let session = endpoint.connect_in_time().await?;
     sweep_with(&session).await
 }
 

@@ -122,7 +122,7 @@ async fn listen_once(
     endpoint: &Endpoint,
     writer: &Writer<PgTables>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let (client, mut wire) = endpoint.open().await?;
+    let (client, mut wire) = endpoint.open_in_time().await?;
     let listening = client.batch_execute("LISTEN pointsman");
     tokio::pin!(listening);
     let mut begun = false;

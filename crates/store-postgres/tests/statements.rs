@@ -174,3 +174,64 @@ async fn every_index_is_looked_into() {
     }
     panic!("looked into by no statement: {left:?}");
 }
+
+/// What the store tells the planner.
+const TOLD: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
+    SET enable_mergejoin = off; SET enable_sort = off; SET plan_cache_mode = force_generic_plan; SET jit = off;";
+
+/// The types of a statement's parameters, as the code names them.
+fn types_of(name: &str, code: &str) -> Vec<String> {
+    let call = format!("query!(\"{name}\"");
+    let rest = code.split(&call).nth(1).unwrap_or_default();
+    let words = rest.split(')').next().unwrap_or_default();
+    let sql = |word: &str| match word.strip_suffix("_ARRAY") {
+        Some(kind) => format!("{kind}[]"),
+        None => word.to_string(),
+    };
+    words.split(',').filter(|word| !word.is_empty()).map(sql).collect()
+}
+
+/// A plan as text, where what belongs to a node is indented further.
+fn plan_of(url: &str, sql: &str, types: &[String]) -> Vec<String> {
+    let (kinds, values) = match types.is_empty() {
+        true => (String::new(), String::new()),
+        false => (format!("({})", types.join(", ")), format!("({})", vec!["NULL"; types.len()].join(", "))),
+    };
+    let asked = format!("{TOLD} PREPARE asked {kinds} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE asked {values}");
+    let rows = shared().unwrap().query(url.rsplit('/').next().unwrap(), &asked).unwrap();
+    rows.into_iter().map(|mut row| row.remove(0).unwrap()).collect()
+}
+
+/// Whether what was sent is gone through again for each row of a table: the second part of a nested loop is a function.
+fn goes_through_again(plan: &[String]) -> bool {
+    let indent = |line: &String| line.len() - line.trim_start().len();
+    plan.iter().enumerate().filter(|(_, line)| line.contains("Nested Loop")).any(|(at, line)| {
+        let below: Vec<&String> =
+            plan.iter().skip(at + 1).take_while(|next| indent(next) > indent(line)).collect();
+        let parts: Vec<&&String> = below.iter().filter(|next| next.trim_start().starts_with("->")).collect();
+        let depth = parts.iter().map(|next| indent(next)).min();
+        let second = parts.iter().filter(|next| Some(indent(next)) == depth).nth(1);
+        second.is_some_and(|next| next.contains("Function Scan"))
+    })
+}
+
+/// A plan is made once, maybe while a table is empty, and is used when it has grown.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_planned_on_empty_tables_goes_by_the_indexes_too() {
+    let url = shared().unwrap().create_database().unwrap();
+    Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
+    shared().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
+    let code: String = files(&of_crate("src"), ".rs").into_iter().map(|(_, text)| text).collect();
+    let code: String = code.split_whitespace().collect();
+    let mut looked_at = 0;
+    for (path, sql) in files(&of_crate("sql"), ".sql") {
+        let name = path.strip_prefix(of_crate("sql")).unwrap().with_extension("");
+        if !sql.contains("unnest($") {
+            continue;
+        }
+        looked_at += 1;
+        let plan = plan_of(&url, &sql, &types_of(name.to_str().unwrap(), &code));
+        assert!(!goes_through_again(&plan), "{}:\n{}", name.display(), plan.join("\n"));
+    }
+    assert!(looked_at > 20, "{looked_at} statements take arrays");
+}

@@ -121,7 +121,9 @@ impl State {
             Opening::Open(room) => room,
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
         };
-        gauge.closed = gauge.room == 0;
+        let was_closed = std::mem::replace(&mut gauge.closed, gauge.room == 0);
+        // Where another node had found it closed, its queues are still in the turns here.
+        let opened = was_closed && !gauge.closed && gauge.seated > 0;
         let before = std::mem::replace(&mut gauge.reopens, reopens);
         if before != reopens {
             if let Some(at) = before {
@@ -132,6 +134,7 @@ impl State {
                 self.sooner |= self.counters.next_due.is_none_or(|due| at < due);
             }
         }
+        self.woke |= opened;
         match opening {
             Opening::Open(room) => self.unpark(handler, room),
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),

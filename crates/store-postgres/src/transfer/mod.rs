@@ -110,7 +110,7 @@ async fn open(endpoint: &Endpoint, part: As) -> std::result::Result<Hand, NotRea
         }
     }
     drop(session);
-    let (client, wire) = endpoint.open().await.map_err(|error| unconnected(error.into()))?;
+    let (client, wire) = endpoint.open_in_time().await.map_err(unconnected)?;
     tokio::spawn(wire);
     Ok(Hand::new(client).await.map_err(failed)?)
 }

@@ -121,12 +121,16 @@ impl Store for Chorus {
         self.voices.iter().for_each(|voice| voice.listen(listener.clone()));
     }
 
+    fn trouble(&self) -> Option<String> {
+        self.voices.iter().find_map(|voice| voice.trouble())
+    }
+
     fn close(&self) {
         self.voices.iter().for_each(|voice| voice.close());
     }
 }
 
-/// Every store is three on one database.
+/// Every store is three on one database; a story that needs a second one empties it.
 struct Choir(Cluster);
 
 impl Choir {
@@ -181,12 +185,49 @@ behave! {
         racing_nodes_keep_the_limit
         rules_and_limits_both_hold
     }
+    lanes {
+        a_halted_head_holds_its_lane_until_it_is_retried
+        a_retrying_head_holds_its_lane
+        a_scheduled_head_holds_its_lane
+        cancelling_behind_the_head_moves_nobody_forward
+    }
+    late {
+        late_tasks_run_one_at_a_time_in_the_order_they_were_retried
+    }
     order_walk {
         a_walk_of_orders_agrees_with_its_stream
         another_walk_of_orders_agrees_with_its_stream
     }
+    per_key {
+        every_way_out_frees_a_place
+        no_more_of_an_object_run_than_may
+    }
+    pull {
+        a_cancelled_task_is_told_at_the_next_renewal
+        a_lease_that_runs_out_counts_as_a_crash
+        a_renewed_lease_runs_on
+        racing_workers_never_get_the_same_task
+    }
     rates {
         a_rate_is_kept_and_reached_over_time
+    }
+    rescue {
+        a_node_learns_which_attempts_lost_their_task
+        nothing_gets_stuck_with_a_node_that_is_gone
+        only_the_dead_nodes_tasks_are_freed
+    }
+    signals {
+        a_lifted_limit_is_told
+        work_from_elsewhere_is_told
+        work_that_becomes_ready_is_told
+    }
+    sources {
+        a_pair_has_one_task_at_a_time
+        racing_runs_make_one
+    }
+    sync_handlers {
+        each_end_of_a_first_attempt_lets_the_next_ones_run
+        gates_and_lanes_both_hold
     }
     walk {
         a_walk_of_many_steps_agrees_with_the_model

@@ -1,6 +1,7 @@
 //! Several nodes on one database: they race, and agree.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit;
 mod chorus;
 #[path = "../common/mod.rs"]
 mod common;

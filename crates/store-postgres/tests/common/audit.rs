@@ -1,10 +1,10 @@
 //! An invariant check of a whole database: what the tables say must agree with itself, whatever happened to the nodes and
 //! to their connections.
 
-use tokio_postgres::NoTls;
+use tokio_postgres::{GenericClient, IsolationLevel, NoTls};
 
 /// Each finds rows that must not be there, and says of each what is wrong with it.
-const CHECKS: [(&str, &str); 16] = [
+pub(crate) const CHECKS: [(&str, &str); 16] = [
     (
         "the counters of queues",
         "SELECT format('queue %s has %s and tells %s', q.id, counted, told)
@@ -97,12 +97,12 @@ const CHECKS: [(&str, &str); 16] = [
     (
         "locks without a fence or a holder",
         "SELECT format('task %s', seq) FROM pointsman.task
-         WHERE (phase = 5) <> (fence IS NOT NULL) OR (phase = 5 AND node IS NULL AND until IS NULL)",
+         WHERE (phase = 5) <> (fence IS NOT NULL) OR (phase = 5 AND coalesce(node, 0) = 0 AND until IS NULL)",
     ),
     (
         "locks of nodes that are gone",
         "SELECT format('task %s of node %s', seq, node) FROM pointsman.task t
-         WHERE phase = 5 AND node IS NOT NULL
+         WHERE phase = 5 AND node <> 0
            AND NOT EXISTS (SELECT FROM pointsman.node n WHERE n.id = t.node AND NOT n.gone)",
     ),
     (
@@ -118,19 +118,23 @@ const CHECKS: [(&str, &str); 16] = [
     ),
 ];
 
-/// Panics with all that is wrong with a database.
-pub(crate) async fn audit(url: &str) {
-    let (mut client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    // All of one moment: nodes may go on writing.
-    let moment = client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
-    let moment = moment.read_only(true).start().await.unwrap();
+/// All that is wrong with a database.
+pub(crate) async fn findings(client: &impl GenericClient) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, check) in CHECKS {
-        let found = moment.query(check, &[]).await;
+        let found = client.query(check, &[]).await;
         let found = found.unwrap_or_else(|error| panic!("{name}: {error:?}"));
         wrong.extend(found.iter().map(|row| format!("{name}: {}", row.get::<_, String>(0))));
     }
+    wrong
+}
+
+/// Panics if anything is wrong with a database. All of it is looked at in one moment: nodes may go on writing.
+pub(crate) async fn audit(url: &str) {
+    let (mut client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let wrong = findings(&moment.start().await.unwrap()).await;
     let shown = wrong.iter().take(20).fold(String::new(), |all, one| all + "\n  " + one);
     assert!(wrong.is_empty(), "{} things are wrong in the database:{shown}", wrong.len());
 }

@@ -6,3 +6,4 @@ pub(crate) mod audit;
 pub(crate) mod chance;
 pub(crate) mod cluster;
 pub(crate) mod lent;
+pub(crate) mod load;

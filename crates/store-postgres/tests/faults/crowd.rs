@@ -1,0 +1,68 @@
+//! A server that has as many connections as it allows.
+
+use std::time::Duration;
+
+use pointsman_core::store::{Journal, StoreError};
+use pointsman_store_conformance::world::{emission, event};
+use pointsman_testing::{Postgres, Settings};
+use tokio::time::sleep;
+use tokio_postgres::{Client, NoTls};
+
+use crate::common::load::{Load, now};
+use crate::{connect, number, until};
+
+/// Takes all connections that are left.
+async fn crowd(url: &str) -> Vec<Client> {
+    let mut clients = Vec::new();
+    while let Ok((client, connection)) = tokio_postgres::connect(url, NoTls).await {
+        tokio::spawn(connection);
+        clients.push(client);
+    }
+    clients
+}
+
+/// The server's process that writes: it is the one that waits where events are written.
+async fn writing(beside: &Client, other: &Client, load: &Load) -> i64 {
+    other.batch_execute("BEGIN; LOCK TABLE pointsman.journal IN SHARE MODE").await.unwrap();
+    let waits = "FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let find = async {
+        until(beside, &format!("SELECT count(*) {waits}"), 1).await;
+        let pid = number(beside, &format!("SELECT pid::bigint {waits}")).await;
+        other.batch_execute("COMMIT").await.unwrap();
+        pid
+    };
+    let (emitted, pid) =
+        tokio::join!(load.store().append(vec![emission([event("other")])], None, now()), find);
+    emitted.unwrap();
+    pid
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn emits_go_on_where_no_connection_is_left_and_reads_say_so() {
+    let server =
+        Postgres::start(Settings { durable: true, max_connections: 24, ..Settings::default() }).unwrap();
+    let url = server.create_database().unwrap();
+    let (beside, other) = (connect(&url).await, connect(&url).await);
+    let load = Load::start(&url, 4).await;
+    load.acknowledged(20).await;
+    let writer = writing(&beside, &other, &load).await;
+    let mut taken = crowd(&url).await;
+    load.acknowledged(50).await;
+    // The store's own readers might go on; so they go too, and others are quicker to take their places.
+    let ours = format!("FROM pg_stat_activity WHERE application_name = 'pointsman' AND pid <> {writer}");
+    let mut quiet = 0;
+    while quiet < 3 {
+        let ended = number(&beside, &format!("SELECT count(pg_terminate_backend(pid)) {ours}")).await;
+        let more = crowd(&url).await;
+        quiet = if ended == 0 && more.is_empty() { quiet + 1 } else { 0 };
+        taken.extend(more);
+        sleep(Duration::from_millis(20)).await;
+    }
+    let (read, ()) = tokio::join!(load.store().extent(), load.acknowledged(200));
+    assert!(matches!(&read, Err(StoreError::Unavailable(_))), "{read:?}");
+    drop(taken);
+    until(&beside, "SELECT (count(*) < 20)::int::bigint FROM pg_stat_activity", 1).await;
+    load.store().extent().await.unwrap();
+    drop((beside, other));
+    Load::end([load], &url).await;
+}

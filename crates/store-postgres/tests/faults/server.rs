@@ -1,0 +1,37 @@
+//! A server that goes away and comes back.
+
+use pointsman_testing::Postgres;
+use tokio::task::block_in_place;
+
+use crate::common::load::Load;
+use crate::durable;
+
+const ROUNDS: usize = 4;
+/// On each node.
+const EMITTERS: u64 = 4;
+
+/// Two nodes, on a server that goes away.
+async fn survives(go: fn(&Postgres) -> anyhow::Result<()>) {
+    let (server, url) = durable();
+    let (one, other) = (Load::start(&url, EMITTERS).await, Load::start(&url, EMITTERS).await);
+    for _ in 0..ROUNDS {
+        one.acknowledged(60).await;
+        other.acknowledged(60).await;
+        block_in_place(|| go(&server)).unwrap();
+        tokio::join!(one.refused(EMITTERS as usize), other.refused(EMITTERS as usize));
+        block_in_place(|| server.start_again()).unwrap();
+    }
+    one.acknowledged(60).await;
+    other.acknowledged(60).await;
+    Load::end([one, other], &url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    survives(Postgres::kill).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_acknowledged_is_lost_when_the_server_is_restarted() {
+    survives(Postgres::stop).await;
+}

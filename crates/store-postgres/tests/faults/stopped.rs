@@ -1,0 +1,118 @@
+//! A node that is stopped in the middle of a transaction.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pointsman_core::store::{Journal, Store};
+use pointsman_store_conformance::world::{Draft, emission, event};
+use pointsman_store_postgres::Postgres as Opened;
+
+use crate::common::audit::audit;
+use crate::common::load::{PATIENCE, now, rows};
+use crate::{connect, durable, until};
+
+/// Where the node that is a process of its own finds its database.
+const URL: &str = "POINTSMAN_STOPPED_NODE";
+
+/// Not a test of its own: the node that is stopped. It emits whenever its input has a line, and tells how it went.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the other tests run this in a process of its own"]
+async fn a_node() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let store = Opened::open(&url, now()).await.unwrap();
+    println!("\nopened");
+    for line in std::io::stdin().lines() {
+        let new = event("stopped").key("k").value(&line.unwrap());
+        match store.append(vec![emission([new])], None, now()).await {
+            Ok(_) => println!("\nemitted"),
+            Err(fault) => println!("\nrefused {fault}"),
+        }
+    }
+    store.close();
+}
+
+/// That process.
+struct Node {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Node {
+    fn start(url: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "stopped::a_node", "--ignored", "--nocapture"])
+            .env(URL, format!("{url}?application_name=stopped"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (said, lines) = channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
+        let node = Self { child, lines };
+        assert_eq!(node.next(), "opened");
+        node
+    }
+
+    /// What it says next, among what its test harness says.
+    fn next(&self) -> String {
+        let ours = ["opened", "emitted", "refused"];
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).expect("the node says something");
+            if ours.iter().any(|word| line.starts_with(word)) {
+                return line;
+            }
+        }
+    }
+
+    fn emit(&mut self, value: u32) {
+        use std::io::Write;
+        writeln!(self.child.stdin.as_mut().unwrap(), "{value}").unwrap();
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_node_that_is_stopped_in_the_middle_lets_the_others_go_on() {
+    let (_server, url) = durable();
+    let store = Opened::open(&url, now()).await.unwrap();
+    let (beside, other) = (connect(&url).await, connect(&url).await);
+    let mut node = Node::start(&url);
+    node.emit(1);
+    assert_eq!(node.next(), "emitted");
+    // It is stopped while it waits for the right to write, and gets that when nobody is there to use it.
+    other.batch_execute("BEGIN; SELECT FROM pointsman.sequencer FOR UPDATE").await.unwrap();
+    node.emit(2);
+    let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";
+    until(&beside, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1).await;
+    node.signal(Signal::SIGSTOP);
+    other.batch_execute("COMMIT").await.unwrap();
+    until(&beside, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 1).await;
+
+    let waited = store.append(vec![emission([event("other").key("k")])], None, now()).await;
+    assert!(waited.is_ok(), "{waited:?}");
+    until(&beside, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 0).await;
+    node.signal(Signal::SIGCONT);
+    let said = node.next();
+    assert!(said.starts_with("refused"), "{said}");
+    node.emit(3);
+    assert_eq!(node.next(), "emitted", "it goes on by itself");
+    audit(&url).await;
+    let emitted =
+        rows(&url, "SELECT string_agg(value, ' ' ORDER BY id) FROM pointsman.journal WHERE type = 'stopped'");
+    assert_eq!(emitted, [[Some("1 3".to_string())]]);
+    store.close();
+}

@@ -1,0 +1,188 @@
+//! The store behind PgBouncer in transaction mode, where each transaction may be another connection's.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use common::audit::audit;
+use common::load::{Load, PATIENCE, listening_at, now, rows};
+use pointsman_core::Timestamp;
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Read, Store};
+use pointsman_store_conformance::{self as conformance, Harness};
+use pointsman_store_postgres::Postgres;
+use pointsman_testing::{PgBouncer, Settings};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// A server, a pooler before it, and one database, which is emptied for each story.
+struct Pooled {
+    /// Ends before the server does.
+    pooler: PgBouncer,
+    _server: pointsman_testing::Postgres,
+    /// The direct way to the database, and the one through the pooler.
+    direct: String,
+    url: String,
+    opened: Mutex<Option<Arc<dyn Store>>>,
+}
+
+/// How the store hears what the server tells unasked.
+enum Ear {
+    /// Over a direct way.
+    Direct,
+    /// Not at all: it looks.
+    None,
+}
+
+impl Pooled {
+    fn start(ear: Ear) -> Self {
+        let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
+        let direct = server.create_database().unwrap();
+        let pooler = PgBouncer::start(&server, direct.rsplit('/').next().unwrap()).unwrap();
+        // Under a name of their own, because whoever empties the database ends what was left under ours.
+        let url = format!("{}?pooler=transaction&application_name=pooled", pooler.url().unwrap());
+        let url = match ear {
+            Ear::Direct => listening_at(&url, &direct),
+            Ear::None => url,
+        };
+        Self { pooler, _server: server, direct, url, opened: Mutex::default() }
+    }
+
+    async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
+        let store: Arc<dyn Store> = Arc::new(Postgres::open(&self.url, now).await.unwrap());
+        self.opened.lock().unwrap().replace(store.clone());
+        store
+    }
+
+    fn close(&self) {
+        self.opened.lock().unwrap().take().into_iter().for_each(|store| store.close());
+    }
+}
+
+#[async_trait]
+impl Harness for Pooled {
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+        self.close();
+        Postgres::migrate_to(&self.direct, usize::MAX).await.unwrap();
+        common::lent::empty(&self.direct).await;
+        self.open(now).await
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
+        store.close();
+        self.open(now).await
+    }
+}
+
+/// Behaviours of the one suite, one after the other.
+macro_rules! behave {
+    ($harness:expr; $($topic:ident { $($behaviour:ident)* })*) => {
+        $($(
+            eprintln!("{}", concat!(stringify!($topic), "::", stringify!($behaviour)));
+            conformance::$topic::$behaviour($harness).await;
+            audit(&$harness.direct).await;
+        )*)*
+        $harness.close();
+    };
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_behaves_behind_a_pooler() {
+    let pooled = Pooled::start(Ear::Direct);
+    behave! { &pooled;
+        audit { deeds_are_read_newest_first_page_by_page }
+        causes { what_an_event_caused_is_shown_with_it }
+        chains { a_rule_holds_a_chain }
+        claims {
+            a_claimed_task_is_locked_by_its_node
+            priority_decides_then_age
+            nothing_is_claimed_before_it_is_due
+            due_times_survive_a_restart
+            what_is_scheduled_is_claimed_first
+            an_append_can_claim_what_it_brings
+            a_finish_can_claim_what_it_frees
+            racing_nodes_never_get_the_same_task
+        }
+        concurrency { racing_nodes_keep_the_limit a_limit_holds_after_a_restart lanes_and_limits_both_hold }
+        effects { success_keeps_the_result attempts_are_recorded_in_order }
+        idempotency { old_keys_are_all_forgotten }
+        logs { a_log_is_read_page_by_page lines_keep_their_order_over_attempts_and_ends }
+        missing { missing_tasks_are_taken_up_only_on_request }
+        order_walk { a_walk_of_orders_agrees_with_its_stream }
+        queues { counters_follow_a_task_through_its_life }
+        rates { a_rate_is_kept_and_reached_over_time }
+        restart { everything_acknowledged_is_there a_fence_outlives_a_restart }
+        retention { history_is_pruned_by_count what_has_not_ended_is_never_pruned }
+        why { gates_come_in_order its_lane_is_taken }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_behaves_where_it_can_only_look() {
+    let pooled = Pooled::start(Ear::None);
+    behave! { &pooled;
+        claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_get_the_same_task }
+        restart { everything_acknowledged_is_there }
+        walk { another_walk_agrees_with_the_model }
+    }
+}
+
+/// Emits in SQL through the pooler, and waits until that is an event.
+async fn emits_in_sql(ear: Ear) {
+    let pooled = Pooled::start(ear);
+    let store = pooled.open(now()).await;
+    let (client, connection) = tokio_postgres::connect(&pooled.pooler.url().unwrap(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for n in 1..=5 {
+        let answers =
+            client.simple_query(&format!("SELECT pointsman.emit('record', 'k', '{n}')")).await.unwrap();
+        assert!(answers.iter().any(|answer| matches!(answer, SimpleQueryMessage::Row(_))));
+        let come = async {
+            loop {
+                let read = Read {
+                    after: pointsman_core::EventId::ZERO,
+                    until: None,
+                    filter: Filter::default(),
+                    limit: 10,
+                    backwards: false,
+                };
+                let events = store.read(read).await.unwrap().events;
+                if events.len() == n {
+                    return assert_eq!(events[n - 1].value.as_str(), n.to_string());
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, come).await.unwrap();
+    }
+    audit(&pooled.direct).await;
+    pooled.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_emitted_in_sql_through_a_pooler_becomes_events() {
+    emits_in_sql(Ear::Direct).await;
+    emits_in_sql(Ear::None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_behind_a_pooler_share_the_work() {
+    let pooled = Pooled::start(Ear::Direct);
+    let (one, other) = (Load::start(&pooled.url, 4).await, Load::start(&pooled.url, 4).await);
+    one.acknowledged(200).await;
+    other.acknowledged(200).await;
+    // The pooler's connections end under way, which both notice, and neither minds.
+    for _ in 0..3 {
+        rows(
+            &pooled.direct,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        );
+        one.acknowledged(50).await;
+        other.acknowledged(50).await;
+    }
+    Load::end([one, other], &pooled.direct).await;
+}
