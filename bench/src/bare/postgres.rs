@@ -46,7 +46,7 @@ const CLAIM: &str = "
         SELECT seq FROM pointsman.task WHERE phase = 3 AND queue = 1
         ORDER BY queue, score DESC, rank, seq LIMIT $1 FOR UPDATE SKIP LOCKED
     ) AS best
-    WHERE t.seq = best.seq
+    WHERE t.seq = ANY (ARRAY[best.seq])
     RETURNING t.seq, t.event";
 
 const END: &str = "

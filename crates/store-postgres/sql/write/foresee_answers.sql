@@ -1,4 +1,6 @@
 -- The answers that were given for these idempotency keys.
 SELECT a.tenant, a.key, a.digest, a.answer
 FROM unnest($1::text[], $2::text[]) AS w (tenant, key)
-JOIN pointsman.idempotency a ON a.tenant = w.tenant AND a.key = w.key
+CROSS JOIN LATERAL (
+    SELECT * FROM pointsman.idempotency WHERE tenant = w.tenant AND key = w.key LIMIT 1
+) a

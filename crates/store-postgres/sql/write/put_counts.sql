@@ -4,4 +4,4 @@ SET ready = u.ready, waiting = u.waiting, scheduled = u.scheduled, running = u.r
     missing = u.missing
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
      AS u (id, ready, waiting, scheduled, running, halted, missing)
-WHERE q.id = u.id
+WHERE q.id = ANY (ARRAY[u.id])

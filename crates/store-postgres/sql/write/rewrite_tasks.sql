@@ -7,4 +7,4 @@ FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint
             $8::bigint[], $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::smallint[],
             $15::text[])
      AS u (seq, phase, place, rank, due, attempt, retries, crashes, late, node, fence, until, started, reason, error)
-WHERE t.seq = u.seq
+WHERE t.seq = ANY (ARRAY[u.seq])

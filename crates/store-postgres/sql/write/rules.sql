@@ -1,8 +1,10 @@
--- All rules, with who set them and why. Those for a tenant that nobody has heard of hold nothing.
+-- All rules, with who set them and why. Somebody may have written one by hand, with any time, and for a tenant that nobody
+-- has heard of: those hold nothing yet.
 SELECT r.rule_type::text, r.event_space, r.handler_name, t.name, coalesce(n.by, 'sql'), coalesce(n.reason, ''),
-       (extract(epoch FROM r.created_at) * 1000000)::bigint
+       (extract(epoch FROM least(greatest(r.created_at, timestamptz 'epoch'),
+                                 timestamptz '9999-12-31 23:59:59.999999+00')) * 1000000)::bigint,
+       r.canvas_id
 FROM pointsman.scheduling_rules r
 LEFT JOIN pointsman.tenant t ON t.canvas_id = r.canvas_id
 LEFT JOIN pointsman.rule_note n ON n.rule = r.id
-WHERE t.name IS NOT NULL OR r.canvas_id = '00000000-0000-0000-0000-000000000000'
-ORDER BY r.event_space, r.handler_name, t.name NULLS FIRST, r.rule_type
+ORDER BY r.event_space, r.handler_name, t.name NULLS FIRST, r.rule_type, r.canvas_id

@@ -5,4 +5,4 @@ SET node = u.node, value = u.value, planned = u.planned, started = u.started, su
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::bigint[],
             $8::boolean[], $9::bigint[])
      AS u (n, node, value, planned, started, suspended, task, stepped, halted_by)
-WHERE o.n = u.n
+WHERE o.n = ANY (ARRAY[u.n])

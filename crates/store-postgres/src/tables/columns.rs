@@ -19,6 +19,14 @@ macro_rules! columns {
     };
 }
 
+/// A column without the NULLs at its end, which in most cases is all of it: one that is shorter than the others is filled
+/// up with them, and a column that is not sent costs nothing.
+fn trimmed<T>(mut column: Vec<Option<T>>) -> Vec<Option<T>> {
+    let last = column.iter().rposition(Option::is_some);
+    column.truncate(last.map_or(0, |last| last + 1));
+    column
+}
+
 columns! {
     /// Events.
     EventColumns {
@@ -56,15 +64,15 @@ impl EventColumns {
         params![
             self.number,
             self.id,
-            self.prev,
+            trimmed(self.prev),
             self.kind,
             self.key,
-            self.sub,
+            trimmed(self.sub),
             self.tenant,
             self.value,
-            self.context,
-            self.cause_event,
-            self.cause_task,
+            trimmed(self.context),
+            trimmed(self.cause_event),
+            trimmed(self.cause_task),
             self.depth,
             self.first_task,
             self.tasks,
@@ -125,11 +133,11 @@ impl LiveColumns {
             self.seq,
             self.queue,
             self.event,
-            self.order,
+            trimmed(self.order),
             self.phase,
             self.lane,
             self.place,
-            self.crowd,
+            trimmed(self.crowd),
             self.bucket,
             self.sync,
             self.stage,
@@ -141,15 +149,15 @@ impl LiveColumns {
             self.retries,
             self.crashes,
             self.late,
-            self.node,
-            self.fence,
-            self.until,
-            self.started,
-            self.prev_sent,
-            self.planned,
+            trimmed(self.node),
+            trimmed(self.fence),
+            trimmed(self.until),
+            trimmed(self.started),
+            trimmed(self.prev_sent),
+            trimmed(self.planned),
             self.created,
-            self.reason,
-            self.error,
+            trimmed(self.reason),
+            trimmed(self.error),
         ]
     }
 
@@ -165,12 +173,12 @@ impl LiveColumns {
             self.retries,
             self.crashes,
             self.late,
-            self.node,
-            self.fence,
-            self.until,
-            self.started,
-            self.reason,
-            self.error,
+            trimmed(self.node),
+            trimmed(self.fence),
+            trimmed(self.until),
+            trimmed(self.started),
+            trimmed(self.reason),
+            trimmed(self.error),
         ]
     }
 }
@@ -229,7 +237,7 @@ impl PastColumns {
             self.kind,
             self.key,
             self.status,
-            self.reason,
+            trimmed(self.reason),
             self.sync,
             self.stage,
             self.priority,
@@ -238,13 +246,13 @@ impl PastColumns {
             self.crashes,
             self.late,
             self.laned,
-            self.prev_sent,
-            self.planned,
+            trimmed(self.prev_sent),
+            trimmed(self.planned),
             self.created,
-            self.started,
+            trimmed(self.started),
             self.finished,
-            self.error,
-            self.result,
+            trimmed(self.error),
+            trimmed(self.result),
         ]
     }
 }
@@ -352,15 +360,15 @@ impl OrderColumns {
             self.tenant,
             self.value,
             self.priority,
-            self.planned,
+            trimmed(self.planned),
             self.created,
-            self.started,
+            trimmed(self.started),
             self.suspended,
-            self.task,
-            self.origin,
+            trimmed(self.task),
+            trimmed(self.origin),
             self.depth,
             self.stepped,
-            self.halted_by,
+            trimmed(self.halted_by),
         ]
     }
 
@@ -370,12 +378,12 @@ impl OrderColumns {
             self.n,
             self.node,
             self.value,
-            self.planned,
-            self.started,
+            trimmed(self.planned),
+            trimmed(self.started),
             self.suspended,
-            self.task,
+            trimmed(self.task),
             self.stepped,
-            self.halted_by,
+            trimmed(self.halted_by),
         ]
     }
 }

@@ -1,12 +1,15 @@
-//! Who stands first in the lanes that a transaction looks at, as far as it was fetched.
+//! Who stands first in the lanes that transactions look at, as far as it was fetched.
 
 use std::collections::{BTreeMap, HashMap};
 
 use pointsman_core::TaskSeq;
-use pointsman_store::row::{Head, Live, Phase, Waiting};
+use pointsman_store::row::{HandlerId, Head, Live, ObjectNumber, Phase, Waiting};
 
-/// So many tasks of a lane are fetched at once: the one that ends, and the one that follows it.
-pub(crate) const FETCHED: usize = 2;
+/// So many tasks of a lane are known at most.
+pub(crate) const KNOWN: usize = 8;
+
+/// So many must be known of a lane, or all, when its first one ends: that one, and the one that follows it.
+const NEEDED: usize = 2;
 
 /// The first tasks of a lane by place.
 #[derive(Debug, Default)]
@@ -25,15 +28,29 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    /// A transaction begins in which so many objects are numbered.
     pub(crate) fn begin(&mut self, objects: i64) {
-        self.known.clear();
-        self.places.clear();
         self.objects = objects;
     }
 
-    /// What was fetched of a lane: its first tasks, at most [`FETCHED`].
-    pub(crate) fn fetched(&mut self, lane: i64, heads: Vec<Head>) {
-        let whole = heads.len() < FETCHED;
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether it is known if somebody stands in a lane.
+    pub(crate) fn knows_head(&self, lane: i64) -> bool {
+        self.known.get(&lane).is_some_and(|known| known.whole || !known.first.is_empty())
+    }
+
+    /// Whether it is known who will be first in a lane when the first one has ended.
+    pub(crate) fn knows_next(&self, lane: i64) -> bool {
+        self.known.get(&lane).is_some_and(|known| known.whole || known.first.len() >= NEEDED)
+    }
+
+    /// What was fetched of a lane: its first tasks, of which at most `most` were asked for.
+    pub(crate) fn fetched(&mut self, lane: i64, heads: Vec<Head>, most: usize) {
+        let whole = heads.len() < most;
+        self.forget(lane);
         for head in &heads {
             self.places.insert(head.next.seq, (lane, head.place));
         }
@@ -59,7 +76,25 @@ impl Lanes {
         if known.whole || last.is_some_and(|last| place < last) {
             let head = Head { place, phase: live.phase, next: Waiting::of(live, live.due()) };
             known.first.insert(place, head);
+            let surplus = (known.first.len() > KNOWN).then(|| known.first.pop_last()).flatten();
+            known.whole &= surplus.is_none();
             self.places.insert(live.seq, (lane, place));
+            if let Some((_, head)) = surplus {
+                self.places.remove(&head.next.seq);
+            }
+        }
+    }
+
+    /// Something else of a task has changed: its lane is fetched anew.
+    pub(crate) fn unsettle(&mut self, seq: TaskSeq) {
+        if let Some((lane, _)) = self.places.get(&seq) {
+            self.forget(*lane);
+        }
+    }
+
+    fn forget(&mut self, lane: i64) {
+        for head in self.known.remove(&lane).into_iter().flat_map(|known| known.first.into_values()) {
+            self.places.remove(&head.next.seq);
         }
     }
 
@@ -89,3 +124,8 @@ impl Lanes {
 
 /// The number of an object is what lies above these bits of its lanes' numbers.
 const OBJECT_BITS: u32 = 20;
+
+/// The lane of an object with a handler.
+pub(crate) fn lane_of(object: ObjectNumber, handler: HandlerId) -> i64 {
+    (object << OBJECT_BITS) + handler % (1 << OBJECT_BITS)
+}

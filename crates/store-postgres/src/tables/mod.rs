@@ -40,6 +40,8 @@ pub struct PgTables {
     link: Link,
     held: RefCell<Held>,
     seen: RefCell<Seen>,
+    /// Nobody else wrote before the last transaction: what was seen in it will likely still hold in the next.
+    alone: Cell<bool>,
     sequencer: RefCell<Sequencer>,
     /// What this transaction changes that others may remember otherwise.
     changes: RefCell<Vec<Change>>,
@@ -105,6 +107,7 @@ impl PgTables {
             link: Link::new(endpoint)?,
             held: RefCell::default(),
             seen: RefCell::default(),
+            alone: Cell::default(),
             sequencer: RefCell::default(),
             changes: RefCell::default(),
             registry_changed: Cell::default(),
@@ -195,12 +198,17 @@ impl PgTables {
         self.held.borrow_mut().clear();
         self.changes.borrow_mut().clear();
         self.registry_changed.set(false);
-        let answers = match self.lock(&foreseen) {
+        let kept = self.alone.get() && self.seen.borrow().has_room();
+        let (asked, known) = match kept {
+            true => self.seen.borrow().part(foreseen),
+            false => (foreseen, Foreseen::default()),
+        };
+        let answers = match self.lock(&asked) {
             Ok(answers) => answers,
             // The connection died while nobody used it. Nothing has been done yet: another may serve.
             Err(fault) if is_broken(&fault) => {
                 self.link.cut();
-                self.lock(&foreseen)?
+                self.lock(&asked)?
             }
             Err(fault) => return Err(fault),
         };
@@ -209,15 +217,28 @@ impl PgTables {
         let row = row.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
         self.sequencer.replace(Sequencer::read(row)?);
         let objects = self.sequencer.borrow().counters.objects;
-        let mut seen = Seen::begin(objects);
-        seen.take(foreseen, answers)?;
-        self.seen.replace(seen);
-        self.memory()
+        let memory = self.memory()?;
+        self.alone.set(matches!(memory, Memory::Current));
+        let mut seen = self.seen.borrow_mut();
+        if !kept || !self.alone.get() {
+            *seen = Seen::default();
+        }
+        seen.begin(objects);
+        seen.take(asked, answers)?;
+        drop(seen);
+        if !self.alone.get() {
+            self.look_ahead(known)?;
+        }
+        Ok(memory)
     }
 
     /// Fetches more, at the beginning of a transaction.
     pub(crate) fn look_ahead(&self, foreseen: Foreseen) -> Result<()> {
-        let answers = self.link.send(&Seen::pieces(&foreseen))?;
+        let pieces = Seen::pieces(&foreseen);
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let answers = self.link.send(&pieces)?;
         self.seen.borrow_mut().take(foreseen, answers.into_iter())
     }
 
@@ -327,6 +348,7 @@ impl PgTables {
     pub(crate) fn roll_back(&self) {
         self.held.borrow_mut().clear();
         self.remembered.set(None);
+        self.alone.set(false);
         self.link.cut();
     }
 

@@ -1,4 +1,5 @@
-//! What was fetched for a transaction, so that it need not be asked for again.
+//! What was fetched for a transaction, so that it need not be asked for again. Objects and the heads of their lanes stay
+//! known to the next one, if nobody else wrote in between.
 
 use std::collections::HashMap;
 
@@ -8,13 +9,18 @@ use pointsman_store::row::{HandlerId, Head, Numbered, Object, Waiting};
 use pointsman_store::tables::Foreseen;
 use tokio_postgres::Row;
 
-use super::lanes::Lanes;
+use super::lanes::{KNOWN, Lanes, lane_of};
 use crate::link::{Piece, params};
 use crate::rows::{bucket, get, maybe_seq, phase, time};
 use crate::session::query;
 
 /// A digest of what was sent, and the answer that it got.
 pub(crate) type Answer = ([u8; 32], String);
+
+/// Of so many objects it stays known what is remembered of them, and of as many lanes who stands first.
+const KEPT: usize = 20_000;
+/// So many of an object's lane are fetched with the object: the first one, and the one that follows it.
+const FETCHED: usize = 2;
 
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -38,8 +44,8 @@ impl Seen {
             pieces.push(Piece::Statement(query, params![tenants, keys, handlers]));
         }
         if !lanes.is_empty() {
-            let query = query!("write/foresee_lanes", INT8_ARRAY);
-            pieces.push(Piece::Statement(query, params![lanes.clone()]));
+            let query = query!("write/foresee_lanes", INT8_ARRAY, INT8);
+            pieces.push(Piece::Statement(query, params![lanes.clone(), KNOWN as i64]));
         }
         if !answers.is_empty() {
             let tenants: Vec<String> = answers.iter().map(|(tenant, _)| tenant.to_string()).collect();
@@ -50,11 +56,37 @@ impl Seen {
         pieces
     }
 
-    /// A transaction begins in which so many objects are numbered.
-    pub(crate) fn begin(objects: i64) -> Self {
-        let mut seen = Self::default();
-        seen.lanes.begin(objects);
-        seen
+    /// Whether there is room to keep what is known for another transaction.
+    pub(crate) fn has_room(&self) -> bool {
+        self.objects.len() <= KEPT && self.lanes.len() <= KEPT
+    }
+
+    /// Parts what will be looked at into what must be asked for and what is known already.
+    pub(crate) fn part(&self, foreseen: Foreseen) -> (Foreseen, Foreseen) {
+        let (known, asked) = foreseen.lanes.into_iter().partition(|lane| self.lanes.knows_next(*lane));
+        let mut asked = Foreseen { lanes: asked, answers: foreseen.answers, objects: Vec::new() };
+        let mut known = Foreseen { lanes: known, ..Foreseen::default() };
+        for (tenant, key, handler) in foreseen.objects {
+            let name = (tenant, key);
+            let to = if self.knows(&name, handler) { &mut known } else { &mut asked };
+            to.objects.push((name.0, name.1, handler));
+        }
+        (asked, known)
+    }
+
+    fn knows(&self, name: &(Tenant, String), handler: HandlerId) -> bool {
+        self.objects.get(name).is_some_and(|known| {
+            let number = known.as_ref().map(|object| object.number);
+            number.is_none_or(|number| handler <= 0 || self.lanes.knows_head(lane_of(number, handler)))
+        })
+    }
+
+    /// A transaction begins in which so many objects are numbered. What may have changed meanwhile was not kept.
+    pub(crate) fn begin(&mut self, objects: i64) {
+        self.lanes.begin(objects);
+        self.answers.clear();
+        self.events.clear();
+        self.orders.clear();
     }
 
     /// Takes what was fetched. Nothing of it may have been written in this transaction.
@@ -85,12 +117,12 @@ impl Seen {
             let Some((tenant, key, handler)) = wanted.get(index) else { continue };
             let object = object_of(row, 1)?;
             if *handler > 0 {
-                let lane = lanes.entry((object.number << 20) + handler % (1 << 20)).or_default();
+                let lane = lanes.entry(lane_of(object.number, *handler)).or_default();
                 lane.extend(maybe_head(row, 4)?);
             }
             self.objects.insert((tenant.clone(), key.clone()), Some(object));
         }
-        lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads)));
+        lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads), FETCHED));
         Ok(())
     }
 
@@ -99,7 +131,7 @@ impl Seen {
         for row in rows {
             lanes.entry(get(row, 0)?).or_default().extend(maybe_head(row, 1)?);
         }
-        lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads)));
+        lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads), KNOWN));
         Ok(())
     }
 

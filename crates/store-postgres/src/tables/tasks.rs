@@ -7,6 +7,7 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{AttemptRow, Gated, HandlerId, Head, Live, Past, Phase, QueueId, Waiting};
 
 use super::PgTables;
+use super::lanes::KNOWN;
 use super::seen::{maybe_head, waiting_of};
 use super::sequencer::Change;
 use crate::link::params;
@@ -49,10 +50,12 @@ impl PgTables {
 
     pub(super) fn crowd_task(&self, seq: TaskSeq, crowd: Option<i64>) {
         self.held.borrow_mut().set_crowd(seq, crowd);
+        self.seen.borrow_mut().lanes.unsettle(seq);
     }
 
     pub(super) fn score_task(&self, seq: TaskSeq, score: i64) {
         self.held.borrow_mut().set_score(seq, score);
+        self.seen.borrow_mut().lanes.unsettle(seq);
     }
 
     pub(super) fn lease_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
@@ -67,11 +70,11 @@ impl PgTables {
         if let Some(known) = self.seen.borrow_mut().lanes.head(lane) {
             return Ok(known);
         }
-        let query = query!("write/foresee_lanes", INT8_ARRAY);
-        let heads = self.ask_all(query, params![vec![lane]], |row| maybe_head(row, 1))?;
+        let query = query!("write/foresee_lanes", INT8_ARRAY, INT8);
+        let heads = self.ask_all(query, params![vec![lane], KNOWN as i64], |row| maybe_head(row, 1))?;
         let heads: Vec<Head> = heads.into_iter().flatten().collect();
         let first = heads.first().cloned();
-        self.seen.borrow_mut().lanes.fetched(lane, heads);
+        self.seen.borrow_mut().lanes.fetched(lane, heads, KNOWN);
         Ok(first)
     }
 
