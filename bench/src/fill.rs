@@ -76,10 +76,11 @@ const MARKS: &str = "
 
 /// So many events and tasks more; so many objects; so many that have ended.
 const COUNTED: &str = "
-    UPDATE pointsman.sequencer
-    SET version = version + 1, registry = registry + 1, told_from = version + 1, changes = '{}',
-        last_event = last_event + $1, journaled = journaled + $1, tasks = tasks + $1, objects = objects + $2,
-        ended = ended + $3, archived = archived + $3";
+    INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
+                                   ended, archived, hidden, dropped, journal_to, history_to, next_due)
+    SELECT version + 1, registry + 1, last_event + $1, forgotten, tasks + $1, fences, objects + $2, orders, journaled + $1,
+           ended + $3, archived + $3, hidden, dropped, journal_to, history_to, next_due
+    FROM pointsman.sequencer";
 
 /// What the queue counts, and what there is.
 const CHECK: &str =

@@ -22,7 +22,7 @@ use crate::report::{Course, Figure, Report, Unit};
 use crate::rig::{self, Handled};
 
 const JOURNAL: &str = "journal";
-const TABLES: [&str; 4] = ["task", "queue", "sequencer", JOURNAL];
+const TABLES: [&str; 4] = ["task", "queue", "version", JOURNAL];
 
 /// So often it is looked at.
 const LOOKS: u32 = 24;

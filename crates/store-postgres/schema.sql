@@ -450,12 +450,10 @@ CREATE TABLE pointsman.schedule (
     named bigint NOT NULL
 );
 
-CREATE TABLE pointsman.sequencer (
-    one boolean DEFAULT true NOT NULL,
-    version bigint DEFAULT 0 NOT NULL,
+CREATE TABLE pointsman.version (
+    version bigint NOT NULL,
     registry bigint DEFAULT 0 NOT NULL,
-    told_from bigint DEFAULT 0 NOT NULL,
-    changes bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    changes bigint[],
     last_event bigint DEFAULT 0 NOT NULL,
     forgotten bigint DEFAULT 0 NOT NULL,
     tasks bigint DEFAULT 0 NOT NULL,
@@ -469,11 +467,32 @@ CREATE TABLE pointsman.sequencer (
     dropped bigint DEFAULT 0 NOT NULL,
     journal_to bigint DEFAULT 0 NOT NULL,
     history_to bigint DEFAULT 0 NOT NULL,
-    next_due bigint,
-    CONSTRAINT sequencer_one_check CHECK (one)
+    next_due bigint
 )
-WITH (fillfactor='10', vacuum_truncate=off, autovacuum_vacuum_threshold='200', autovacuum_vacuum_scale_factor='0');
-ALTER TABLE ONLY pointsman.sequencer ALTER COLUMN changes SET STORAGE PLAIN;
+WITH (vacuum_truncate=off, autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0');
+ALTER TABLE ONLY pointsman.version ALTER COLUMN changes SET STORAGE PLAIN;
+
+CREATE VIEW pointsman.sequencer AS
+ SELECT version.version,
+    version.registry,
+    version.changes,
+    version.last_event,
+    version.forgotten,
+    version.tasks,
+    version.fences,
+    version.objects,
+    version.orders,
+    version.journaled,
+    version.ended,
+    version.archived,
+    version.hidden,
+    version.dropped,
+    version.journal_to,
+    version.history_to,
+    version.next_due
+   FROM pointsman.version
+  ORDER BY version.version DESC
+ LIMIT 1;
 
 CREATE TABLE pointsman.task (
     seq bigint NOT NULL,
@@ -782,6 +801,11 @@ CREATE TABLE pointsman.tenant (
     canvas_id uuid NOT NULL
 );
 
+CREATE TABLE pointsman.turn (
+    one boolean DEFAULT true NOT NULL,
+    CONSTRAINT turn_one_check CHECK (one)
+);
+
 ALTER TABLE ONLY pointsman.attempt ATTACH PARTITION pointsman.attempt_kept FOR VALUES FROM (MINVALUE) TO ('0');
 
 ALTER TABLE ONLY pointsman.journal ATTACH PARTITION pointsman.journal_kept FOR VALUES FROM (MINVALUE) TO ('0');
@@ -860,9 +884,6 @@ ALTER TABLE ONLY pointsman.scheduling_rules
 ALTER TABLE ONLY pointsman.scheduling_rules
     ADD CONSTRAINT scheduling_rules_rule_type_canvas_id_handler_name_event_spa_key UNIQUE (rule_type, canvas_id, handler_name, event_space);
 
-ALTER TABLE ONLY pointsman.sequencer
-    ADD CONSTRAINT sequencer_pkey PRIMARY KEY (one);
-
 ALTER TABLE ONLY pointsman.task
     ADD CONSTRAINT task_pkey PRIMARY KEY (seq);
 
@@ -871,6 +892,12 @@ ALTER TABLE ONLY pointsman.tenant
 
 ALTER TABLE ONLY pointsman.tenant
     ADD CONSTRAINT tenant_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY pointsman.turn
+    ADD CONSTRAINT turn_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY pointsman.version
+    ADD CONSTRAINT version_pkey PRIMARY KEY (version);
 
 CREATE INDEX attempt_task ON ONLY pointsman.attempt USING btree (task, number);
 

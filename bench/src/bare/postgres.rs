@@ -159,7 +159,7 @@ pub(crate) async fn make_slices(client: &Client, events: i64, ended: i64) -> any
         }
         history_to += SLICE;
     }
-    let known = "UPDATE pointsman.sequencer SET journal_to = $1, history_to = $2";
+    let known = "UPDATE pointsman.version SET journal_to = $1, history_to = $2";
     client.execute(known, &[&journal_to, &history_to]).await?;
     Ok(())
 }

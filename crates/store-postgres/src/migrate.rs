@@ -3,11 +3,14 @@
 //! Any number of nodes may start at once: an advisory lock lets one look and change at a time, and whoever comes after
 //! it finds everything done. A layout is applied whole or not at all.
 
+use pointsman_store::finding::age;
 use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 
 use crate::connect::Endpoint;
 use crate::error::{OpenError, quoted, reason};
+use crate::inventory::{Inventory, never_empty};
+use crate::rights::Rights;
 use crate::session::{Session, query};
 
 /// The layouts, oldest first. A schema of layout N is brought forward by everything after N.
@@ -16,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_documented.sql", include_str!("../migrations/0002_documented.sql")),
     ("0003_outbox.sql", include_str!("../migrations/0003_outbox.sql")),
     ("0004_causes.sql", include_str!("../migrations/0004_causes.sql")),
+    ("0005_versions.sql", include_str!("../migrations/0005_versions.sql")),
 ];
 
 /// The newest layout.
@@ -51,6 +55,33 @@ pub(crate) async fn look(session: &Session, endpoint: &Endpoint) -> Result<Stand
     migration.standing().await
 }
 
+/// What is missing of the newest layout, by kind and name.
+pub(crate) async fn missing(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
+    let things = Inventory::read(&session.query(query!("open/things"), &[]).await?)?.missing();
+    if !things.is_empty() {
+        return Ok(things);
+    }
+    let mut rows = Vec::new();
+    for table in never_empty() {
+        let any = format!("SELECT FROM pointsman.{} LIMIT 1", quoted(&table));
+        if session.query_whole(&any, &[]).await?.is_empty() {
+            rows.push(format!("the row of {table}"));
+        }
+    }
+    Ok(rows)
+}
+
+/// Refuses a schema of the newest layout of which something is missing: a store would start on it, and then fail at whatever
+/// needs that.
+pub(crate) async fn check(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
+    let migration = Migration::new(session, endpoint);
+    let missing = missing(session).await.map_err(|error| migration.explain(&error))?;
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(OpenError::Incomplete { what: format!("{} is missing", missing.join(", ")) }),
+    }
+}
+
 /// Makes the schema, or brings it forward up to a layout; answers whether anything had to be done.
 pub(crate) async fn migrate(
     session: &Session,
@@ -65,7 +96,10 @@ pub(crate) async fn migrate(
         Ok(_) => migration.batch("COMMIT").await?,
         Err(_) => migration.batch("ROLLBACK").await?,
     }
-    changed
+    match changed {
+        Err(OpenError::Held { .. }) => Err(migration.holders().await?),
+        changed => changed,
+    }
 }
 
 /// Whoever waits for the first one must see what it has done; and nobody waits for long behind a producer that does not
@@ -75,22 +109,18 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeou
 struct Migration<'a> {
     session: &'a Session,
     endpoint: &'a Endpoint,
-    /// As whom we are logged in.
-    role: String,
-    /// Whose the schema is, if there is one.
-    owner: Option<String>,
+    rights: Option<Rights>,
 }
 
 impl<'a> Migration<'a> {
     fn new(session: &'a Session, endpoint: &'a Endpoint) -> Self {
-        Self { session, endpoint, role: String::new(), owner: None }
+        Self { session, endpoint, rights: None }
     }
 
     async fn check_server(&mut self) -> Result<(), OpenError> {
         let rows = self.session.query(query!("open/server"), &[]).await.map_err(|e| self.explain(&e))?;
         let Some(row) = rows.first() else { return Ok(()) };
         let (number, encoding): (i32, String) = (row.get(0), row.get(1));
-        self.role = row.get(2);
         let found = number / 10_000;
         if found < OLDEST_SERVER {
             return Err(OpenError::TooOld { at: self.endpoint.place(), found });
@@ -99,12 +129,46 @@ impl<'a> Migration<'a> {
             let database = self.endpoint.database().into();
             return Err(OpenError::NotUtf8 { database, found: encoding });
         }
+        let rows = self.session.query(query!("open/rights"), &[]).await.map_err(|e| self.explain(&e))?;
+        let rights = rows.first().map(Rights::read).transpose();
+        self.rights = rights.map_err(|error| self.explain(&error))?;
         Ok(())
+    }
+
+    /// A role that does not own what it works with would come to a stop with the next slice.
+    fn check_rights(&self) -> Result<(), OpenError> {
+        let lacking = self.rights.as_ref().and_then(|rights| Some((rights, rights.lacking()?)));
+        lacking.map_or(Ok(()), |(rights, reason)| Err(self.no_right(rights, reason)))
+    }
+
+    fn no_right(&self, rights: &Rights, reason: String) -> OpenError {
+        let grant = rights.remedy(self.endpoint.database());
+        OpenError::NoRight { role: rights.role.clone(), reason, grant }
+    }
+
+    /// Who keeps us from the layout.
+    async fn holders(&self) -> Result<OpenError, OpenError> {
+        let (high, low) = (LOCK >> 32, LOCK & 0xffff_ffff);
+        let asked = self.session.query(query!("open/holders", INT8, INT8), &[&high, &low]).await;
+        let rows = asked.map_err(|error| self.explain(&error))?;
+        let told = rows.iter().map(|row| {
+            let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
+            format!("{program} of {role}, pid {pid}, for {}", age(row.get(3)))
+        });
+        let by = told.collect::<Vec<_>>().join(", and ");
+        Ok(match rows.first() {
+            Some(row) => OpenError::Held { by, pid: row.get(0) },
+            None => OpenError::Failed {
+                at: self.endpoint.place(),
+                reason: "others used the schema for too long; start it again".into(),
+            },
+        })
     }
 
     async fn bring_forward(&mut self, layout: usize) -> Result<bool, OpenError> {
         let fault = |error: tokio_postgres::Error| self.explain(&error);
         self.session.query(query!("open/lock", INT8), &[&LOCK]).await.map_err(fault)?;
+        self.check_rights()?;
         let applied = self.applied().await?;
         for (index, (name, sql)) in MIGRATIONS.iter().enumerate().take(layout).skip(applied) {
             let (version, checksum) = (index as i32 + 1, checksum(sql));
@@ -133,8 +197,7 @@ impl<'a> Migration<'a> {
     async fn standing(&mut self) -> Result<Standing, OpenError> {
         let rows = self.session.query(query!("open/schema"), &[]).await.map_err(|e| self.explain(&e))?;
         let Some(row) = rows.first() else { return Ok(Standing::Absent) };
-        self.owner = Some(row.get(0));
-        match (row.get(1), row.get(2)) {
+        match (row.get(0), row.get(1)) {
             (true, _) => {}
             (false, true) => return Ok(Standing::Empty),
             (false, false) => return Err(OpenError::NotOurs { database: self.endpoint.database().into() }),
@@ -168,15 +231,18 @@ impl<'a> Migration<'a> {
 
     fn explain(&self, error: &tokio_postgres::Error) -> OpenError {
         let reason = reason(error);
-        if error.code() != Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
-            return OpenError::Failed { at: self.endpoint.place(), reason };
+        match (error.code(), &self.rights) {
+            (Some(code), _) if *code == SqlState::LOCK_NOT_AVAILABLE => {
+                OpenError::Held { by: String::new(), pid: 0 }
+            }
+            (Some(code), _) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_COLUMN => {
+                OpenError::Incomplete { what: reason }
+            }
+            (Some(code), Some(rights)) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                self.no_right(rights, reason)
+            }
+            _ => OpenError::Failed { at: self.endpoint.place(), reason },
         }
-        let role = quoted(&self.role);
-        let grant = match self.owner.as_ref().filter(|owner| **owner != self.role) {
-            Some(owner) => format!("GRANT {} TO {role}", quoted(owner)),
-            None => format!("GRANT CREATE ON DATABASE {} TO {role}", quoted(self.endpoint.database())),
-        };
-        OpenError::NoRight { role: self.role.clone(), reason, grant }
     }
 }
 

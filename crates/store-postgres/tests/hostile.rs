@@ -151,7 +151,7 @@ async fn nodes_come_one_after_the_other_whatever_isolation_the_database_prefers(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_has_lost_its_last_commits_is_not_taken_for_the_one_that_was_known() {
-    const TABLES: [&str; 4] = ["sequencer", "queue", "task", "journal"];
+    const TABLES: [&str; 4] = ["version", "queue", "task", "journal"];
     let one = One::new();
     let world = World::new(&one, Plan::simple().free("index")).await;
     world.emit_many(3, event("record")).await;
@@ -161,7 +161,7 @@ async fn a_server_that_has_lost_its_last_commits_is_not_taken_for_the_one_that_w
     for _ in 0..2 {
         world.emit(event("record")).await;
     }
-    let mut back = "BEGIN; SELECT FROM pointsman.sequencer FOR UPDATE;".to_string();
+    let mut back = "BEGIN; SELECT FROM pointsman.turn FOR UPDATE;".to_string();
     for table in TABLES.iter().rev() {
         back += &format!("DELETE FROM pointsman.{table};");
     }
@@ -174,4 +174,30 @@ async fn a_server_that_has_lost_its_last_commits_is_not_taken_for_the_one_that_w
     world.emit(event("record")).await;
     let counted = number(&one, "SELECT sum(ready)::bigint FROM pointsman.queue");
     assert_eq!(counted, number(&one, "SELECT count(*) FROM pointsman.task WHERE phase = 3"));
+}
+
+/// How many pages somebody passes over to learn how far everything has come.
+fn pages(one: &One) -> i64 {
+    let plan = one.ask("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.sequencer");
+    let lines = plan.iter().flatten();
+    let hits = lines.filter_map(|line| line.split("shared hit=").nth(1)?.split(' ').next()?.parse().ok());
+    hits.max().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_cost_no_more_while_somebody_holds_an_old_snapshot() {
+    let one = One::new();
+    let world = World::new(&one, Plan::simple().free("index")).await;
+    let (snapshot, connection) = tokio_postgres::connect(&one.url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    snapshot.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pointsman.task").await.unwrap();
+    world.emit(event("record")).await;
+    let before = pages(&one);
+    for _ in 0..1_000 {
+        world.emit(event("record")).await;
+    }
+    let dead = number(&one, "SELECT pg_relation_size('pointsman.version') / 8192");
+    assert!(dead > 10, "all old versions are kept for the snapshot, in {dead} pages");
+    assert!(pages(&one) <= before + 3, "{before} pages before, {} after", pages(&one));
+    snapshot.batch_execute("COMMIT").await.unwrap();
 }

@@ -1,4 +1,7 @@
 -- How far the numbers have come. Whoever remembers anything of the tables reads it again.
-UPDATE pointsman.sequencer
-SET journaled = $1, archived = $2, journal_to = $3, history_to = $4,
-    version = version + 1, registry = registry + 1, told_from = version + 1, changes = '{}'
+WITH gone AS (DELETE FROM pointsman.version)
+INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
+                               ended, archived, hidden, dropped, journal_to, history_to, next_due)
+SELECT version + 1, registry + 1, last_event, forgotten, tasks, fences, objects, orders, $1, ended, $2, hidden, dropped,
+       $3, $4, next_due
+FROM pointsman.sequencer

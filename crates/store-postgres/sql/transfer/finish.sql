@@ -1,5 +1,8 @@
 -- All rows are there: what hangs on all of them.
-UPDATE pointsman.sequencer
-SET orders = (SELECT coalesce(max(n), 0) FROM pointsman.orders),
-    next_due = (SELECT min(due) FROM pointsman.task WHERE phase = 2),
-    version = version + 1, registry = registry + 1, told_from = version + 1, changes = '{}'
+WITH gone AS (DELETE FROM pointsman.version)
+INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
+                               ended, archived, hidden, dropped, journal_to, history_to, next_due)
+SELECT version + 1, registry + 1, last_event, forgotten, tasks, fences, objects,
+       (SELECT coalesce(max(n), 0) FROM pointsman.orders), journaled, ended, archived, hidden, dropped, journal_to,
+       history_to, (SELECT min(due) FROM pointsman.task WHERE phase = 2)
+FROM pointsman.sequencer

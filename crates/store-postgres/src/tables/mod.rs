@@ -20,7 +20,7 @@ mod trait_impl;
 use std::cell::{Cell, RefCell};
 
 use pointsman_core::task::Realm;
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::Result;
 use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
 use tokio_postgres::Row;
 
@@ -30,7 +30,7 @@ use crate::link::{Link, Param, Piece, params};
 use crate::session::{Query, query};
 use held::Held;
 use seen::Seen;
-use sequencer::{Change, Sequencer};
+use sequencer::{Change, Sequencer, Told, told};
 
 /// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
 pub(crate) const SLICE: i64 = 250_000;
@@ -184,8 +184,8 @@ impl PgTables {
     /// Opens the connection, and reads how far everything has come.
     pub(crate) fn open(&self) -> Result<()> {
         self.connect()?;
-        let row = self.ask_one(query!("write/read_sequencer"), vec![], Sequencer::read)?;
-        self.sequencer.replace(row.ok_or_else(|| Fault::damaged("the sequencer has no row"))?);
+        let rows = self.ask(query!("write/versions", INT8), params![i64::MAX])?;
+        self.sequencer.replace(Told::read(&rows)?.1);
         if let Some(rows) =
             self.find_text("slice")?.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0)
         {
@@ -212,12 +212,12 @@ impl PgTables {
             }
             Err(fault) => return Err(fault),
         };
-        let mut answers = answers.into_iter().skip(1);
-        let row = answers.next().unwrap_or_default();
-        let row = row.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
-        self.sequencer.replace(Sequencer::read(row)?);
+        // The words that begin the transaction and take the turn answer nothing.
+        let mut answers = answers.into_iter().skip(2);
+        let (told, sequencer) = Told::read(&answers.next().unwrap_or_default())?;
+        self.sequencer.replace(sequencer);
         let objects = self.sequencer.borrow().counters.objects;
-        let memory = self.memory()?;
+        let memory = self.memory(&told)?;
         self.alone.set(matches!(memory, Memory::Current));
         let mut seen = self.seen.borrow_mut();
         if !kept || !self.alone.get() {
@@ -258,20 +258,23 @@ impl PgTables {
     fn lock(&self, foreseen: &Foreseen) -> Result<Vec<Vec<Row>>> {
         self.connect()?;
         let word = if self.link.is_pooled() { BEGIN_POOLED } else { BEGIN };
-        let mut pieces = vec![Piece::Word(word), Piece::Statement(query!("write/lock_sequencer"), vec![])];
+        let version = self.remembered.get().map_or(i64::MAX, |(version, _)| version);
+        let mut pieces = vec![
+            Piece::Word(word),
+            Piece::Statement(query!("write/take_turn"), vec![]),
+            Piece::Statement(query!("write/versions", INT8), params![version]),
+        ];
         pieces.extend(Seen::pieces(foreseen));
         self.link.send(&pieces)
     }
 
     /// How the memory beside the tables stands to what they hold.
-    fn memory(&self) -> Result<Memory> {
+    fn memory(&self, told: &Told) -> Result<Memory> {
         let (version, registry, changes) = {
             let sequencer = self.sequencer.borrow();
             let remembered = self.remembered.get();
             let changes = match remembered {
-                Some((version, registry)) if registry == sequencer.registry => {
-                    sequencer.changed_since(version)
-                }
+                Some((version, registry)) if registry == sequencer.registry => told.changed_since(version),
                 Some(_) | None => None,
             };
             (sequencer.version, sequencer.registry, changes)
@@ -311,13 +314,12 @@ impl PgTables {
         let mut pieces = self.release()?;
         let kept = {
             let mut sequencer = self.sequencer.borrow_mut();
-            sequencer.tell(changes);
+            sequencer.version += 1;
             (sequencer.version, sequencer.registry)
         };
         pieces.push(Piece::Statement(
             query!(
-                "write/keep_sequencer",
-                INT8,
+                "write/add_version",
                 INT8,
                 INT8,
                 INT8_ARRAY,
@@ -336,7 +338,7 @@ impl PgTables {
                 INT8,
                 INT8
             ),
-            self.sequencer.borrow().params(),
+            self.sequencer.borrow().params(told(changes)),
         ));
         pieces.push(Piece::Word("COMMIT"));
         self.link.send(&pieces)?;

@@ -1,7 +1,7 @@
-//! The row whose lock is the right to write, and what it tells of the last commits.
+//! How far everything has come, and what the last commits changed.
 
 use pointsman_core::{EventId, TaskSeq, Timestamp};
-use pointsman_store::error::Result;
+use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{HandlerId, QueueId};
 use pointsman_store::tables::Counters;
 use tokio_postgres::Row;
@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use crate::link::{Param, params};
 use crate::rows::{get, maybe_time};
 
-/// So many changes are told of; whoever has missed more reads everything again.
+/// A commit that changes more than this does not tell what; whoever has missed it reads everything again.
 const TOLD: usize = 128;
 /// A commit that changes more queues than this says that all have changed.
 const QUEUES_TOLD: usize = 48;
@@ -43,13 +43,11 @@ impl Change {
     }
 }
 
-/// The row as it was when the transaction began, and as it will be.
+/// How far everything had come when the transaction began, and how far it will have come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequencer {
     pub(crate) version: i64,
     pub(crate) registry: i64,
-    told_from: i64,
-    changes: Vec<i64>,
     pub(crate) counters: Counters,
     pub(crate) archived: i64,
     pub(crate) hidden: i64,
@@ -59,38 +57,36 @@ pub(crate) struct Sequencer {
 }
 
 impl Sequencer {
-    pub(crate) fn read(row: &Row) -> Result<Self> {
+    fn read(row: &Row) -> Result<Self> {
         Ok(Self {
             version: get(row, 0)?,
             registry: get(row, 1)?,
-            told_from: get(row, 2)?,
-            changes: get(row, 3)?,
             counters: Counters {
-                last_event: EventId::from_i64(get(row, 4)?),
-                forgotten: EventId::from_i64(get(row, 5)?),
-                tasks: get(row, 6)?,
-                fences: get(row, 7)?,
-                objects: get(row, 8)?,
-                orders: get(row, 9)?,
-                journaled: get(row, 10)?,
-                ended: get(row, 11)?,
-                next_due: maybe_time(row, 17)?,
+                last_event: EventId::from_i64(get(row, 3)?),
+                forgotten: EventId::from_i64(get(row, 4)?),
+                tasks: get(row, 5)?,
+                fences: get(row, 6)?,
+                objects: get(row, 7)?,
+                orders: get(row, 8)?,
+                journaled: get(row, 9)?,
+                ended: get(row, 10)?,
+                next_due: maybe_time(row, 16)?,
             },
-            archived: get(row, 12)?,
-            hidden: get(row, 13)?,
-            dropped: get(row, 14)?,
-            journal_to: get(row, 15)?,
-            history_to: get(row, 16)?,
+            archived: get(row, 11)?,
+            hidden: get(row, 12)?,
+            dropped: get(row, 13)?,
+            journal_to: get(row, 14)?,
+            history_to: get(row, 15)?,
         })
     }
 
-    pub(crate) fn params(&self) -> Vec<Param> {
+    /// The values of the next version's row.
+    pub(crate) fn params(&self, changes: Option<Vec<i64>>) -> Vec<Param> {
         let counters = &self.counters;
         params![
             self.version,
             self.registry,
-            self.told_from,
-            self.changes.clone(),
+            changes,
             counters.last_event.as_i64(),
             counters.forgotten.as_i64(),
             counters.tasks,
@@ -107,82 +103,73 @@ impl Sequencer {
             counters.next_due.map(Timestamp::micros),
         ]
     }
+}
 
-    /// What the commits after this version have changed; nothing if that is no longer told, or if there was no such
-    /// version: the server may have lost its last commits.
+/// The last commits from one that is remembered on, each with what it changed, if that was not too much to tell.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Vec<(i64, Option<Vec<i64>>)>);
+
+impl Told {
+    /// Reads what the commits tell, and how far everything has come with the last one.
+    pub(crate) fn read(rows: &[Row]) -> Result<(Self, Sequencer)> {
+        let last = rows.last().ok_or_else(|| Fault::damaged("no version is there"))?;
+        let told = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 2)?)));
+        Ok((Self(told.collect::<Result<_>>()?), Sequencer::read(last)?))
+    }
+
+    /// What the commits after this version have changed; nothing if that is not told, or if there is no such version:
+    /// the server may have lost its last commits.
     pub(crate) fn changed_since(&self, version: i64) -> Option<Vec<Change>> {
-        if version < self.told_from || version > self.version {
+        let ((first, _), later) = self.0.split_first()?;
+        if *first != version {
             return None;
         }
-        let (pairs, _) = self.changes.as_chunks::<2>();
-        let after = pairs.iter().filter(|[of, _]| *of > version);
-        Some(after.map(|[_, code]| Change::of(*code)).collect())
+        let codes: Option<Vec<&Vec<i64>>> = later.iter().map(|(_, codes)| codes.as_ref()).collect();
+        Some(codes?.into_iter().flatten().map(|code| Change::of(*code)).collect())
     }
+}
 
-    /// Another commit, and what it changes.
-    pub(crate) fn tell(&mut self, mut changes: Vec<Change>) {
-        self.version += 1;
-        changes.sort_unstable();
-        changes.dedup();
-        let queues = changes.iter().filter(|change| matches!(change, Change::Queue(_))).count();
-        if queues > QUEUES_TOLD {
-            changes.retain(|change| !matches!(change, Change::Queue(_)));
-            changes.push(Change::AllQueues);
-        }
-        if changes.len() > TOLD {
-            self.changes.clear();
-            self.told_from = self.version;
-            return;
-        }
-        self.changes.extend(changes.into_iter().flat_map(|change| [self.version, change.code()]));
-        let surplus = (self.changes.len() / 2).saturating_sub(TOLD);
-        if surplus > 0 {
-            let (pairs, _) = self.changes.as_chunks::<2>();
-            // Of a commit that is told of in part, nothing is told.
-            self.told_from = pairs.get(surplus - 1).map_or(self.told_from, |[version, _]| *version);
-            let from = self.told_from;
-            let kept = pairs.iter().filter(|[version, _]| *version > from).flatten().copied().collect();
-            self.changes = kept;
-        }
+/// How a commit tells what it changes; not at all, if that is too much.
+pub(crate) fn told(mut changes: Vec<Change>) -> Option<Vec<i64>> {
+    changes.sort_unstable();
+    changes.dedup();
+    let queues = changes.iter().filter(|change| matches!(change, Change::Queue(_))).count();
+    if queues > QUEUES_TOLD {
+        changes.retain(|change| !matches!(change, Change::Queue(_)));
+        changes.push(Change::AllQueues);
     }
+    (changes.len() <= TOLD).then(|| changes.into_iter().map(Change::code).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn who_has_missed_little_is_told_all_of_it() {
-        let mut row = Sequencer::default();
-        row.tell(vec![Change::Queue(1)]);
-        row.tell(vec![Change::Pace(2), Change::Task(TaskSeq(3)), Change::Pace(2)]);
-        let all = [Change::Queue(1), Change::Pace(2), Change::Task(TaskSeq(3))];
-        assert_eq!(row.changed_since(0), Some(all.to_vec()));
-        assert_eq!(row.changed_since(1), Some(all[1..].to_vec()));
-        assert_eq!(row.changed_since(2), Some(vec![]));
+    fn commits(changes: Vec<Vec<Change>>) -> Told {
+        let versions = changes.into_iter().zip(7..);
+        Told(versions.map(|(changes, version)| (version, told(changes))).collect())
     }
 
     #[test]
-    fn what_is_told_is_bounded_and_never_told_in_part() {
-        let mut row = Sequencer::default();
-        for commit in 0..100 {
-            row.tell((0..5).map(|queue| Change::Queue(commit * 5 + queue)).collect());
-            assert!(row.changes.len() <= 2 * TOLD);
-            for version in 0..=row.version {
-                let told = row.changed_since(version);
-                assert!(told.is_none_or(|told| told.len() as i64 == (row.version - version) * 5));
-            }
-        }
-        assert_eq!(row.changed_since(10), None);
-        assert!(row.changed_since(80).is_some());
+    fn who_has_missed_little_is_told_all_of_it() {
+        let second = vec![Change::Pace(2), Change::Task(TaskSeq(3)), Change::Pace(2)];
+        let told = commits(vec![vec![Change::Queue(9)], vec![Change::Queue(1)], second]);
+        let all = vec![Change::Queue(1), Change::Pace(2), Change::Task(TaskSeq(3))];
+        assert_eq!(told.changed_since(7), Some(all));
+    }
+
+    #[test]
+    fn who_is_not_behind_is_told_nothing_and_who_is_too_far_learns_that() {
+        let told = commits(vec![vec![Change::Queue(9)]]);
+        assert_eq!(told.changed_since(7), Some(vec![]));
+        assert_eq!((told.changed_since(6), told.changed_since(8)), (None, None));
     }
 
     #[test]
     fn a_commit_that_changes_much_says_so_in_short() {
-        let mut row = Sequencer::default();
-        row.tell((1..=1000).map(Change::Queue).collect());
-        assert_eq!(row.changed_since(0), Some(vec![Change::AllQueues]));
-        row.tell((1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect());
-        assert_eq!((row.changed_since(0), row.changed_since(2)), (None, Some(vec![])));
+        assert_eq!(told((1..=1000).map(Change::Queue).collect()), Some(vec![Change::AllQueues.code()]));
+        assert_eq!(told((1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect()), None);
+        let told = commits(vec![vec![], (1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect(), vec![]]);
+        assert_eq!(told.changed_since(7), None);
     }
 }

@@ -12,7 +12,7 @@ BEGIN
     PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'pointsman';
 
-    SELECT journal_to, history_to INTO reach FROM pointsman.sequencer FOR UPDATE;
+    SELECT journal_to, history_to INTO reach FROM pointsman.sequencer;
     slices := ARRAY (SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid
                      WHERE relnamespace = 'pointsman'::regnamespace AND relkind = 'r' AND relname ~ '_\d+$'
                      ORDER BY relname);
@@ -34,6 +34,7 @@ BEGIN
     END LOOP;
     PERFORM setval(oid, 1, false) FROM pg_class
     WHERE relnamespace = 'pointsman'::regnamespace AND relkind = 'S';
-    INSERT INTO pointsman.sequencer (journal_to, history_to) VALUES (reach.journal_to, reach.history_to);
+    INSERT INTO pointsman.turn DEFAULT VALUES;
+    INSERT INTO pointsman.version (version, journal_to, history_to) VALUES (0, reach.journal_to, reach.history_to);
     INSERT INTO pointsman.outbox_mark DEFAULT VALUES;
 END $$

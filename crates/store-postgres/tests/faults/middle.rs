@@ -28,13 +28,13 @@ async fn what_cannot_be_understood_keeps_nobody_waiting() {
     beside.batch_execute("SET lock_timeout = '5s'").await.unwrap();
     let spoil = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
                  UPDATE pointsman.meta SET text = '{' WHERE name = 'routes';
-                 UPDATE pointsman.sequencer SET registry = registry + 1";
+                 UPDATE pointsman.version SET registry = registry + 1";
     beside.batch_execute(spoil).await.unwrap();
     for _ in 0..3 {
         let answer = emit(&store).await;
         assert!(matches!(answer, Err(StoreError::Damaged(_))), "{answer:?}");
         // It had the right to write when it broke off, and gives it up sooner than the server would take it.
-        beside.batch_execute("SELECT FROM pointsman.sequencer FOR UPDATE").await.unwrap();
+        beside.batch_execute("SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
     }
     let mend = "UPDATE pointsman.meta m SET text = k.text FROM public.kept k WHERE k.name = m.name;
                 DROP TABLE public.kept";

@@ -94,7 +94,7 @@ async fn a_node_that_is_stopped_in_the_middle_lets_the_others_go_on() {
     node.emit(1);
     assert_eq!(node.next(), "emitted");
     // It is stopped while it waits for the right to write, and gets that when nobody is there to use it.
-    other.batch_execute("BEGIN; SELECT FROM pointsman.sequencer FOR UPDATE").await.unwrap();
+    other.batch_execute("BEGIN; SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
     node.emit(2);
     let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";
     until(&beside, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1).await;

@@ -31,8 +31,8 @@ async fn whatever_is_altered_is_found_in_its_section() {
         ),
         (
             Section::Counters,
-            "UPDATE pointsman.sequencer SET fences = fences + 1",
-            "UPDATE pointsman.sequencer SET fences = fences - 1",
+            "UPDATE pointsman.version SET fences = fences + 1",
+            "UPDATE pointsman.version SET fences = fences - 1",
         ),
         (
             Section::Objects,

@@ -1,0 +1,2 @@
+-- Takes the right to write.
+SELECT FROM pointsman.turn FOR UPDATE
