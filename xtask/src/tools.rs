@@ -47,6 +47,13 @@ const TOOLS: [Tool; 7] = [
         otherwise: None,
     },
     Tool {
+        name: "faketime",
+        what_for: "for nodes whose clocks do not agree",
+        packages: &["faketime"],
+        there: |_| answers("faketime", &["--version"]),
+        otherwise: None,
+    },
+    Tool {
         name: "psycopg for python3",
         what_for: "to emit events from Python with SQL",
         packages: &["python3-psycopg"],

@@ -178,7 +178,8 @@ async fn a_server_that_has_lost_its_last_commits_is_not_taken_for_the_one_that_w
 
 /// How many pages somebody passes over to learn how far everything has come.
 fn pages(one: &One) -> i64 {
-    let plan = one.ask("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.sequencer");
+    let plan =
+        one.ask("SET enable_seqscan = off; EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM pointsman.sequencer");
     let lines = plan.iter().flatten();
     let hits = lines.filter_map(|line| line.split("shared hit=").nth(1)?.split(' ').next()?.parse().ok());
     hits.max().unwrap()
@@ -190,7 +191,10 @@ async fn commits_cost_no_more_while_somebody_holds_an_old_snapshot() {
     let world = World::new(&one, Plan::simple().free("index")).await;
     let (snapshot, connection) = tokio_postgres::connect(&one.url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    snapshot.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pointsman.task").await.unwrap();
+    snapshot
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pointsman.task")
+        .await
+        .unwrap();
     world.emit(event("record")).await;
     let before = pages(&one);
     for _ in 0..1_000 {

@@ -92,7 +92,8 @@ columns! {
 }
 
 impl LiveColumns {
-    pub(crate) fn of(tasks: impl Iterator<Item = Live>) -> Self {
+    /// The ends of leases are written in the server's time, which is so much later than ours.
+    pub(crate) fn of(tasks: impl Iterator<Item = Live>, skew: i64) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -117,7 +118,7 @@ impl LiveColumns {
             columns.late.push(live.life.late);
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
-            columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
+            columns.until.push(lease.and_then(|lease| lease.until).map(|until| until.micros() + skew));
             columns.started.push(live.started.map(Timestamp::micros));
             columns.prev_sent.push(live.prev_sent.map(EventId::as_i64));
             columns.planned.push(live.planned.map(Timestamp::micros));

@@ -59,6 +59,8 @@ pub(crate) struct Held {
     others: Vec<Piece>,
     /// How many rows were ever written.
     pub(crate) rows: u64,
+    /// By how many microseconds the server's clock is ahead of ours.
+    pub(crate) skew: i64,
 }
 
 /// Every so many events, one is marked.
@@ -67,7 +69,7 @@ const MARK_EVERY: i64 = 1000;
 impl Held {
     /// Forgets everything, because the transaction is rolled back.
     pub(crate) fn clear(&mut self) {
-        *self = Self { rows: self.rows, ..Self::default() };
+        *self = Self { rows: self.rows, skew: self.skew, ..Self::default() };
     }
 
     pub(crate) fn insert_event(&mut self, held: HeldEvent) {
@@ -388,7 +390,7 @@ impl Held {
                     INT2_ARRAY,
                     TEXT_ARRAY
                 ),
-                LiveColumns::of(tasks.into_values()).whole(),
+                LiveColumns::of(tasks.into_values(), self.skew).whole(),
             ));
         }
         self.release_patches(pieces);
@@ -460,7 +462,7 @@ impl Held {
                     INT2_ARRAY,
                     TEXT_ARRAY
                 ),
-                LiveColumns::of(whole.into_iter()).changeable(),
+                LiveColumns::of(whole.into_iter(), self.skew).changeable(),
             ));
         }
         if !seqs.is_empty() {

@@ -4,6 +4,7 @@
 //! will look at is fetched when it begins (`seen.rs`), what it writes is held back and goes together with the next
 //! question or with the commit (`held.rs`). A question that a table must answer takes along all that is held back.
 
+mod clock;
 mod columns;
 mod events;
 mod forgetting;
@@ -28,6 +29,7 @@ use crate::connect::Endpoint;
 use crate::error::is_broken;
 use crate::link::{Link, Param, Piece, params};
 use crate::session::{Query, query};
+use clock::Clock;
 use held::Held;
 use seen::Seen;
 use sequencer::{Change, Sequencer, Told, told};
@@ -40,6 +42,7 @@ pub struct PgTables {
     link: Link,
     held: RefCell<Held>,
     seen: RefCell<Seen>,
+    clock: Clock,
     /// Nobody else wrote before the last transaction: what was seen in it will likely still hold in the next.
     alone: Cell<bool>,
     sequencer: RefCell<Sequencer>,
@@ -107,6 +110,7 @@ impl PgTables {
             link: Link::new(endpoint)?,
             held: RefCell::default(),
             seen: RefCell::default(),
+            clock: Clock::default(),
             alone: Cell::default(),
             sequencer: RefCell::default(),
             changes: RefCell::default(),
@@ -214,8 +218,11 @@ impl PgTables {
         };
         // The words that begin the transaction and take the turn answer nothing.
         let mut answers = answers.into_iter().skip(2);
-        let (told, sequencer) = Told::read(&answers.next().unwrap_or_default())?;
+        let versions = answers.next().unwrap_or_default();
+        let (told, sequencer) = Told::read(&versions)?;
         self.sequencer.replace(sequencer);
+        self.clock.compare(Told::clock(&versions)?);
+        self.held.borrow_mut().skew = self.clock.skew();
         let objects = self.sequencer.borrow().counters.objects;
         let memory = self.memory(&told)?;
         self.alone.set(matches!(memory, Memory::Current));

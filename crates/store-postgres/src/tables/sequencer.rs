@@ -117,6 +117,11 @@ impl Told {
         Ok((Self(told.collect::<Result<_>>()?), Sequencer::read(last)?))
     }
 
+    /// What time it was there when this was told, in microseconds since 1970.
+    pub(crate) fn clock(rows: &[Row]) -> Result<i64> {
+        rows.last().map_or(Ok(0), |row| get(row, 17))
+    }
+
     /// What the commits after this version have changed; nothing if that is not told, or if there is no such version:
     /// the server may have lost its last commits.
     pub(crate) fn changed_since(&self, version: i64) -> Option<Vec<Change>> {

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod clock;
 mod crowd;
 mod disk;
 mod middle;

@@ -1,0 +1,70 @@
+//! Nodes whose clocks do not agree: each is judged by the server's.
+
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Claim, Claimant, Journal, Queue, Registry, Store, Sweep};
+use pointsman_store_conformance::world::{Plan, emission, event, handler};
+use pointsman_store_postgres::Postgres as Opened;
+
+use crate::common::audit::audit;
+use crate::common::lent::Lent;
+use crate::common::load::now;
+
+/// Where the node that is a process of its own finds its database.
+const URL: &str = "NODE_WITH_ANOTHER_CLOCK";
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Not a test of its own: the node with another clock. It joins, sweeps, and tells whose tasks it took.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the other tests run this in a process of its own"]
+async fn a_node() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let store = Opened::open(&url, now()).await.unwrap();
+    let node = store.join("elsewhere", now()).await.unwrap();
+    let rescued = store.rescue(Sweep::whole(LEASE), now()).await.unwrap();
+    println!("\nat {} node {node} took {} tasks", now().micros(), rescued.tasks.len());
+    store.close();
+}
+
+/// Has a node come whose clock is so far off; answers what its clock said.
+fn visit(url: &str, off: &str) -> i64 {
+    let child = Command::new("faketime")
+        .args(["-f", off])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "clock::a_node", "--ignored", "--nocapture"])
+        .env(URL, url)
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .output();
+    let Output { stdout, stderr, .. } = child.expect("faketime is there: `apt-get install faketime`");
+    let said = String::from_utf8_lossy(&stdout);
+    let line = said.lines().find(|line| line.starts_with("at ")).unwrap_or_else(|| {
+        panic!("the node said nothing of that: {said}{}", String::from_utf8_lossy(&stderr))
+    });
+    assert!(line.ends_with(" took 0 tasks"), "{line}");
+    line.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_not_given_up_because_clocks_differ() {
+    let database = Lent::any().await;
+    let store = Opened::open(database.url(), now()).await.unwrap();
+    store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
+    let node = store.join("here", now()).await.unwrap();
+    store.append(vec![emission([event("record")])], None, now()).await.unwrap();
+    let handlers = Arc::new([handler("index")].into());
+    let claim = Claim { by: Claimant::Node(node), handlers, max: 1 };
+    assert_eq!(store.claim(claim, now()).await.unwrap().tasks.len(), 1);
+
+    let ahead = visit(database.url(), "+45s") - now().micros();
+    let behind = visit(database.url(), "-45s") - now().micros();
+    assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks were off: {ahead} {behind}");
+
+    let rescued = store.rescue(Sweep::whole(LEASE), now()).await.unwrap();
+    assert_eq!(rescued.tasks, []);
+    let silent: Vec<_> = store.nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
+    assert!(silent.is_empty(), "{silent:?}");
+    audit(database.url()).await;
+    store.close();
+}
