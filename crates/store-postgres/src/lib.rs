@@ -1,15 +1,15 @@
 //! The PostgreSQL store: any number of nodes on one database.
 //!
 //! ```text
-//!   node ── writer ──▶ lock the sequencer's row … all that is waiting … COMMIT ──▶ next node
+//!   node ── writer ──▶ take the turn … all that is waiting … COMMIT ──▶ next node
 //!        ◀─ readers ── a pool, each read in one transaction, never in the writers' way
 //!        ◀─ watch ──── LISTEN: what the others' commits have brought
 //! ```
 //!
 //! What is decided lies in `pointsman-store`; here is how its tables are kept. Writers come one after the other: the lock
-//! on the one row of `pointsman.sequencer` is the right to write, so that ids become visible in their order and nothing
-//! is decided on what another is about to change. A writer that finds that others have written reads what they changed,
-//! which the same row tells (`tables/sequencer.rs`).
+//! on the one row of `pointsman.turn` is the right to write, so that ids become visible in their order and nothing is
+//! decided on what another is about to change. A writer that finds that others have written reads what they changed,
+//! which each commit tells in a row of `pointsman.version` (`tables/sequencer.rs`).
 //!
 //! - `tables/` is a transaction of the writer: what it will look at is fetched at its beginning, what it writes is held
 //!   back and sent together. `link.rs` is its connection, `backend.rs` hands it to the writer.
@@ -17,7 +17,8 @@
 //! - `watch.rs` wakes the other nodes and is woken by them, `outbox.rs` and `drainer.rs` journal what was emitted in SQL,
 //!   `sweep.rs` drops what is forgotten.
 //! - `unit/` lets a program put its own writes and its events into one transaction.
-//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward.
+//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward,
+//!   `rights.rs` is what our role may do there, `inventory.rs` what must be there.
 //! - `doctor.rs` looks at a database and at what may keep a store from working well there.
 //! - `transfer/` is the database as something that is moved, or moved to.
 //! - Every statement is a file in `sql/` that says what it is for.
@@ -28,11 +29,13 @@ pub mod doctor;
 mod documented;
 mod drainer;
 mod error;
+mod inventory;
 mod link;
 mod migrate;
 mod outbox;
 mod pool;
 mod read;
+mod rights;
 mod rows;
 mod session;
 mod sweep;
@@ -101,8 +104,9 @@ impl Postgres {
         let (pool, units) = (Pool::new(endpoint.clone(), READERS), Units::new(endpoint.clone()));
         let session = pool.connect().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
         migrate::migrate(&session, &endpoint, migrate::KNOWN).await?;
+        migrate::check(&session, &endpoint).await?;
         pool.keep(session);
-        let writer = start_writer((*endpoint).clone(), now).await?;
+        let writer = start_writer(pool.clone(), endpoint.place(), now).await?;
         let news = Arc::new(News::new());
         writer.overhear(news.clone());
         let beside = Arc::new(Beside::default());
@@ -164,11 +168,10 @@ impl Postgres {
 }
 
 /// The writer's connection belongs to the writer's thread, which waits for it as no task may.
-async fn start_writer(endpoint: Endpoint, now: Timestamp) -> Result<Writer<PgTables>, OpenError> {
-    let at = endpoint.place();
+async fn start_writer(pool: Pool, at: String, now: Timestamp) -> Result<Writer<PgTables>, OpenError> {
     let failed = |reason: String| OpenError::Failed { at: at.clone(), reason };
     let started = tokio::task::spawn_blocking(move || -> pointsman_store::Result<_> {
-        let tables = PgTables::new(endpoint)?;
+        let tables = PgTables::new(pool)?;
         tables.open()?;
         Writer::start(PgBackend::new(tables), "postgres-writer", now)?
     });

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-use crate::connect::Endpoint;
+use crate::pool::Pool;
 use crate::session::{Query, Session};
 
 /// A value of a statement, on its way.
@@ -34,21 +34,21 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Link {
     runtime: Runtime,
-    endpoint: Endpoint,
+    pool: Pool,
     session: RefCell<Option<Session>>,
 }
 
 impl Link {
-    pub(crate) fn new(endpoint: Endpoint) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: Pool) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { runtime, endpoint, session: RefCell::default() })
+        Ok(Self { runtime, pool, session: RefCell::default() })
     }
 
     /// Opens a connection if there is none; whether it was opened by this call.
     pub(crate) fn open(&self) -> Result<bool> {
         let open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
         if !open {
-            let session = self.wait(self.endpoint.connect_in_time())?;
+            let session = self.wait(self.pool.connect_writer())?;
             self.session.replace(Some(session));
         }
         Ok(!open)

@@ -25,9 +25,9 @@ use pointsman_store::error::Result;
 use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
 use tokio_postgres::Row;
 
-use crate::connect::Endpoint;
 use crate::error::is_broken;
 use crate::link::{Link, Param, Piece, params};
+use crate::pool::Pool;
 use crate::session::{Query, query};
 use clock::Clock;
 use held::Held;
@@ -105,9 +105,9 @@ const BEGIN_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"
 const SETTINGS: &str = concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
-    pub(crate) fn new(endpoint: Endpoint) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: Pool) -> std::io::Result<Self> {
         Ok(Self {
-            link: Link::new(endpoint)?,
+            link: Link::new(pool)?,
             held: RefCell::default(),
             seen: RefCell::default(),
             clock: Clock::default(),

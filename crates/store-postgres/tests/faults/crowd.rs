@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use pointsman_core::store::{Journal, StoreError};
+use pointsman_core::store::{Journal, Store, StoreError};
 use pointsman_store_conformance::world::{emission, event};
+use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::{Postgres, Settings};
 use tokio::time::sleep;
 use tokio_postgres::{Client, NoTls};
 
 use crate::common::load::{Load, now};
-use crate::{connect, number, until};
+use crate::{connect, durable, number, until};
 
 /// Takes all connections that are left.
 async fn crowd(url: &str) -> Vec<Client> {
@@ -65,4 +66,23 @@ async fn emits_go_on_where_no_connection_is_left_and_reads_say_so() {
     load.store().extent().await.unwrap();
     drop((beside, other));
     Load::end([load], &url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_writer_comes_before_readers_that_are_idle() {
+    let (server, url) = durable();
+    let (beside, name) = (connect(&url).await, url.rsplit('/').next().unwrap());
+    let role = format!("CREATE ROLE limited LOGIN; ALTER DATABASE {name} OWNER TO limited");
+    server.query("postgres", &role).unwrap();
+    let store = Opened::open(&url.replacen("//postgres@", "//limited@", 1), now()).await.unwrap();
+    // Room for the one who listens and one who reads, who are there first.
+    let end = "ALTER ROLE limited CONNECTION LIMIT 2;
+               SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limited'";
+    server.query("postgres", end).unwrap();
+    store.extent().await.unwrap();
+    until(&beside, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'limited'", 2).await;
+    for _ in 0..3 {
+        store.append(vec![emission([event("record")])], None, now()).await.unwrap();
+    }
+    store.close();
 }
