@@ -454,6 +454,7 @@ CREATE TABLE pointsman.version (
     version bigint NOT NULL,
     registry bigint DEFAULT 0 NOT NULL,
     changes bigint[],
+    touched bytea,
     last_event bigint DEFAULT 0 NOT NULL,
     forgotten bigint DEFAULT 0 NOT NULL,
     tasks bigint DEFAULT 0 NOT NULL,
@@ -471,11 +472,13 @@ CREATE TABLE pointsman.version (
 )
 WITH (vacuum_truncate=off, autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0');
 ALTER TABLE ONLY pointsman.version ALTER COLUMN changes SET STORAGE PLAIN;
+ALTER TABLE ONLY pointsman.version ALTER COLUMN touched SET STORAGE PLAIN;
 
 CREATE VIEW pointsman.sequencer AS
  SELECT version.version,
     version.registry,
     version.changes,
+    version.touched,
     version.last_event,
     version.forgotten,
     version.tasks,

@@ -8,11 +8,13 @@ CREATE TABLE pointsman.turn (
 INSERT INTO pointsman.turn DEFAULT VALUES;
 
 -- The last commits. `changes` tells what each has changed that others may remember otherwise: 4 × number + 0 for a queue,
--- + 1 for a handler's pace, + 2 for a task, and 3 for all queues. It is NULL if that was too much to tell.
+-- + 1 for a handler's pace, + 2 for a task, and 3 for all queues. It is NULL if that was too much to tell. `touched` tells
+-- of which objects anything was written, as differences of their numbers; NULL if nobody knows.
 CREATE TABLE pointsman.version (
     version    bigint   PRIMARY KEY,        -- counts commits
     registry   bigint   NOT NULL DEFAULT 0, -- counts changes of handlers, chains, rules and nodes
     changes    bigint[],
+    touched    bytea,
     last_event bigint   NOT NULL DEFAULT 0,
     forgotten  bigint   NOT NULL DEFAULT 0,
     tasks      bigint   NOT NULL DEFAULT 0,
@@ -28,9 +30,9 @@ CREATE TABLE pointsman.version (
     history_to bigint   NOT NULL DEFAULT 0, -- and of history, attempts and logs
     next_due   bigint                       -- not later than the earliest due time of a delayed task
 ) WITH (vacuum_truncate = off, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
-ALTER TABLE pointsman.version ALTER COLUMN changes SET STORAGE PLAIN;
+ALTER TABLE pointsman.version ALTER COLUMN changes SET STORAGE PLAIN, ALTER COLUMN touched SET STORAGE PLAIN;
 INSERT INTO pointsman.version
-SELECT version, registry, NULL, last_event, forgotten, tasks, fences, objects, orders, journaled, ended, archived, hidden,
+SELECT version, registry, NULL, NULL, last_event, forgotten, tasks, fences, objects, orders, journaled, ended, archived, hidden,
        dropped, journal_to, history_to, next_due
 FROM pointsman.sequencer;
 

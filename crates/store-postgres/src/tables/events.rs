@@ -94,17 +94,18 @@ impl PgTables {
 
     pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
         let name = (tenant.clone(), key.to_string());
-        if let Some(known) = self.seen.borrow().objects.get(&name) {
-            return Ok(known.clone());
+        if let Some(known) = self.seen.borrow().object(&name) {
+            return Ok(known.cloned());
         }
         let asked = params![name.0.to_string(), name.1.clone()];
         let found = self.ask_one(query!("write/object", TEXT, TEXT), asked, |row| object_of(row, 0))?;
-        self.seen.borrow_mut().objects.insert(name, found.clone());
+        self.seen.borrow_mut().learn(name, found.clone());
         Ok(found)
     }
 
     pub(super) fn keep_object(&self, tenant: &Tenant, key: &str, object: &Object) {
         self.held.borrow_mut().put_object(tenant, key, object);
-        self.seen.borrow_mut().objects.insert((tenant.clone(), key.into()), Some(object.clone()));
+        self.touched.object(object.number);
+        self.seen.borrow_mut().learn((tenant.clone(), key.into()), Some(object.clone()));
     }
 }

@@ -21,7 +21,7 @@ struct Lane {
 
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    known: HashMap<i64, Lane>,
+    known: BTreeMap<i64, Lane>,
     places: HashMap<TaskSeq, (i64, i64)>,
     /// Objects with a greater number were not there when the transaction began, and had no tasks.
     objects: i64,
@@ -85,14 +85,22 @@ impl Lanes {
         }
     }
 
-    /// Something else of a task has changed: its lane is fetched anew.
-    pub(crate) fn unsettle(&mut self, seq: TaskSeq) {
-        if let Some((lane, _)) = self.places.get(&seq) {
-            self.forget(*lane);
-        }
+    /// The lane in which a task stands, if that is known.
+    pub(crate) fn lane_of(&self, seq: TaskSeq) -> Option<i64> {
+        self.places.get(&seq).map(|(lane, _)| *lane)
     }
 
-    fn forget(&mut self, lane: i64) {
+    /// Somebody else wrote something of an object, or of a lane that belongs to none.
+    pub(crate) fn forget_object(&mut self, number: i64) {
+        if number < 0 {
+            return self.forget(number);
+        }
+        let all = lane_of(number, 0)..lane_of(number + 1, 0);
+        let lanes: Vec<i64> = self.known.range(all).map(|(lane, _)| *lane).collect();
+        lanes.into_iter().for_each(|lane| self.forget(lane));
+    }
+
+    pub(crate) fn forget(&mut self, lane: i64) {
         for head in self.known.remove(&lane).into_iter().flat_map(|known| known.first.into_values()) {
             self.places.remove(&head.next.seq);
         }
@@ -115,7 +123,7 @@ impl Lanes {
     }
 
     fn lane(&mut self, lane: i64) -> Option<&mut Lane> {
-        if lane > 0 && lane >> OBJECT_BITS > self.objects {
+        if object_of(lane).is_some_and(|object| object > self.objects) {
             return Some(self.known.entry(lane).or_insert_with(|| Lane { whole: true, ..Lane::default() }));
         }
         self.known.get_mut(&lane)
@@ -124,6 +132,11 @@ impl Lanes {
 
 /// The number of an object is what lies above these bits of its lanes' numbers.
 const OBJECT_BITS: u32 = 20;
+
+/// The object whose lane it is.
+pub(crate) fn object_of(lane: i64) -> Option<ObjectNumber> {
+    (lane > 0).then_some(lane >> OBJECT_BITS)
+}
 
 /// The lane of an object with a handler.
 pub(crate) fn lane_of(object: ObjectNumber, handler: HandlerId) -> i64 {

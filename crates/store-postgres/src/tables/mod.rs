@@ -16,6 +16,7 @@ mod schedules;
 mod seen;
 mod sequencer;
 mod tasks;
+mod touched;
 mod trait_impl;
 
 use std::cell::{Cell, RefCell};
@@ -33,6 +34,7 @@ use clock::Clock;
 use held::Held;
 use seen::Seen;
 use sequencer::{Change, Sequencer, Told, told};
+use touched::Touched;
 
 /// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
 pub(crate) const SLICE: i64 = 250_000;
@@ -43,8 +45,11 @@ pub struct PgTables {
     held: RefCell<Held>,
     seen: RefCell<Seen>,
     clock: Clock,
-    /// Nobody else wrote before the last transaction: what was seen in it will likely still hold in the next.
-    alone: Cell<bool>,
+    /// What was seen is as the last transaction left it, which is the one that is remembered.
+    known: Cell<bool>,
+    /// Others wrote in one of the last transactions, so many ago less than [`COMPANY`]; they are told what is touched.
+    company: Cell<u32>,
+    touched: Touched,
     sequencer: RefCell<Sequencer>,
     /// What this transaction changes that others may remember otherwise.
     changes: RefCell<Vec<Change>>,
@@ -57,6 +62,9 @@ pub struct PgTables {
     /// Numbers and ids of the events with which slices of the journal begin, and up to where slices were then.
     slices: RefCell<(i64, Vec<(i64, i64)>)>,
 }
+
+/// So many transactions after another node wrote, it is taken to be there still.
+const COMPANY: u32 = 64;
 
 /// The settings, for a connection or for a transaction.
 macro_rules! settings {
@@ -111,7 +119,9 @@ impl PgTables {
             held: RefCell::default(),
             seen: RefCell::default(),
             clock: Clock::default(),
-            alone: Cell::default(),
+            known: Cell::default(),
+            company: Cell::default(),
+            touched: Touched::default(),
             sequencer: RefCell::default(),
             changes: RefCell::default(),
             registry_changed: Cell::default(),
@@ -202,7 +212,8 @@ impl PgTables {
         self.held.borrow_mut().clear();
         self.changes.borrow_mut().clear();
         self.registry_changed.set(false);
-        let kept = self.alone.get() && self.seen.borrow().has_room();
+        self.touched.begin();
+        let kept = self.known.replace(false) && self.seen.borrow().has_room();
         let (asked, known) = match kept {
             true => self.seen.borrow().part(foreseen),
             false => (foreseen, Foreseen::default()),
@@ -224,18 +235,24 @@ impl PgTables {
         self.clock.compare(Told::clock(&versions)?);
         self.held.borrow_mut().skew = self.clock.skew();
         let objects = self.sequencer.borrow().counters.objects;
+        let before = self.remembered.get();
         let memory = self.memory(&told)?;
-        self.alone.set(matches!(memory, Memory::Current));
-        let mut seen = self.seen.borrow_mut();
-        if !kept || !self.alone.get() {
-            *seen = Seen::default();
-        }
-        seen.begin(objects);
-        seen.take(asked, answers)?;
-        drop(seen);
-        if !self.alone.get() {
-            self.look_ahead(known)?;
-        }
+        self.company.set(match memory {
+            Memory::Current => self.company.get().saturating_sub(1),
+            Memory::Behind(_) | Memory::Unknown => COMPANY,
+        });
+        let touched = before.filter(|_| kept).and_then(|(version, _)| told.touched_since(version));
+        let missed = {
+            let mut seen = self.seen.borrow_mut();
+            match touched {
+                Some(touched) => seen.forget(&touched),
+                None => *seen = Seen::default(),
+            }
+            seen.begin(objects);
+            seen.take(asked, answers)?;
+            seen.part(known).0
+        };
+        self.look_ahead(missed)?;
         Ok(memory)
     }
 
@@ -318,6 +335,7 @@ impl PgTables {
             self.sequencer.borrow_mut().registry += 1;
         }
         let changes = self.changes.take();
+        let touched = self.touched.told().filter(|_| self.company.get() > 0);
         let mut pieces = self.release()?;
         let kept = {
             let mut sequencer = self.sequencer.borrow_mut();
@@ -343,13 +361,15 @@ impl PgTables {
                 INT8,
                 INT8,
                 INT8,
-                INT8
+                INT8,
+                BYTEA
             ),
-            self.sequencer.borrow().params(told(changes)),
+            self.sequencer.borrow().params(told(changes), touched),
         ));
         pieces.push(Piece::Word("COMMIT"));
         self.link.send(&pieces)?;
         self.remembered.set(Some(kept));
+        self.known.set(true);
         Ok(())
     }
 
@@ -357,7 +377,6 @@ impl PgTables {
     pub(crate) fn roll_back(&self) {
         self.held.borrow_mut().clear();
         self.remembered.set(None);
-        self.alone.set(false);
         self.link.cut();
     }
 

@@ -1,11 +1,11 @@
 //! What was fetched for a transaction, so that it need not be asked for again. Objects and the heads of their lanes stay
 //! known to the next one, if nobody else wrote in between.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pointsman_core::{Event, EventId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::{HandlerId, Head, Numbered, Object, Waiting};
+use pointsman_store::row::{HandlerId, Head, Numbered, Object, ObjectNumber, Waiting};
 use pointsman_store::tables::Foreseen;
 use tokio_postgres::Row;
 
@@ -24,7 +24,11 @@ const FETCHED: usize = 2;
 
 #[derive(Default)]
 pub(crate) struct Seen {
-    pub(crate) objects: HashMap<(Tenant, String), Option<Object>>,
+    objects: HashMap<(Tenant, String), Object>,
+    /// Objects by their number of which somebody else has written since.
+    stale: HashSet<ObjectNumber>,
+    /// There are none of these names.
+    absent: HashSet<(Tenant, String)>,
     pub(crate) answers: HashMap<(Tenant, String), Option<Answer>>,
     pub(crate) lanes: Lanes,
     pub(crate) events: HashMap<EventId, Event>,
@@ -58,7 +62,7 @@ impl Seen {
 
     /// Whether there is room to keep what is known for another transaction.
     pub(crate) fn has_room(&self) -> bool {
-        self.objects.len() <= KEPT && self.lanes.len() <= KEPT
+        self.objects.len() <= KEPT && self.stale.len() <= KEPT && self.lanes.len() <= KEPT
     }
 
     /// Parts what will be looked at into what must be asked for and what is known already.
@@ -75,15 +79,42 @@ impl Seen {
     }
 
     fn knows(&self, name: &(Tenant, String), handler: HandlerId) -> bool {
-        self.objects.get(name).is_some_and(|known| {
-            let number = known.as_ref().map(|object| object.number);
-            number.is_none_or(|number| handler <= 0 || self.lanes.knows_head(lane_of(number, handler)))
-        })
+        self.object(name)
+            .flatten()
+            .is_some_and(|object| handler <= 0 || self.lanes.knows_head(lane_of(object.number, handler)))
+    }
+
+    /// An object, or that there is none; nothing if that is not known.
+    pub(crate) fn object(&self, name: &(Tenant, String)) -> Option<Option<&Object>> {
+        match self.objects.get(name).filter(|object| !self.stale.contains(&object.number)) {
+            Some(object) => Some(Some(object)),
+            None => self.absent.contains(name).then_some(None),
+        }
+    }
+
+    /// This is what is known of an object now.
+    pub(crate) fn learn(&mut self, name: (Tenant, String), object: Option<Object>) {
+        match object {
+            Some(object) => {
+                self.stale.remove(&object.number);
+                self.objects.insert(name, object);
+            }
+            None => drop(self.absent.insert(name)),
+        }
+    }
+
+    /// Somebody else wrote something of these objects, and of lanes that belong to none.
+    pub(crate) fn forget(&mut self, touched: &[i64]) {
+        for number in touched {
+            self.stale.insert(*number);
+            self.lanes.forget_object(*number);
+        }
     }
 
     /// A transaction begins in which so many objects are numbered. What may have changed meanwhile was not kept.
     pub(crate) fn begin(&mut self, objects: i64) {
         self.lanes.begin(objects);
+        self.absent.clear();
         self.answers.clear();
         self.events.clear();
         self.orders.clear();
@@ -109,7 +140,7 @@ impl Seen {
 
     fn take_objects(&mut self, wanted: &[(Tenant, String, HandlerId)], rows: &[Row]) -> Result<()> {
         for (tenant, key, _) in wanted {
-            self.objects.insert((tenant.clone(), key.clone()), None);
+            self.absent.insert((tenant.clone(), key.clone()));
         }
         let mut lanes: HashMap<i64, Vec<Head>> = HashMap::new();
         for row in rows {
@@ -120,7 +151,7 @@ impl Seen {
                 let lane = lanes.entry(lane_of(object.number, *handler)).or_default();
                 lane.extend(maybe_head(row, 4)?);
             }
-            self.objects.insert((tenant.clone(), key.clone()), Some(object));
+            self.learn((tenant.clone(), key.clone()), Some(object));
         }
         lanes.into_iter().for_each(|(lane, heads)| self.lanes.fetched(lane, distinct(heads), FETCHED));
         Ok(())

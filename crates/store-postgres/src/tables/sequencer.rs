@@ -6,6 +6,7 @@ use pointsman_store::row::{HandlerId, QueueId};
 use pointsman_store::tables::Counters;
 use tokio_postgres::Row;
 
+use super::touched;
 use crate::link::{Param, params};
 use crate::rows::{get, maybe_time};
 
@@ -81,7 +82,7 @@ impl Sequencer {
     }
 
     /// The values of the next version's row.
-    pub(crate) fn params(&self, changes: Option<Vec<i64>>) -> Vec<Param> {
+    pub(crate) fn params(&self, changes: Option<Vec<i64>>, touched: Option<Vec<u8>>) -> Vec<Param> {
         let counters = &self.counters;
         params![
             self.version,
@@ -101,36 +102,57 @@ impl Sequencer {
             self.journal_to,
             self.history_to,
             counters.next_due.map(Timestamp::micros),
+            touched,
         ]
     }
 }
 
-/// The last commits from one that is remembered on, each with what it changed, if that was not too much to tell.
+/// A commit: what it changed, if that was not too much to tell, and of which objects it wrote anything.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Vec<(i64, Option<Vec<i64>>)>);
+struct Commit {
+    version: i64,
+    changes: Option<Vec<i64>>,
+    touched: Option<Vec<u8>>,
+}
+
+/// The last commits from one that is remembered on.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Vec<Commit>);
 
 impl Told {
     /// Reads what the commits tell, and how far everything has come with the last one.
     pub(crate) fn read(rows: &[Row]) -> Result<(Self, Sequencer)> {
         let last = rows.last().ok_or_else(|| Fault::damaged("no version is there"))?;
-        let told = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 2)?)));
+        let told = rows
+            .iter()
+            .map(|row| Ok(Commit { version: get(row, 0)?, changes: get(row, 2)?, touched: get(row, 17)? }));
         Ok((Self(told.collect::<Result<_>>()?), Sequencer::read(last)?))
     }
 
     /// What time it was there when this was told, in microseconds since 1970.
     pub(crate) fn clock(rows: &[Row]) -> Result<i64> {
-        rows.last().map_or(Ok(0), |row| get(row, 17))
+        rows.last().map_or(Ok(0), |row| get(row, 18))
     }
 
     /// What the commits after this version have changed; nothing if that is not told, or if there is no such version:
     /// the server may have lost its last commits.
     pub(crate) fn changed_since(&self, version: i64) -> Option<Vec<Change>> {
-        let ((first, _), later) = self.0.split_first()?;
-        if *first != version {
-            return None;
-        }
-        let codes: Option<Vec<&Vec<i64>>> = later.iter().map(|(_, codes)| codes.as_ref()).collect();
+        let codes: Option<Vec<_>> =
+            self.since(version)?.iter().map(|commit| commit.changes.as_ref()).collect();
         Some(codes?.into_iter().flatten().map(|code| Change::of(*code)).collect())
+    }
+
+    /// The objects, and lanes of none, of which the commits after this version have written anything; nothing if that is
+    /// not told.
+    pub(crate) fn touched_since(&self, version: i64) -> Option<Vec<i64>> {
+        let touched: Option<Vec<_>> =
+            self.since(version)?.iter().map(|commit| commit.touched.as_ref()).collect();
+        Some(touched?.into_iter().flat_map(|bytes| touched::read(bytes)).collect())
+    }
+
+    fn since(&self, version: i64) -> Option<&[Commit]> {
+        let (first, later) = self.0.split_first()?;
+        (first.version == version).then_some(later)
     }
 }
 
@@ -152,7 +174,8 @@ mod tests {
 
     fn commits(changes: Vec<Vec<Change>>) -> Told {
         let versions = changes.into_iter().zip(7..);
-        Told(versions.map(|(changes, version)| (version, told(changes))).collect())
+        let commit = |(changes, version)| Commit { version, changes: told(changes), touched: None };
+        Told(versions.map(commit).collect())
     }
 
     #[test]

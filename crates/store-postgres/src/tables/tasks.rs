@@ -33,39 +33,69 @@ impl PgTables {
         Ok(live)
     }
 
+    /// The lane of a task is written to.
+    fn touch(&self, live: &Live) {
+        if let Some(lane) = live.lane {
+            self.touched.lane(lane);
+        }
+    }
+
+    /// The same for a task of which only its number is known. Answers its lane.
+    fn touch_standing(&self, seq: TaskSeq) -> Option<i64> {
+        let lane = self.seen.borrow().lanes.lane_of(seq);
+        match lane {
+            Some(lane) => self.touched.lane(lane),
+            None => self.touched.anything(),
+        }
+        lane
+    }
+
+    /// Something of a task has changed that its lane tells: it is fetched anew.
+    fn unsettle(&self, seq: TaskSeq) {
+        if let Some(lane) = self.touch_standing(seq) {
+            self.seen.borrow_mut().lanes.forget(lane);
+        }
+    }
+
     pub(super) fn add_task(&self, live: &Live) {
         self.held.borrow_mut().insert_task(live);
+        self.touch(live);
         self.seen.borrow_mut().lanes.stands(live);
     }
 
     pub(super) fn remove_task(&self, live: &Live) {
         self.held.borrow_mut().delete_task(live.seq);
+        self.touch(live);
         self.seen.borrow_mut().lanes.left(live.seq);
     }
 
     pub(super) fn move_task(&self, seq: TaskSeq, phase: Phase, rank: i64) {
         self.held.borrow_mut().set_phase(seq, phase, rank);
+        self.touch_standing(seq);
         self.seen.borrow_mut().lanes.changed(seq, phase);
     }
 
     pub(super) fn change_task(&self, live: &Live) {
         self.held.borrow_mut().rewrite_task(live);
+        self.touch(live);
         self.seen.borrow_mut().lanes.stands(live);
     }
 
     pub(super) fn track_task(&self, live: &Live) {
         self.held.borrow_mut().set_track(live);
+        self.touch_standing(live.seq);
+        self.touch(live);
         self.seen.borrow_mut().lanes.stands(live);
     }
 
     pub(super) fn crowd_task(&self, seq: TaskSeq, crowd: Option<i64>) {
         self.held.borrow_mut().set_crowd(seq, crowd);
-        self.seen.borrow_mut().lanes.unsettle(seq);
+        self.unsettle(seq);
     }
 
     pub(super) fn score_task(&self, seq: TaskSeq, score: i64) {
         self.held.borrow_mut().set_score(seq, score);
-        self.seen.borrow_mut().lanes.unsettle(seq);
+        self.unsettle(seq);
     }
 
     pub(super) fn lease_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
