@@ -17,7 +17,7 @@ struct Tool {
     otherwise: Option<fn(&Path)>,
 }
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 8] = [
     Tool {
         name: "strace",
         what_for: "to see that an answer comes after the data is on disk",

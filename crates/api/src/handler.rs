@@ -214,11 +214,19 @@ pub struct Health {
     pub store: Option<StoreHealth>,
 }
 
-/// Whether the server reaches its store.
+/// Whether the server reaches its store, and can write there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreHealth {
     /// `sqlite` or `postgres`.
     pub kind: String,
     /// It answered within a second.
     pub reachable: bool,
+    /// The last commit succeeded, and none has been under way for longer than ten seconds.
+    #[serde(default = "yes")]
+    pub writable: bool,
+}
+
+/// Servers that do not say so are of a version that did not know.
+fn yes() -> bool {
+    true
 }

@@ -98,12 +98,15 @@ impl From<ClientError> for Failure {
                 401 => Self::runtime(&error).hint(ABOUT_TOKENS),
                 403 => Self::runtime(&error)
                     .hint("The token is good, but its role or its tenant does not allow this."),
-                429 | 502..=504 => Self::new(Exit::Unavailable, &error).hint("Try again in a moment."),
+                429 | 502..=504 => Self::new(Exit::Unavailable, &error).hint(TRY_AGAIN),
                 _ => Self::runtime(&error),
             },
         }
     }
 }
+
+const TRY_AGAIN: &str = "Try again in a moment. Whether what was asked for has been done may not be known: with \
+     --idempotency-key, `emit` can be repeated safely.";
 
 const START_A_SERVER: &str = "\
 Start a server in another terminal:

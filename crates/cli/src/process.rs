@@ -110,7 +110,9 @@ fn exit_of(error: &StartError) -> Exit {
 
 fn exit_of_postgres(error: &PostgresError) -> Exit {
     match error {
-        PostgresError::Unreachable { .. } | PostgresError::Failed { .. } => Exit::Unavailable,
+        PostgresError::Unreachable { .. } | PostgresError::Failed { .. } | PostgresError::Held { .. } => {
+            Exit::Unavailable
+        }
         PostgresError::BadUrl(_)
         | PostgresError::BadParameter { .. }
         | PostgresError::NotTrusted { .. }
@@ -121,7 +123,8 @@ fn exit_of_postgres(error: &PostgresError) -> Exit {
         | PostgresError::NoRight { .. }
         | PostgresError::Newer { .. }
         | PostgresError::NotOurs { .. }
+        | PostgresError::Pooler { .. }
         | PostgresError::Altered { .. } => Exit::Configuration,
-        PostgresError::Damaged(_) => Exit::Runtime,
+        PostgresError::Incomplete { .. } | PostgresError::Damaged(_) => Exit::Runtime,
     }
 }

@@ -10,7 +10,7 @@ use pointsman_core::store::StoreError;
 use pointsman_server::StartError;
 use pointsman_server::config::StoreUrl;
 use pointsman_store::transfer::{
-    Compared, Movable, MoveError, NotReady, Report, Section, Step, Tally, compare, transfer,
+    Compared, Movable, MoveError, NotReady, Report, Section, Step, Tally, transfer, verify,
 };
 use pointsman_store_postgres::{Endpoint, PgMove};
 use pointsman_store_sqlite::SqliteMove;
@@ -38,8 +38,9 @@ Examples:
   pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app --verify-only
   pointsman move --from sqlite:a.db --to sqlite:b.db -o json | jq .rows
 
-It exits with 1 if the two differ afterwards, and names where. A URL with a password is better given in the \
-environment, or the password alone in PGPASSWORD.")]
+It exits with 1 if the two differ afterwards, and names where, and if --verify-only finds that a move to one of them \
+has not ended. A server that was killed counts as gone a minute after it was last heard of. A URL with a password is \
+better given in the environment, or the password alone in PGPASSWORD.")]
 pub(crate) struct Move {
     /// What is moved: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [env: POINTSMAN_FROM]
     #[arg(long, value_name = "URL")]
@@ -64,7 +65,7 @@ impl Move {
         let mut target = if self.verify_only { source_of(&to)? } else { target_of(&to)? };
         let mut bar = Bar::new(output);
         let report = match self.verify_only {
-            true => compare(&mut *source, &mut *target, &mut |step| bar.show(step)),
+            true => verify(&mut *source, &mut *target, &mut |step| bar.show(step)),
             false => transfer(&mut *source, &mut *target, &mut |step| bar.show(step)),
         };
         bar.clear();
@@ -149,10 +150,15 @@ fn unmoved(error: MoveError) -> Failure {
         MoveError::Source(StoreError::Unavailable(_)) | MoveError::Target(StoreError::Unavailable(_)) => {
             Failure::new(Exit::Unavailable, what).hint("The same command goes on where it stopped.")
         }
-        MoveError::Source(_) | MoveError::Target(_) | MoveError::Part => Failure::runtime(what),
-        MoveError::NotEmpty(_) | MoveError::Another => Failure::runtime(what).hint(EMPTY),
+        MoveError::Source(_) | MoveError::Part => Failure::runtime(what),
+        MoveError::Unended => {
+            Failure::runtime(what).hint("The same command without --verify-only goes on where it stopped.")
+        }
+        MoveError::Target(_) | MoveError::NotEmpty(_) | MoveError::Another => {
+            Failure::runtime(what).hint(EMPTY)
+        }
         MoveError::Done => Failure::runtime(what).hint("--verify-only compares the two."),
-        MoveError::Changed | MoveError::Written => {
+        MoveError::Changed | MoveError::Written | MoveError::Disturbed => {
             Failure::runtime(what).hint(format!("Stop all servers. {EMPTY}"))
         }
     }

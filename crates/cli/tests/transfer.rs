@@ -81,7 +81,10 @@ fn a_store_goes_to_postgresql_and_back_and_servers_go_on_with_it() {
     let next = there.ok(&["emit", "record.published", "--key", "record:1"]);
     assert!(next.parse::<u64>().unwrap() > first.parse().unwrap());
     let error = refused(75, &moving(&place, &url, "sqlite:back.db", &[]));
-    assert!(error.contains("stop the servers first"), "{error}");
+    assert!(
+        error.contains("stop the servers first") && error.contains("was killed counts as gone"),
+        "{error}"
+    );
     assert!(node.stop().success());
 
     let back: serde_json::Value =
@@ -130,6 +133,11 @@ fn a_move_that_is_killed_goes_on_where_it_was() {
 
     let error = refused(1, &place.run(&["serve"]));
     assert!(error.contains("a move to it has not ended"), "{error}");
+    let error = refused(1, &moving(&place, "sqlite:many.db", &url, &["--verify-only"]));
+    assert!(
+        error.contains("a move to it has not ended") && error.contains("without --verify-only goes on"),
+        "{error}"
+    );
     let output = moving(&place, "sqlite:many.db", &url, &[]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("An earlier move was cut off"), "{}", said(&output));

@@ -32,6 +32,7 @@ pub mod json;
 pub mod limit;
 pub mod names;
 pub mod order;
+pub mod outage;
 pub mod route;
 pub mod rule;
 pub mod store;

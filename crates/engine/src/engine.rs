@@ -27,7 +27,11 @@ use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler, telling};
 /// How long a room may take to end: only one that waits for a store that hangs takes longer.
 const LONGEST_STOP: Duration = Duration::from_secs(10);
 
-/// Why an emit did not happen. Nothing of it was stored.
+/// How long whoever asks for the metrics waits for the store.
+const SCRAPE: Duration = Duration::from_secs(2);
+
+/// Why an emit was not acknowledged. Of one that was refused nothing was stored; with what a store could not answer that is
+/// not known, and an idempotency key makes it safe to repeat.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EmitError {
     #[error(transparent)]
@@ -163,13 +167,11 @@ impl Engine {
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
         node.metrics.set_slots(node.slots.all(), node.slots.busy());
-        match node.store.queues(None).await {
-            Ok(queues) => node.metrics.set_backlog(&queues),
-            Err(error) => {
-                node.store_failed();
-                tracing::warn!(%error, "the backlog could not be read");
-            }
-        }
+        let queues = match timeout(SCRAPE, node.store.queues(None)).await {
+            Ok(read) => read.inspect_err(|_| node.store_failed()).ok(),
+            Err(_) => None,
+        };
+        node.metrics.set_backlog(queues.as_deref());
         node.metrics.encode()
     }
 

@@ -145,7 +145,7 @@ impl Writer {
                 Err(StoreError::Closed) => return,
                 Err(error) => {
                     self.metrics.store_errors.inc();
-                    tracing::warn!(%error, lines = lines.len(), "log lines wait for the store");
+                    tracing::debug!(%error, lines = lines.len(), "log lines wait for the store");
                     tokio::time::sleep(patience.wait()).await;
                 }
             }

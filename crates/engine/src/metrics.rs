@@ -31,6 +31,7 @@ pub struct Metrics {
     slots: Gauge,
     slots_busy: Gauge,
     backlog: Family<Backlog, Gauge>,
+    backlog_read: Gauge,
 }
 
 /// How many attempts of all handlers have ended, by how.
@@ -107,6 +108,7 @@ impl Default for Metrics {
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
+            backlog_read: Gauge::default(),
         };
         new.register();
         new
@@ -128,6 +130,8 @@ impl Metrics {
         to.register("store_errors", "Calls that the store could not answer", self.store_errors.clone());
         to.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
         to.register("backlog_tasks", "Live tasks, by where they stand", self.backlog.clone());
+        let read = "1 if the store told the backlog in time, 0 if it is left out";
+        to.register("backlog_read", read, self.backlog_read.clone());
     }
 
     /// The Prometheus text form (OpenMetrics). The gauges of slots and backlog stand as they were last taken:
@@ -189,10 +193,11 @@ impl Metrics {
         self.slots_busy.set(busy as i64);
     }
 
-    /// Takes the backlog as the store counts it, all tenants of a handler together.
-    pub(crate) fn set_backlog(&self, queues: &[QueueView]) {
+    /// Takes the backlog as the store counts it, all tenants of a handler together; without an answer there is none.
+    pub(crate) fn set_backlog(&self, queues: Option<&[QueueView]>) {
+        self.backlog_read.set(i64::from(queues.is_some()));
         let mut sums: BTreeMap<(&HandlerName, &'static str), u64> = BTreeMap::new();
-        for queue in queues {
+        for queue in queues.unwrap_or_default() {
             for (state, count) in [
                 ("ready", queue.ready),
                 ("waiting", queue.waiting),

@@ -192,7 +192,7 @@ impl Node {
         self.unannounced.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
             self.store_failed();
-            tracing::warn!(%error, "the store does not know yet what this node can run");
+            tracing::debug!(%error, "the store does not know yet what this node can run");
         }
     }
 
@@ -200,7 +200,8 @@ impl Node {
         !self.unannounced.load(Ordering::Acquire)
     }
 
-    /// Counts a call that the store did not answer.
+    /// Counts a call that the store did not answer. The store itself tells of its outages in the log, once for all who meet
+    /// them.
     pub(crate) fn store_failed(&self) {
         self.metrics.store_errors.inc();
     }

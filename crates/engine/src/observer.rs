@@ -159,7 +159,7 @@ impl Observer {
                 self.wanted.notified().await;
                 loop {
                     if let Err(error) = self.fill_while_wanted(&mut patience).await {
-                        tracing::warn!(%error, "followers of the journal wait for the store");
+                        tracing::debug!(%error, "followers of the journal wait for the store");
                         sleep(patience.wait()).await;
                     }
                     if self.is_wanted() {

@@ -33,7 +33,7 @@ async fn prune(node: Arc<Node>) {
             }
             Err(error) => {
                 node.store_failed();
-                tracing::warn!(%error, "the pruner waits for the store");
+                tracing::debug!(%error, "the pruner waits for the store");
                 sleep(PERIOD).await;
             }
         }

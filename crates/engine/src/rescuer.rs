@@ -32,7 +32,7 @@ pub(crate) async fn run_checks(node: Arc<Node>, stop: CancellationToken) {
             node.nudged.notified().await;
             if let Err(error) = node.running.check(&*node.store).await {
                 node.store_failed();
-                tracing::warn!(%error, "running attempts could not be checked; the next sweep does it");
+                tracing::debug!(%error, "running attempts could not be checked; the next sweep does it");
             }
         }
     };
@@ -49,7 +49,7 @@ async fn sweeps(node: Arc<Node>) {
             Err(error) => {
                 node.store_failed();
                 trust.failed();
-                tracing::warn!(%error, "a sweep failed");
+                tracing::debug!(%error, "a sweep failed");
             }
         }
     }

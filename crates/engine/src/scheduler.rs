@@ -25,7 +25,7 @@ async fn look_ahead(node: Arc<Node>) {
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
         if let Err(error) = node.store.schedule(2 * node.slots.all(), now()).await {
             node.store_failed();
-            tracing::warn!(%error, "the look-ahead waits for the store");
+            tracing::debug!(%error, "the look-ahead waits for the store");
         }
         sleep(PERIOD).await;
     }

@@ -209,7 +209,7 @@ impl Sequencer {
             }
             Err(error) => {
                 node.store_failed();
-                tracing::warn!(%error, emissions = producers.len(), "emissions could not be journaled");
+                tracing::debug!(%error, emissions = producers.len(), "emissions could not be journaled");
                 for (answer, _share) in producers {
                     let _ = answer.send(Err(EmitError::Store(error.clone())));
                 }

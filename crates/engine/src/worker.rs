@@ -160,7 +160,7 @@ impl Worker {
 
     fn recovered(&mut self) {
         if std::mem::take(&mut self.failing) {
-            tracing::info!("the store answers again");
+            tracing::debug!("the store answers again");
             self.patience.reset();
             self.node.slots.set_troubled(false);
         }
@@ -171,7 +171,7 @@ impl Worker {
         self.failing = true;
         self.look = true;
         self.node.slots.set_troubled(true);
-        tracing::warn!(%error, ends = self.kept.len(), "the worker waits for the store");
+        tracing::debug!(%error, ends = self.kept.len(), "the worker waits for the store");
     }
 
     /// The ends that are left when the node stops. Those that the store does not take in time are its loss:

@@ -30,19 +30,27 @@ fn healthy(status: &str, store: Option<StoreHealth>) -> Json<Health> {
     Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store })
 }
 
-/// Whether the store answers, and soon.
-async fn store(app: &App) -> StoreHealth {
+/// Whether the store answers, and soon, and takes what is written; and what is wrong if it does not.
+async fn store(app: &App) -> (StoreHealth, Option<String>) {
     let reachable = matches!(timeout(PATIENCE, app.store().extent()).await, Ok(Ok(_)));
-    StoreHealth { kind: app.store_kind.into(), reachable }
+    let trouble = app.store().trouble();
+    let health = StoreHealth { kind: app.store_kind.into(), reachable, writable: trouble.is_none() };
+    let wrong = match (reachable, trouble) {
+        (true, None) => None,
+        (true, Some(trouble)) => Some(format!("the store cannot be written: {trouble}")),
+        (false, None) => Some("the store does not answer".into()),
+        (false, Some(trouble)) => Some(format!("the store does not answer, and {trouble}")),
+    };
+    (health, wrong)
 }
 
-/// The process lives and answers, and whether its store does. A store that does not is no reason to start the process
+/// The process lives and answers, and whether its store does and can be written. A store that does not is no reason to start the process
 /// again, so that this is answered with 200 all the same.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
-    let store = store(&app).await;
-    healthy(if store.reachable { "ok" } else { "degraded" }, Some(store))
+    let (store, wrong) = store(&app).await;
+    healthy(if wrong.is_none() { "ok" } else { "degraded" }, Some(store))
 }
 
 /// The process lives and answers.
@@ -52,21 +60,22 @@ pub(crate) async fn livez() -> Json<Health> {
     healthy("ok", None)
 }
 
-/// The store answers, and the server is not stopping: send requests here.
+/// The store answers and can be written, and the server is not stopping: send requests here.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "It is ready", body = Health)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
-    let store = store(&app).await;
-    match store.reachable {
-        true => Ok(healthy("ok", Some(store))),
-        false => Err(Problem::unavailable("the store does not answer")),
+    let (store, wrong) = store(&app).await;
+    match wrong {
+        None => Ok(healthy("ok", Some(store))),
+        Some(wrong) => Err(Problem::unavailable(wrong)),
     }
 }
 
-/// The node's metrics in the text form of Prometheus.
+/// The node's metrics in the text form of Prometheus. What the store does not tell within two seconds is left out, and
+/// `pointsman_backlog_read` is then 0.
 #[utoipa::path(get, path = "/metrics", tag = "health",
     responses((status = 200, description = "The metrics", body = String,
         content_type = "application/openmetrics-text")))]

@@ -72,6 +72,10 @@ fn name_rests(document: &mut Document) {
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
 }
 
+/// What it means that a call answers with a problem.
+const NOT_GRANTED: &str = "Why the request was not granted. With a 503 because the store is not available it is not \
+     known whether a change is durable; with an idempotency key an emit can be sent again safely.";
+
 /// Every call can answer with a problem.
 fn add_problems(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
@@ -79,7 +83,7 @@ fn add_problems(document: &mut Document) {
         for call in calls.into_iter().flatten() {
             let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
             let response = ResponseBuilder::new()
-                .description("Why the request was not granted")
+                .description(NOT_GRANTED)
                 .content(pointsman_api::problem::MEDIA_TYPE, Content::new(Some(problem)))
                 .build();
             call.responses.responses.insert("default".into(), response.into());

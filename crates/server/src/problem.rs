@@ -28,6 +28,10 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 /// would point elsewhere.
 const LONGEST: usize = 2 << 10;
 
+/// True of what could not be begun, and of a commit whose answer was lost.
+const UNAVAILABLE: &str = "the store is not available; whether a change that was asked for is durable is not known; with \
+     an idempotency key an emit can be sent again safely";
+
 fn shortened(mut text: String) -> String {
     if text.len() > LONGEST {
         text.truncate(text.floor_char_boundary(LONGEST));
@@ -206,8 +210,8 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => {
-                tracing::warn!(%error, "a request met a store that is not available");
-                Self::unavailable("the store is not available; nothing was changed")
+                tracing::debug!(%error, "a request met a store that is not available");
+                Self::unavailable(UNAVAILABLE)
             }
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
             StoreError::Damaged(_) => {

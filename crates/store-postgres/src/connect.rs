@@ -1,6 +1,7 @@
 //! Where the database is, and how to connect to it.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -41,6 +42,10 @@ impl Endpoint {
     pub fn parse(url: &str) -> Result<Self, OpenError> {
         let (url, parameters) = Parameters::split(url)?;
         let trust = Trust::read(parameters.get("sslmode"), parameters.get("sslrootcert"))?;
+        if let Some(file) = parameters.get("sslrootcert") {
+            // Whoever names one that cannot be read is mistaken, even where it would not be looked at.
+            tls::read_roots(Path::new(file))?;
+        }
         let pooled = match parameters.get("pooler") {
             None => false,
             Some("transaction") => true,
@@ -215,6 +220,13 @@ impl Parameters {
         let Some(rest) = rest else {
             return Err(OpenError::BadUrl("it does not begin with postgres:// or postgresql://".into()));
         };
+        // What comes after the first would be taken for the host, and shown.
+        let host = rest.split_once('@').and_then(|(_, after)| after.split(['/', '?']).next());
+        if host.is_some_and(|host| host.contains('@')) {
+            return Err(OpenError::BadUrl(
+                "it has more than one `@`; one in a user's name or a password is written %40".into(),
+            ));
+        }
         // A password may hold what elsewhere begins the parameters.
         let login = rest.find(['@', '/']).filter(|at| rest[*at..].starts_with('@')).unwrap_or(0);
         let (login, place) = rest.split_at(login);
@@ -236,8 +248,9 @@ impl Parameters {
         Ok((format!("postgres://{login}{place}{question}{}", theirs.join("&")), parameters))
     }
 
+    /// Of several the last counts, as for libpq.
     fn get(&self, name: &str) -> Option<&str> {
-        self.ours.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.ours.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 

@@ -127,11 +127,10 @@ fn sentence(half: &str) -> String {
 }
 
 fn unconnected(endpoint: &Endpoint, error: &ConnectError) -> Finding {
-    // PgBouncer takes no settings that it does not know.
-    if error.to_string().contains("unsupported startup parameter") {
-        return pooler::undeclared(endpoint);
+    match OpenError::unconnected(endpoint, error) {
+        error @ OpenError::Pooler { .. } => refused("pooler", &error),
+        error => refused("connection", &error),
     }
-    refused("connection", &OpenError::unconnected(endpoint, error))
 }
 
 /// So many, of things that are listed; the rest is counted.

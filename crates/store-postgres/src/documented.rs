@@ -1,7 +1,7 @@
 //! Rules and tenants in the words of the documented tables.
 
 use pointsman_core::{Place, Rule, RuleKind, Tenant};
-use pointsman_store::error::{Fault, Result};
+use pointsman_store::error::Result;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -39,20 +39,28 @@ fn place_of(space: &str, name: &str) -> Option<Place> {
     Place::read(space, name)
 }
 
-/// Rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at. A row with a name that
-/// nothing can have holds nothing.
+/// Whether a row of `write/rules` is for a tenant that nobody has heard of yet.
+pub(crate) fn is_ahead(row: &Row) -> Result<bool> {
+    Ok(get::<Option<&str>>(row, 3)?.is_none() && get::<Uuid>(row, 7)? != Uuid::nil())
+}
+
+/// Rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. A row with a name
+/// that nothing can have holds nothing.
 pub(crate) fn rules_of(rows: &[Row]) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for row in rows {
         let Some(place) = place_of(get(row, 1)?, get(row, 2)?) else { continue };
-        let tenant: Option<&str> = get(row, 3)?;
+        let Ok(tenant) = get::<Option<&str>>(row, 3)?.map(Tenant::new).transpose() else { continue };
+        if is_ahead(row)? {
+            continue;
+        }
         rules.push(Rule {
             kind: match get::<&str>(row, 0)? {
                 "block" => RuleKind::Block,
                 _ => RuleKind::Pause,
             },
             place,
-            tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
+            tenant,
             by: get(row, 4)?,
             reason: get(row, 5)?,
             since: time(row, 6)?,

@@ -4,17 +4,19 @@
 //! commits after does not ring. That while begins short and grows, so that such an event waits about as long again as
 //! its transaction took, and an idle node hardly looks at all. A look that finds nothing is one plain read.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use pointsman_core::outage::Outage;
 use pointsman_core::store::{Emission, Idempotency, StoreError};
 use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::{Asked, Place, Writer, foresee_emissions};
+use pointsman_store::{Asked, Place, Txn, Writer, foresee_emissions};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
-use crate::outbox::{self, Standing, Step};
+use crate::outbox::{self, Blame, Drained, Standing, Step};
 use crate::pool::Pool;
 use crate::rows::get;
 use crate::session::{Query, query};
@@ -48,25 +50,49 @@ struct Sight {
     likely: Vec<Emission>,
 }
 
+/// Why rows were not taken.
+enum Untaken {
+    /// The database cannot keep what is in this row, or in one of those behind it, and says why.
+    Contents(i64, String),
+    Store(StoreError),
+}
+
+/// Tells of what was set aside; answers how many rows there were.
+fn told(drained: Drained) -> usize {
+    for (n, reason) in drained.refused {
+        tracing::warn!(n, %reason, "a row of the outbox is not an event and was set aside");
+    }
+    drained.rows
+}
+
 /// Drains the outbox whenever something lies in it, as long as the store is open.
 pub(crate) async fn run(news: Arc<News>, pool: Pool, writer: Writer<PgTables>) {
     let drainer = Drainer { pool, writer };
     let mut pause = SOON;
+    // If not now, then with the first sweep.
+    let _ = drainer.take_strays().await;
     let mut swept = Instant::now();
+    let mut outage = Outage::default();
     loop {
-        match drainer.drain().await {
-            Ok(0) => pause = (pause * 2).min(SELDOM),
-            Ok(_) => pause = SOON,
+        let (drained, now) = (drainer.drain().await, std::time::Instant::now());
+        match &drained {
+            Ok(_) if outage.works(now).is_some() => tracing::info!("the outbox is drained again"),
+            Ok(_) => {}
             Err(StoreError::Closed) => return,
-            Err(error) => {
-                tracing::debug!(%error, "the outbox could not be drained");
-                pause = SELDOM;
+            Err(error) if outage.failed(now).is_some() => {
+                tracing::warn!(%error, "the outbox cannot be drained: what is emitted in SQL waits");
             }
+            Err(_) => {}
         }
+        pause = match drained {
+            Ok(0) => (pause * 2).min(SELDOM),
+            Ok(_) => SOON,
+            Err(_) => SELDOM,
+        };
         if swept.elapsed() >= SWEEP {
             swept = Instant::now();
             if let Err(error) = drainer.sweep().await {
-                tracing::debug!(%error, "old receipts could not be removed");
+                tracing::debug!(%error, "the outbox could not be swept");
             }
         }
         tokio::select! {
@@ -90,7 +116,7 @@ impl Drainer {
             let Sight { standing, asleep, last, likely } = self.look().await?;
             self.keep_mark(&standing).await?;
             match last {
-                Some(last) => drained += self.take(standing.from(), last, likely).await?,
+                Some(last) => drained += self.take(standing.from() + 1..=last, likely).await?,
                 None if asleep => return Ok(drained),
                 // Whoever looked at the bell before this is found by the next look, if he has committed by then.
                 None => self.write(query!("outbox/sleep"), []).await.map(drop)?,
@@ -109,15 +135,64 @@ impl Drainer {
             .await
     }
 
+    /// Takes what stands at these numbers. If the database cannot keep all of it, then row by row, so that only what it
+    /// cannot keep is set aside.
     async fn take(
         &self,
-        behind: i64,
-        up_to: i64,
+        numbers: RangeInclusive<i64>,
         likely: Vec<Emission>,
     ) -> std::result::Result<usize, StoreError> {
-        let now = now();
+        match self.take_some(numbers.clone(), outbox::MOST, likely).await {
+            Err(Untaken::Contents(..)) => {}
+            Err(Untaken::Store(error)) => return Err(error),
+            Ok(taken) => return Ok(taken),
+        }
+        let mut taken = 0;
+        loop {
+            taken += match self.take_some(numbers.clone(), 1, vec![]).await {
+                Ok(0) => return Ok(taken),
+                Ok(one) => one,
+                Err(Untaken::Contents(n, reason)) => self.set_aside(n, reason).await?,
+                Err(Untaken::Store(error)) => return Err(error),
+            };
+        }
+    }
+
+    async fn take_some(
+        &self,
+        numbers: RangeInclusive<i64>,
+        most: i64,
+        likely: Vec<Emission>,
+    ) -> std::result::Result<usize, Untaken> {
+        let (now, blame) = (now(), Arc::new(Blame::new()));
         let asked = Asked { place: Place::First, with: (likely, None), foresee: foresee_emissions };
-        self.writer.run_asked(asked, move |txn, _| outbox::drain(txn, behind, up_to, now)).await
+        let blamed = blame.clone();
+        let drain = move |txn: &mut Txn<'_, PgTables>, _| outbox::drain(txn, numbers, most, now, &blamed);
+        match (self.writer.run_asked(asked, drain).await, blame.get()) {
+            (Ok(drained), _) => Ok(told(drained)),
+            (Err(_), Some((n, reason))) => Err(Untaken::Contents(*n, reason.clone())),
+            (Err(error), None) => Err(Untaken::Store(error)),
+        }
+    }
+
+    async fn set_aside(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
+        let now = now();
+        let drained = self.writer.run(move |txn| outbox::set_aside(txn, n, &reason, now)).await?;
+        Ok(told(drained))
+    }
+
+    /// Takes rows at numbers where nobody looks, because none was ever given out there.
+    async fn take_strays(&self) -> std::result::Result<(), StoreError> {
+        let last = self.pool.glance((), |session, ()| {
+            Box::pin(async {
+                let rows = session.query(query!("outbox/stray"), &[]).await?;
+                rows.first().map(|row| get(row, 0)).transpose()
+            })
+        });
+        if let Some(last) = last.await? {
+            while self.take(i64::MIN..=last, vec![]).await? > 0 {}
+        }
+        Ok(())
     }
 
     async fn keep_mark(&self, standing: &Standing) -> std::result::Result<(), StoreError> {
@@ -133,6 +208,7 @@ impl Drainer {
 
     /// Removes what is too old, a piece at a time.
     async fn sweep(&self) -> std::result::Result<(), StoreError> {
+        self.take_strays().await?;
         for (forget, age) in [
             (query!("outbox/forget_receipts", INT8, INT8), DAY),
             (query!("outbox/forget_keys", INT8, INT8), DAY),
@@ -195,9 +271,11 @@ fn likely(row: &Row) -> Result<Option<Emission>> {
     let (kind, tenant): (&str, &str) = (get(row, 8)?, get(row, 9)?);
     let (key, used): (Option<&str>, Option<&str>) = (get(row, 10)?, get(row, 11)?);
     let (Ok(kind), Ok(tenant)) = (HandlingKey::new(kind), Tenant::new(tenant)) else { return Ok(None) };
+    let Ok(key) = key.map(ObjectKey::new).transpose() else { return Ok(None) };
+    let used = used.filter(|key| outbox::is_idempotency_key(key));
     let idempotency =
         used.map(|key| Idempotency { tenant: tenant.clone(), key: key.into(), digest: Default::default() });
-    let event = NewEvent { key: key.map(ObjectKey::trusted), tenant, ..NewEvent::of(kind) };
+    let event = NewEvent { key, tenant, ..NewEvent::of(kind) };
     Ok(Some(Emission { events: vec![event], idempotency }))
 }
 

@@ -30,13 +30,14 @@ pub enum OpenError {
          and the certificate of the server"
     )]
     NotTrusted { at: String, reason: String },
-    #[error("there is no database {database} at {at}; make it there: CREATE DATABASE {database}")]
+    #[error("there is no database {database} at {at}; make it there: CREATE DATABASE {}", quoted(.database))]
     NoDatabase { at: String, database: String },
     #[error("PostgreSQL at {at} has version {found}, and 15 or newer is needed; upgrade it, or name another")]
     TooOld { at: String, found: i32 },
     #[error(
         "the database {database} keeps its texts in {found}, and UTF8 is needed; make one: \
-         CREATE DATABASE {database} TEMPLATE template0 ENCODING UTF8"
+         CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8",
+        quoted(&format!("{database}_utf8"))
     )]
     NotUtf8 { database: String, found: String },
     #[error("the role {role} has not the rights that it needs ({reason}); let an owner run: {grant}")]
@@ -56,6 +57,22 @@ pub enum OpenError {
          that made it, or restore a backup"
     )]
     Altered { name: String },
+    #[error(
+        "the schema pointsman is not whole ({what}): somebody has removed something; run `pointsman doctor`, and restore \
+         a backup"
+    )]
+    Incomplete { what: String },
+    #[error(
+        "the layout of the schema pointsman cannot be looked at now, because others use it: {by}; wait until they have \
+         ended, or end them: SELECT pg_terminate_backend({pid})"
+    )]
+    Held { by: String, pid: i32 },
+    #[error(
+        "{at} is a pooler in transaction mode, and the URL does not say so; add pooler=transaction to it, or prepared \
+         statements and settings will be those of others, and listen= with a direct URL (percent-encoded), so that \
+         nodes can wake each other"
+    )]
+    Pooler { at: String },
     #[error("PostgreSQL at {at} could not do what is needed at the start: {reason}")]
     Failed { at: String, reason: String },
     #[error("what the database holds cannot be understood: {0}")]
@@ -70,6 +87,10 @@ impl OpenError {
             return Self::Unreachable { at, reason: error.to_string() };
         };
         let reason = reason(driver);
+        // PgBouncer takes no settings that it does not know.
+        if reason.contains("unsupported startup parameter") {
+            return Self::Pooler { at };
+        }
         let role = endpoint.role().to_string();
         match driver.code() {
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
@@ -77,7 +98,8 @@ impl OpenError {
             }
             Some(code) if code.code().starts_with("28") => Self::NotLetIn { at, role, reason },
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-                let grant = format!("GRANT CONNECT ON DATABASE {} TO {role}", quoted(endpoint.database()));
+                let grant =
+                    format!("GRANT CONNECT ON DATABASE {} TO {}", quoted(endpoint.database()), quoted(&role));
                 Self::NoRight { role, reason, grant }
             }
             Some(_) => Self::Failed { at, reason },
@@ -146,6 +168,32 @@ pub(crate) fn is_broken(fault: &Fault) -> bool {
             ended.contains(said.code())
         }
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
+    }
+}
+
+/// Whether the database could be asked, but cannot keep what it was given: a value that it does not take or that is too
+/// large.
+pub(crate) fn is_of_contents(fault: &Fault) -> bool {
+    code_of(fault).is_some_and(|code| {
+        *code == SqlState::CHECK_VIOLATION || ["22", "54"].iter().any(|class| code.code().starts_with(class))
+    })
+}
+
+/// Whether what the database was given does not go with what is there: a number that is taken, say.
+pub(crate) fn is_conflict(fault: &Fault) -> bool {
+    code_of(fault).is_some_and(|code| code.code().starts_with("23"))
+}
+
+fn code_of(fault: &Fault) -> Option<&SqlState> {
+    let Fault::Database(error) = fault else { return None };
+    error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code)
+}
+
+/// A fault in a line.
+pub(crate) fn words(fault: &Fault) -> String {
+    match fault {
+        Fault::Damaged(what) => what.clone(),
+        Fault::Database(error) => describe(error),
     }
 }
 

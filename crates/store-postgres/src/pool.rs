@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, join};
 use pointsman_core::store::{self, StoreError};
+use pointsman_store::Readable;
 use pointsman_store::error::{Fault, Result};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -38,6 +39,7 @@ pub(crate) struct Pool {
     endpoint: Arc<Endpoint>,
     idle: Arc<Mutex<Vec<Session>>>,
     permits: Arc<Semaphore>,
+    readable: Arc<Readable>,
 }
 
 /// How what is read hangs together.
@@ -59,7 +61,8 @@ impl<A, T, F> Reading<A, T> for F where
 
 impl Pool {
     pub(crate) fn new(endpoint: Arc<Endpoint>, readers: usize) -> Self {
-        Self { endpoint, idle: Arc::default(), permits: Arc::new(Semaphore::new(readers.max(1))) }
+        let permits = Arc::new(Semaphore::new(readers.max(1)));
+        Self { endpoint, idle: Arc::default(), permits, readable: Arc::default() }
     }
 
     /// Runs `read` in one transaction: all that it sees is of one moment. It is run again if its connection breaks.
@@ -69,7 +72,9 @@ impl Pool {
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
-        self.run(Sight::Whole, asked, read).await
+        let answer = self.run(Sight::Whole, asked, read).await;
+        self.readable.note(&answer);
+        answer
     }
 
     /// Runs a `read` of a single statement, which needs no transaction around it.
@@ -79,7 +84,9 @@ impl Pool {
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
-        self.run(Sight::Glance, asked, read).await
+        let answer = self.run(Sight::Glance, asked, read).await;
+        self.readable.note(&answer);
+        answer
     }
 
     /// Whoever asks may go away at any time; the task goes on, so that no connection is left in a transaction.
@@ -196,6 +203,21 @@ impl Pool {
         let mut idle = self.lock();
         if !self.permits.is_closed() {
             idle.push(session);
+        }
+    }
+
+    /// A connection for the writer. It comes before those who read: where the server has no room for another, one of theirs
+    /// that is idle ends.
+    pub(crate) async fn connect_writer(&self) -> std::result::Result<Session, ConnectError> {
+        let begun = Instant::now();
+        loop {
+            match self.endpoint.connect_in_time().await {
+                Err(error) if error.is_crowded() && begun.elapsed() < PATIENCE => {
+                    drop(self.idle());
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                connected => return connected,
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Whom to trust at the other end of a connection.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -90,7 +90,7 @@ pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, OpenError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn read_roots(file: &PathBuf) -> Result<RootCertStore, OpenError> {
+pub(crate) fn read_roots(file: &Path) -> Result<RootCertStore, OpenError> {
     let unread = |what: String| bad("sslrootcert", format!("names {}, which {what}", file.display()));
     let pem = std::fs::read(file).map_err(|error| unread(format!("cannot be read: {error}")))?;
     let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();

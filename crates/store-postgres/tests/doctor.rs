@@ -359,4 +359,69 @@ async fn the_outbox_and_the_nodes_are_looked_at() {
         assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
     }
     assert_eq!(advice(of(&findings, "outbox")), "Start a node: it takes them.");
+    server.query(database, "UPDATE pointsman.node SET heard = 0").unwrap();
+    let findings = examine(&url).await;
+    let moved = of(&findings, "nodes");
+    assert_eq!(moved.verdict, Verdict::Ok, "{moved:?}");
+    assert!(moved.found.contains("had not left the store that was moved here: lost ("), "{moved:?}");
+}
+
+/// What was removed, and the word for it.
+const REMOVED: [(&str, &str); 7] = [
+    ("DROP TABLE pointsman.mark", "table mark"),
+    ("DROP VIEW pointsman.events", "view events"),
+    ("DROP FUNCTION pointsman.event_of", "function event_of"),
+    ("DROP INDEX pointsman.fire_at", "index fire_at"),
+    ("ALTER TABLE pointsman.deed DROP COLUMN detail", "column deed.detail"),
+    ("ALTER TABLE pointsman.receipt DROP CONSTRAINT receipt_pkey", "index receipt_pkey"),
+    ("DELETE FROM pointsman.outbox_mark", "the row of outbox_mark"),
+];
+
+#[tokio::test]
+async fn what_was_removed_from_the_schema_is_named() {
+    let server = shared().unwrap();
+    for (removed, named) in REMOVED {
+        let url = server.create_database().unwrap();
+        close(Database::open(&url, now()).await.unwrap()).await;
+        assert_eq!(verdict(&url, "missing").await, Verdict::Ok);
+        server.query(name(&url), removed).unwrap();
+        let findings = examine(&url).await;
+        let missing = of(&findings, "missing");
+        assert_eq!(missing.verdict, Verdict::Fault, "{missing:?}");
+        assert_eq!(missing.found, format!("{named} of the schema pointsman"));
+    }
+}
+
+#[tokio::test]
+async fn a_move_that_has_not_ended_is_a_fault() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    close(Database::open(&url, now()).await.unwrap()).await;
+    server.query(name(&url), "INSERT INTO pointsman.meta (name, text) VALUES ('move', '{}')").unwrap();
+    let findings = examine(&url).await;
+    let moved = of(&findings, "move");
+    assert!(moved.verdict == Verdict::Fault && advice(moved).contains("pointsman move"), "{moved:?}");
+}
+
+/// A superuser is not for lending, and what belongs to somebody else than the schema is not lent with it.
+#[tokio::test]
+async fn no_superuser_is_advised_to_be_lent() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let database = name(&url);
+    let weak = format!("weak_{database}");
+    server.query(database, &format!("CREATE ROLE {weak} LOGIN")).unwrap();
+    close(Database::open(&url, now()).await.unwrap()).await;
+    for before in ["SELECT 1", "ALTER SCHEMA pointsman OWNER TO weak"] {
+        server.query(database, &before.replace("weak", &weak)).unwrap();
+        let findings = examine(&as_role(&url, &weak)).await;
+        let rights = of(&findings, "rights");
+        assert!(rights.verdict == Verdict::Fault && !advice(rights).contains("GRANT"), "{rights:?}");
+    }
+    let findings = examine(&as_role(&url, &weak)).await;
+    let remedy = advice(of(&findings, "rights")).strip_prefix("Let an owner run: ").unwrap();
+    server.query(database, remedy).unwrap();
+    let url = as_role(&url, &weak);
+    assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
+    close(Database::open(&url, now()).await.unwrap()).await;
 }

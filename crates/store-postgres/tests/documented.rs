@@ -7,6 +7,7 @@ mod one;
 use std::time::Duration;
 
 use one::One;
+use pointsman_core::Timestamp;
 use pointsman_core::task::why::GateKind;
 use pointsman_store_conformance::world::*;
 use uuid::Uuid;
@@ -212,4 +213,48 @@ async fn rules_that_are_set_otherwise_are_shown_as_rows() {
         assert!(world.resume(name).await);
     }
     assert!(one.ask("SELECT FROM pointsman.scheduling_rules").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_with_any_time_and_any_number_stops_nothing() {
+    let one = One::new();
+    let world = World::new(&one, plan()).await;
+    // Names that nothing can have, and a tenant that is none.
+    let (nil, odd) = (Uuid::nil(), Uuid::from_u128(7));
+    one.ask(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{odd}')"));
+    one.ask(&format!(
+        "{INSERT} ('pause', '{odd}', 'index', 'WORKER'), ('pause', '{nil}', '', 'WORKER'), ('block', '{nil}', 'a', 'SYNC'),
+         ('block', '{nil}', repeat('x', 5000), 'ORDER')"
+    ));
+    let rows = [
+        (-2_147_483_648, "infinity", Timestamp::MAX),
+        (0, "-infinity", Timestamp::MIN),
+        (5, "294276-12-31", Timestamp::MAX),
+        (6, "4713-01-01 BC", Timestamp::MIN),
+        (2_147_483_647, "9999-12-31T23:59:59.999999Z", Timestamp::MAX),
+        (7, "1970-01-01T00:00:01Z", Timestamp::from_millis(1000)),
+    ];
+    for (id, at, _) in rows {
+        let values = format!(
+            "({id}, 'pause', '{}', 'h{}', 'WORKER', '{at}')",
+            Uuid::nil(),
+            i64::from(id).unsigned_abs()
+        );
+        one.ask(&format!(
+            "INSERT INTO pointsman.scheduling_rules (id, rule_type, canvas_id, handler_name, event_space, created_at)
+             VALUES {values}"
+        ));
+    }
+    let world = world.reopen().await;
+    world.emit(event("record").key("a")).await;
+    let mut since: Vec<_> = must(world.store.rules().await).into_iter().map(|rule| rule.since).collect();
+    let mut wanted = rows.map(|(_, _, since)| since).to_vec();
+    since.sort();
+    wanted.sort();
+    assert_eq!(since, wanted);
+    // The numbers that the sequence would give are taken.
+    for name in ["index", "shop/orders", "/x/y"] {
+        world.pause(name).await;
+    }
+    assert_eq!(must(world.store.rules().await).len(), rows.len() + 3);
 }

@@ -83,6 +83,8 @@ async fn a_database_that_is_not_there_is_named() {
     let (server, ..) = fresh();
     let error = refused(&server.url("nowhere")).await;
     assert!(matches!(&error, OpenError::NoDatabase { database, .. } if database == "nowhere"), "{error}");
+    let error = refused(&server.url("no%20where")).await.to_string();
+    assert!(error.ends_with("CREATE DATABASE \"no where\""), "{error}");
 }
 
 #[tokio::test]
@@ -178,4 +180,76 @@ async fn a_pooler_may_stand_between() {
         }
         store.close();
     }
+}
+
+/// A role that may read and write all there is, and owns nothing, would come to a stop with the next slice.
+#[tokio::test]
+async fn a_role_that_does_not_own_the_tables_is_refused() {
+    let (server, database, url) = fresh();
+    open(&url).await.unwrap().close();
+    let role = format!("weak \"{database}'");
+    let weak = role.replace('"', "\"\"");
+    server
+        .query(
+            &database,
+            &format!(
+                "CREATE ROLE \"{weak}\" LOGIN; GRANT USAGE, CREATE ON SCHEMA pointsman TO \"{weak}\";
+                 GRANT ALL ON ALL TABLES IN SCHEMA pointsman TO \"{weak}\";
+                 GRANT ALL ON ALL SEQUENCES IN SCHEMA pointsman TO \"{weak}\";
+                 GRANT ALL ON ALL FUNCTIONS IN SCHEMA pointsman TO \"{weak}\""
+            ),
+        )
+        .unwrap();
+    let url = as_role(&url, &role.replace(' ', "%20").replace('"', "%22"));
+    let error = refused(&url).await;
+    let OpenError::NoRight { grant, reason, .. } = &error else { panic!("{error}") };
+    assert!(reason.contains("tables and functions"), "{error}");
+    assert!(!grant.contains("GRANT"), "the owner is a superuser: {grant}");
+    server.query(&database, grant).unwrap();
+    open(&url).await.unwrap().close();
+}
+
+#[tokio::test]
+async fn a_schema_that_is_not_whole_is_refused() {
+    for removed in
+        ["DROP TABLE pointsman.mark", "DROP TABLE pointsman.meta", "DELETE FROM pointsman.outbox_mark"]
+    {
+        let (server, database, url) = fresh();
+        open(&url).await.unwrap().close();
+        server.query(&database, removed).unwrap();
+        let error = refused(&url).await;
+        let table = removed.rsplit('.').next().unwrap();
+        assert!(matches!(&error, OpenError::Incomplete { what } if what.contains(table)), "{error}");
+        assert!(error.to_string().contains("pointsman doctor"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_pooler_that_the_url_does_not_tell_of_is_named() {
+    let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
+    let direct = server.create_database().unwrap();
+    let pooler = PgBouncer::start_strict(&server, direct.rsplit('/').next().unwrap()).unwrap();
+    let error = refused(&pooler.url().unwrap()).await;
+    assert!(matches!(error, OpenError::Pooler { .. }), "{error}");
+    assert!(error.to_string().contains("pooler=transaction"), "{error}");
+}
+
+/// Whoever waits in vain for the lock on the layout is told who has it.
+#[tokio::test]
+async fn who_holds_the_layout_is_named() {
+    let (server, database, url) = fresh();
+    open(&url).await.unwrap().close();
+    let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    holder
+        .batch_execute(
+            "SET application_name = 'holder'; BEGIN; SELECT pg_advisory_xact_lock(8101810177783852385)",
+        )
+        .await
+        .unwrap();
+    let error = refused(&url).await;
+    let OpenError::Held { by, pid } = &error else { panic!("{error}") };
+    assert!(by.starts_with("holder of "), "{by}");
+    server.query(&database, &format!("SELECT pg_terminate_backend({pid})")).unwrap();
+    open(&url).await.unwrap().close();
 }

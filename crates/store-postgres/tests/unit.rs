@@ -1,16 +1,18 @@
 //! Units of work whose connection breaks while they commit.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pointsman_core::store::Store;
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
-use pointsman_store::sql::{BoxError, Sql, TransactError};
+use pointsman_store::sql::{BoxError, Sql, TransactError, Value};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_testing::{Admin, Proxy, shared};
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
 /// A database in which a commit takes a while: what is put off to its end waits for a lock that the test holds.
 const SLOW: &str = "
@@ -36,7 +38,7 @@ impl Bench {
         let proxy = Proxy::start(address.parse().unwrap()).unwrap();
         let through = url.replace(address, &proxy.address().to_string());
         server.query(database, SLOW).unwrap();
-        let store = Postgres::open(&through, Timestamp::from_micros(1_700_000_000_000_000)).await.unwrap();
+        let store = Postgres::open(&through, NOW).await.unwrap();
         Self { server, database: database.into(), proxy, store }
     }
 
@@ -110,5 +112,32 @@ async fn a_commit_that_was_cut_short_is_found_not_to_have_happened() {
     assert!(matches!(refused, Err(TransactError::Store(_))), "{refused:?}");
     assert_eq!(bench.one("SELECT count(*) FROM record"), "0");
     assert_eq!(bench.one("SELECT count(*) FROM pointsman.journal"), "0");
+    bench.store.close();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_is_durable_when_it_is_answered_whatever_the_default() {
+    let bench = Bench::new().await;
+    for (default, used) in [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")] {
+        let database = &bench.database;
+        bench
+            .server
+            .query(database, &format!("ALTER DATABASE {database} SET synchronous_commit = {default}"))
+            .unwrap();
+        // Connections have what was set when they were made.
+        let store = Postgres::open(&bench.server.url(database), NOW).await.unwrap();
+        for _ in 0..2 {
+            let found = Arc::new(Mutex::new(None));
+            let seen = found.clone();
+            let unit = store.transact(move |tx| {
+                let rows = tx.query("SELECT current_setting('synchronous_commit')", &[])?;
+                *seen.lock().unwrap() = rows[0].get(0).cloned();
+                Ok(vec![])
+            });
+            unit.await.unwrap();
+            assert_eq!(*found.lock().unwrap(), Some(Value::from(used)), "{default}");
+        }
+        store.close();
+    }
     bench.store.close();
 }

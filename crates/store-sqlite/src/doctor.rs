@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statfs::{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 use pointsman_store::finding::{Finding, size};
+use pointsman_store::transfer::NOTE;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::open::{KNOWN, beside, version};
@@ -227,7 +228,18 @@ fn look(conn: &Connection, depth: Depth) -> rusqlite::Result<Vec<Finding>> {
         )
         .advise("Make a backup first; older versions will not open it any more."),
     };
-    Ok(vec![layout, soundness(conn, depth)?])
+    let mut findings = vec![layout];
+    if version(conn)? == KNOWN && is_part(conn)? {
+        let part = Finding::fault("move", "a move to this store has not ended");
+        findings.push(part.advise("Run the same `pointsman move` again, or begin with another target."));
+    }
+    findings.push(soundness(conn, depth)?);
+    Ok(findings)
+}
+
+/// Whether what a move has brought so far is not all.
+fn is_part(conn: &Connection) -> rusqlite::Result<bool> {
+    conn.query_row("SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1", [NOTE], |row| row.get(0))
 }
 
 fn is_foreign(conn: &Connection) -> rusqlite::Result<bool> {

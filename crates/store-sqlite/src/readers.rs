@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pointsman_core::store::StoreError;
-use pointsman_store::Writer;
+use pointsman_store::{Readable, Writer};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -27,11 +27,13 @@ pub(crate) struct Pool {
     path: PathBuf,
     idle: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
+    readable: Arc<Readable>,
 }
 
 impl Readers {
     pub(crate) fn pool(path: PathBuf) -> Self {
-        Self::Pool(Pool { path, idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) })
+        let permits = Arc::new(Semaphore::new(READERS));
+        Self::Pool(Pool { path, idle: Arc::default(), permits, readable: Arc::default() })
     }
 
     /// Runs `read` in one transaction: all that it sees is of one moment.
@@ -67,10 +69,12 @@ impl Pool {
             }
             result
         });
-        match read.await {
+        let answer = match read.await {
             Ok(result) => result.map_err(|fault| explain(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
-        }
+        };
+        self.readable.note(&answer);
+        answer
     }
 
     pub(crate) fn close(&self) {

@@ -158,3 +158,13 @@ async fn a_damaged_file_is_a_fault() {
     let findings = examine(&path, Depth::Quick);
     assert_eq!(of(&findings, "contents").verdict, Verdict::Fault, "{findings:#?}");
 }
+
+#[tokio::test]
+async fn a_move_that_has_not_ended_is_a_fault() {
+    let (_folder, path) = folder();
+    Sqlite::open(&path, NOW).unwrap().close();
+    let sql = "INSERT INTO pointsman_meta (name, value) VALUES ('move', '{}')";
+    Connection::open(&path).unwrap().execute(sql, []).unwrap();
+    let findings = examine(&path, Depth::Quick);
+    assert_eq!(of(&findings, "move").verdict, Verdict::Fault, "{findings:#?}");
+}

@@ -12,7 +12,7 @@
 //!
 //! - `tables.rs` is what a database must be able to do, `row.rs` the rows, `reads.rs` the verbs that read, and `views/`
 //!   what readers share.
-//! - `writer.rs` is the thread and its group commit, `state.rs` the memory beside the tables, `foresight.rs` what a group
+//! - `writer.rs` is the thread and its group commit, `work.rs` what it has done and whether it can, `state.rs` the memory beside the tables, `foresight.rs` what a group
 //!   of jobs will look at.
 //! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`, `replay.rs` and `prune.rs` are the
 //!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
@@ -61,6 +61,7 @@ pub mod transfer;
 mod turns;
 pub mod views;
 mod why;
+mod work;
 mod writer;
 
 pub use chains::Chains;
@@ -70,4 +71,5 @@ pub use foresight::foresee_emissions;
 pub use reads::Reads;
 pub use state::State;
 pub use store::Keeper;
-pub use writer::{Asked, Overhears, Place, Txn, Work, Writer};
+pub use work::{Readable, Work};
+pub use writer::{Asked, Overhears, Place, Txn, Writer};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
@@ -75,6 +76,10 @@ impl<R: Reads> Deref for Keeper<R> {
 impl<R: Reads> Store for Keeper<R> {
     fn listen(&self, listener: Arc<dyn Listener>) {
         self.writer.listen(listener);
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.writer.work().trouble(Instant::now())
     }
 
     fn close(&self) {

@@ -5,10 +5,11 @@
 //! commit and never before.
 //!
 //! A job checks before it writes: a refusal leaves no trace. If the database itself fails in the middle (a full
-//! disk), the whole group is rolled back, everyone is told, and the memory beside it is read again.
+//! disk), the whole group is rolled back, everyone is told, and the memory beside it is read again. If it fails in the
+//! commit, or its answer is lost, nobody knows whether the group is durable, and that is what everyone is told.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use pointsman_core::store::{Listener, Signal, StoreError};
 use pointsman_core::task::Lease;
@@ -18,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::Result;
 use crate::state::State;
 use crate::tables::{Backend, Foreseen, Memory, Tables};
+use crate::work::Work;
 
 /// The most jobs in one transaction: enough to share a commit widely, few enough to bound its length.
 const GROUP: usize = 512;
@@ -227,23 +229,6 @@ fn tell(listeners: &Listeners, signal: Signal) {
     }
 }
 
-/// What the writer has done since it started.
-#[derive(Debug, Default)]
-pub struct Work {
-    commits: AtomicU64,
-    rows: AtomicU64,
-}
-
-impl Work {
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
-    }
-
-    pub fn rows(&self) -> u64 {
-        self.rows.load(Ordering::Relaxed)
-    }
-}
-
 /// Fills a group with what is waiting, in the order in which it is done.
 fn fill<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) {
     while group.len() < GROUP
@@ -273,10 +258,10 @@ impl<B: Backend> WriterThread<B> {
             group.push(first);
             fill(&mut group, &mut inbox);
             let head = self.state.ids.last();
-            let committed = self.commit(&mut group, &mut inbox);
-            let outcome = committed.as_ref().copied().map_err(B::explain);
-            if let Err(fault) = &committed {
-                tracing::error!(%fault, "a transaction failed and was rolled back");
+            self.work.begins(Instant::now());
+            let outcome = self.commit(&mut group, &mut inbox).map_err(|fault| B::explain(&fault));
+            self.work.ended(&outcome, Instant::now());
+            if outcome.is_err() {
                 self.backend.roll_back();
                 self.stale = true;
             }
@@ -308,8 +293,7 @@ impl<B: Backend> WriterThread<B> {
             return Err(fault);
         }
         self.untold.clear();
-        self.work.commits.fetch_add(1, Ordering::Relaxed);
-        self.work.rows.store(self.backend.rows(), Ordering::Relaxed);
+        self.work.committed(self.backend.rows());
         Ok(())
     }
 

@@ -26,11 +26,20 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// Starts one that leads to one database of a server.
     pub fn start(postgres: &Postgres, database: &str) -> anyhow::Result<Self> {
+        Self::start_with(postgres, database, "extra_float_digits,options")
+    }
+
+    /// One that refuses clients that ask for settings which it does not know, as it does unless it is told otherwise.
+    pub fn start_strict(postgres: &Postgres, database: &str) -> anyhow::Result<Self> {
+        Self::start_with(postgres, database, "")
+    }
+
+    fn start_with(postgres: &Postgres, database: &str, ignored: &str) -> anyhow::Result<Self> {
         let (program, servant) = (programs::pgbouncer()?, Servant::find()?);
         let folder = Folder::new(&servant)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
         let file = folder.path().join("pgbouncer.ini");
-        fs::write(&file, configuration(address, postgres.address(), database))?;
+        fs::write(&file, configuration(address, postgres.address(), database, ignored))?;
         servant.give(&file)?;
         let words = [file.display().to_string()];
         let mut process = Process::start(&program, &words, &servant, folder.path(), Signal::SIGKILL)?;
@@ -57,7 +66,7 @@ impl Drop for PgBouncer {
 }
 
 /// Few connections for many clients, so that two transactions of a client do not always meet the same one.
-fn configuration(here: SocketAddr, server: SocketAddr, database: &str) -> String {
+fn configuration(here: SocketAddr, server: SocketAddr, database: &str, ignored: &str) -> String {
     format!(
         "\
 [databases]
@@ -71,7 +80,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 8
 max_client_conn = 500
-ignore_startup_parameters = extra_float_digits,options
+ignore_startup_parameters = {ignored}
 ",
         server.ip(),
         server.port(),

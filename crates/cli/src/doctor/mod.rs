@@ -22,9 +22,9 @@ use crate::output::{Output, counted};
 /// Changes nothing, and may be run beside a running server. Each check is fine (✓), a warning (!) or a fault (✗),
 /// with what was found and what to do about it. Ends with 1 if there is a fault, with 0 otherwise.
 ///
-/// Of PostgreSQL it looks at the connection, rights, layout, settings that lose data or hinder, long transactions,
-/// what vacuum has left, the outbox and the nodes; of SQLite at the file, its rights, the disk, who has it open, and
-/// its contents. A server that runs at --url is asked how it is.
+/// Of PostgreSQL it looks at the connection, rights, layout and what is missing of it, settings that lose data or
+/// hinder, long transactions, what vacuum has left, the outbox and the nodes; of SQLite at the file, its rights, the
+/// disk, who has it open, and its contents. A server that runs at --url is asked how it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -26,10 +26,13 @@ pub(super) async fn examine(global: &Global, store: Option<&StoreUrl>) -> Result
 
 fn judge(url: &str, health: &Health, store: Option<&StoreUrl>) -> Vec<Finding> {
     let told = format!("{} at {url}, version {}", health.status, health.version);
-    let reachable = health.store.as_ref().is_none_or(|store| store.reachable);
-    let mut findings = vec![match reachable {
-        true => Finding::ok("server", told),
-        false => Finding::fault("server", format!("{told}: it does not reach its store"))
+    let (reachable, writable) =
+        health.store.as_ref().map_or((true, true), |store| (store.reachable, store.writable));
+    let mut findings = vec![match (reachable, writable) {
+        (true, true) => Finding::ok("server", told),
+        (true, false) => Finding::fault("server", format!("{told}: it cannot write to its store"))
+            .advise("See its log, which says why, and what is found of the store."),
+        (false, _) => Finding::fault("server", format!("{told}: it does not reach its store"))
             .advise("See its log, and whether the store can be reached from where it runs."),
     }];
     let mine = env!("CARGO_PKG_VERSION");

@@ -161,7 +161,7 @@ fn without_its_database_a_server_says_what_to_do_and_ends() {
     let postgres = Postgres::start(Settings::default()).unwrap();
     let address = postgres.address();
     let url = |database: &str| format!("store: postgres://postgres:hunter2@{address}/{database}\n");
-    refused(&url("nowhere"), 78, &["CREATE DATABASE nowhere"]);
+    refused(&url("nowhere"), 78, &["CREATE DATABASE \"nowhere\""]);
     postgres.query("postgres", "CREATE DATABASE theirs").unwrap();
     postgres.query("theirs", "CREATE SCHEMA pointsman; CREATE TABLE pointsman.x ()").unwrap();
     refused(&url("theirs"), 78, &["not Pointsman's"]);
@@ -174,4 +174,77 @@ fn without_its_database_a_server_says_what_to_do_and_ends() {
     refused("store: postgres://postgres:hunter2@127.0.0.1:x/a\n", 78, &["pointsman.yml:1"]);
     postgres.stop().unwrap();
     refused(&url("postgres"), 75, &["is it running", "POINTSMAN_STORE"]);
+}
+
+/// However many requests meet an outage, the log tells of it in a few lines: when it begins, now and then, when it ends.
+#[test]
+fn an_outage_does_not_flood_the_log() {
+    let postgres = Postgres::start(Settings::default()).unwrap();
+    let mut place = Place::new(&format!("store: {}\n", postgres.create_database().unwrap()));
+    let _node = place.serve_elsewhere();
+    place.ok(&["emit", "before"]);
+    let quiet = place.log().lines().count();
+    postgres.kill().unwrap();
+    for _ in 0..30 {
+        let refused = place.run(&["emit", "meanwhile"]);
+        assert_eq!(refused.status.code(), Some(75));
+        let told = String::from_utf8(refused.stderr).unwrap();
+        assert!(told.contains("not known") && told.contains("--idempotency-key"), "{told}");
+    }
+    postgres.start_again().unwrap();
+    until("it is over", || place.run(&["emit", "after"]).status.success());
+    let log = place.log();
+    let told: Vec<&str> = log.lines().skip(quiet).collect();
+    assert!(told.len() <= 10, "{log}");
+    let about = |words: &str| told.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(
+        (about("the store cannot be written"), about("the store can be written again")),
+        (1, 1),
+        "{log}"
+    );
+}
+
+/// A row that somebody wrote into the outbox by hand is told of once, and so is what keeps the outbox from being drained.
+#[test]
+fn what_becomes_of_the_outbox_is_told_without_a_flood() {
+    let (server, url) = (shared().unwrap(), database());
+    let ask = |sql: &str| server.query(url.rsplit('/').next().unwrap(), sql).unwrap();
+    let mut place = Place::new(&format!("store: {url}\n"));
+    let _node = place.serve_elsewhere();
+    ask("INSERT INTO pointsman.outbox (type) VALUES ('a b')");
+    until("it is told", || place.log().contains("was set aside"));
+
+    ask("CREATE SEQUENCE tries;
+         CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM nextval(''tries''); RAISE EXCEPTION ''held up''; END';
+         CREATE TRIGGER hold_up BEFORE INSERT ON pointsman.journal FOR EACH ROW WHEN (new.type = 'held')
+             EXECUTE FUNCTION hold_up()");
+    ask("SELECT pointsman.emit('held')");
+    until("it is tried again and again", || {
+        ask("SELECT last_value >= 4 FROM tries")[0][0].as_deref() == Some("t")
+    });
+    ask("DROP TRIGGER hold_up ON pointsman.journal");
+    until("it is over", || place.log().contains("the outbox is drained again"));
+    assert_eq!(journaled(&place, "held"), 1);
+    let log = place.log();
+    let about = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    let told = (about("was set aside"), about("held up"), about("the outbox cannot be drained"));
+    assert_eq!((told.0, told.2), (1, 1), "{log}");
+    assert!((1..=2).contains(&told.1), "{log}");
+}
+
+/// Whoever reads the log learns what the database said, and not only that it said something.
+#[test]
+fn the_log_tells_why_the_store_cannot_be_written() {
+    let url = database();
+    let mut place = Place::new(&format!("store: {url}\n"));
+    let _node = place.serve_elsewhere();
+    let refuse = "
+        CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
+        CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
+    shared().unwrap().query(url.rsplit('/').next().unwrap(), refuse).unwrap();
+    assert_eq!(place.run(&["emit", "record"]).status.code(), Some(75));
+    let log = place.log();
+    let told = log.lines().find(|line| line.contains("the store cannot be written"));
+    assert!(told.is_some_and(|line| line.contains("ERROR") && line.contains("no room on the disk")), "{log}");
 }

@@ -44,6 +44,10 @@ pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
     /// block.
     fn listen(&self, listener: Arc<dyn Listener>);
 
+    /// What keeps it from writing now: its last commit failed, or one does not end. None: as far as it knows, nothing
+    /// does. Anybody may be told; the details are in the log.
+    fn trouble(&self) -> Option<String>;
+
     /// Ends the store in good order: what was asked before is committed, what is asked after is refused.
     fn close(&self);
 }
@@ -65,7 +69,8 @@ pub trait Listener: Send + Sync {
 /// Why a store could not do what it was asked. None of these is the fault of the one who asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be reached or cannot write now; nothing was changed; trying again later may help.
+    /// It cannot be reached or cannot write now; trying again later may help. Whether what was to be written is there is
+    /// not known: the answer to a commit may have been lost.
     #[error("the store is not available: {0}")]
     Unavailable(String),
     /// What it holds cannot be understood.

@@ -102,7 +102,7 @@ impl Clock {
     fn is_well(&self, answer: Result<(), StoreError>) -> bool {
         if let Err(error) = &answer {
             self.node.store_failed();
-            tracing::warn!(%error, "planned times wait");
+            tracing::debug!(%error, "planned times wait");
         }
         answer.is_ok()
     }

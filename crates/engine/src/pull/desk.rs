@@ -287,7 +287,7 @@ impl Clerk {
             }
             Err(error) => {
                 self.node.store_failed();
-                tracing::warn!(%error, workers = line.waiters.len(), "workers get no answer from the store");
+                tracing::debug!(%error, workers = line.waiters.len(), "workers get no answer from the store");
                 for waiter in line.waiters.drain(..) {
                     let _ = waiter.answer.send(Err(error.clone()));
                 }
@@ -332,7 +332,7 @@ impl Clerk {
             }
             Err(error) => {
                 self.node.store_failed();
-                tracing::warn!(%error, tasks = ended.len(), "tasks that nobody took wait for their leases to run out");
+                tracing::debug!(%error, tasks = ended.len(), "tasks that nobody took wait for their leases to run out");
             }
         }
     }

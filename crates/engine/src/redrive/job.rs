@@ -190,7 +190,7 @@ impl Job {
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
                     self.engine.node().store_failed();
-                    tracing::warn!(%error, "a redrive waits for the store");
+                    tracing::debug!(%error, "a redrive waits for the store");
                     sleep(patience.wait()).await;
                 }
             }

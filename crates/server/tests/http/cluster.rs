@@ -1,7 +1,7 @@
 //! Several servers on one database of PostgreSQL.
 
 use pointsman_engine::{Outcome, Setup};
-use pointsman_testing::{Postgres, Settings, shared};
+use pointsman_testing::{Postgres, Proxy, Settings, shared};
 use serde_json::json;
 
 use crate::house::{House, handler};
@@ -53,7 +53,7 @@ async fn all_accept_the_token_that_the_first_was_told() {
         assert_eq!(house.get("/api/v1/nodes").await.json()["nodes"].as_array().map(Vec::len), Some(2));
         assert_eq!(house.call_as("pm_wrong", "GET", "/api/v1/nodes", "").await.status, 401);
         let health = house.get("/healthz").await.json();
-        assert_eq!(health["store"], json!({"kind": "postgres", "reachable": true}));
+        assert_eq!(health["store"], json!({"kind": "postgres", "reachable": true, "writable": true}));
     }
 }
 
@@ -139,6 +139,8 @@ async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_no
     postgres.kill().expect("a kill");
     let refused = house.post("/api/v1/events", r#"{"type":"job"}"#).await;
     assert_eq!((refused.problem(), refused.header("retry-after")), (503, Some("1")));
+    let detail = refused.json()["detail"].as_str().expect("a detail").to_owned();
+    assert!(detail.contains("not known") && detail.contains("idempotency key"), "{detail}");
     assert_eq!(house.get("/readyz").await.problem(), 503);
     let health = house.get("/healthz").await;
     assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")));
@@ -153,4 +155,61 @@ async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_no
     let id = answer.json()["events"][0]["tasks"][0].as_str().expect("a task").to_owned();
     house.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     assert_eq!(house.get(&format!("/api/v1/events/{first}")).await.status, 200, "what was answered is there");
+}
+
+/// Everything can be read, and nothing can be written.
+const NO_WRITES: &str = "
+    CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
+    CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all();
+    CREATE TRIGGER no_sign BEFORE UPDATE ON pointsman.node FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_written_is_not_ready() {
+    let mut town = Town::new();
+    let house = town.house("server", "", job()).await;
+    house.emit(r#"{"type":"job"}"#).await;
+    assert_eq!(house.get("/readyz").await.status, 200);
+    let database = town.url.rsplit('/').next().expect("a database").to_owned();
+    let server = shared().expect("a server");
+    server.query(&database, NO_WRITES).expect("two triggers");
+    assert_eq!(house.post("/api/v1/events", r#"{"type":"job"}"#).await.problem(), 503);
+    let ready = house.get("/readyz").await;
+    assert_eq!(ready.problem(), 503);
+    let detail = ready.json()["detail"].as_str().expect("a detail").to_owned();
+    assert!(detail.starts_with("the store cannot be written: commits have failed"), "{detail}");
+    let health = house.get("/healthz").await.json();
+    assert_eq!(health["store"], json!({"kind": "postgres", "reachable": true, "writable": false}));
+    // Without any request, the node's own signs of life show that it can be written again.
+    server.query(&database, "DROP FUNCTION refuse_all CASCADE").expect("no triggers");
+    house.until("/healthz", |health| health["status"] == "ok").await;
+    assert_eq!(house.get("/readyz").await.status, 200);
+}
+
+/// The value of a metric without labels.
+fn gauge(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_do_not_wait_for_a_database_that_is_silent() {
+    let postgres = Postgres::start(Settings::default()).expect("a server");
+    let proxy = Proxy::start(postgres.address()).expect("a wire");
+    let url = postgres.create_database().expect("a database");
+    let database = url.rsplit('/').next().expect("its name");
+    let mut town = Town::on(postgres.url_through(&proxy, database).expect("a URL"));
+    let house = town.house("server", "", job()).await;
+    house.emit(r#"{"type":"job"}"#).await;
+    let text = house.get("/metrics").await.text();
+    assert_eq!(gauge(&text, "pointsman_backlog_read").as_deref(), Some("1"));
+    assert!(text.contains("pointsman_backlog_tasks{"), "{text}");
+    proxy.freeze(true);
+    // Far less than what a read waits for.
+    let scrape = tokio::time::timeout(std::time::Duration::from_secs(10), house.get("/metrics")).await;
+    let text = scrape.expect("in time").text();
+    proxy.freeze(false);
+    assert_eq!(gauge(&text, "pointsman_backlog_read").as_deref(), Some("0"));
+    assert!(
+        !text.contains("pointsman_backlog_tasks{") && gauge(&text, "pointsman_slots").is_some(),
+        "{text}"
+    );
 }

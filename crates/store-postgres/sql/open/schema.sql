@@ -1,7 +1,5 @@
--- Who owns the schema, whether it has our table of migrations, and whether it has nothing at all. No row: there is no
--- such schema.
-SELECT pg_get_userbyid(s.nspowner)::text,
-       EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid AND c.relname = 'migration'),
+-- Whether the schema has our table of migrations, and whether it has nothing at all. No row: there is no such schema.
+SELECT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid AND c.relname = 'migration'),
        NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid)
            AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid)
            AND NOT EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = s.oid)

@@ -1,7 +1,8 @@
 -- What waits in the outbox, at most $1 rows, with what is needed to foresee what they will touch; and how things stand
--- with the bell and the mark. If nothing waits, one row that tells the latter.
+-- with the bell and the mark. If nothing waits, one row that tells the latter. Texts that are too long for an event, which
+-- somebody may have written by hand, are cut off where they are too long still.
 SELECT w.asleep, w.settled, w.marked, w.xact, w.oldest, w.newest, w.last,
-       o.n, o.type, o.tenant, o.key, o.idempotency_key
+       o.n, left(o.type, 256), left(o.tenant, 129), left(o.key, 513), left(o.idempotency_key, 256)
 FROM (SELECT (SELECT last_value FROM pointsman.bell) = 1 AS asleep,
              m.settled, m.n AS marked, m.xact::text::bigint AS xact,
              pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,

@@ -1,8 +1,10 @@
--- Takes from the outbox what stands behind $1 and not behind $2, in order: at most $3 rows, and no more when they have
--- $4 bytes.
-WITH next AS (
-    SELECT n, sum(octet_length(value)) OVER (ORDER BY n) - octet_length(value) AS before
-    FROM (SELECT n, value FROM pointsman.outbox WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3) first
+-- Takes from the outbox what stands from $1 up to $2, in order: at most $3 rows, and no more when they have $4 bytes.
+WITH first AS (
+    SELECT n, octet_length(value) + octet_length(type) + coalesce(octet_length(context), 0)
+              + coalesce(octet_length(key), 0) + coalesce(octet_length(idempotency_key), 0) AS bytes
+    FROM pointsman.outbox WHERE n BETWEEN $1 AND $2 ORDER BY n LIMIT $3
+), next AS (
+    SELECT n, sum(bytes) OVER (ORDER BY n) - bytes AS before FROM first
 ), taken AS (
     DELETE FROM pointsman.outbox o USING next WHERE o.n = next.n AND next.before < $4
     RETURNING o.n, o.receipt, o.type, o.key, o.sub, o.tenant, o.value, o.context, o.due, o.priority, o.idempotency_key,

@@ -30,6 +30,9 @@ fn no_fault_shows_the_password() {
         "postgres://ann:s3cret@db/bus?listen=ann:s3cret@db",
         "postgres://ann:s3cret@/bus",
         "mysql://ann:s3cret@db/bus",
+        "postgres://ann:no@s3cret@db/bus",
+        "postgres://ann:no/@s3cret@db/bus",
+        "postgres://ann:no@s3cret@db",
     ] {
         assert!(!refused(url).contains("s3cret"), "{}", refused(url));
     }
@@ -45,6 +48,9 @@ fn a_parameter_that_cannot_be_used_is_named() {
             "postgres://a@db/bus?sslmode=verify-ca&sslrootcert=/no/such/file",
             "`sslrootcert` names /no/such/file",
         ),
+        ("postgres://a@db/bus?sslrootcert=/no/such/file", "`sslrootcert` names /no/such/file"),
+        ("postgres://a@db/bus?sslmode=disable&sslrootcert=/no/such/file", "`sslrootcert` names"),
+        ("postgres://a:b@c@db/bus", "%40"),
         ("postgres://a@db/bus?listen=nowhere", "`listen`"),
         ("postgres://a@db/bus?no_such=1", "no_such"),
         ("postgres://a@db/bus?connect_timeout=soon", "connect_timeout"),
@@ -118,4 +124,12 @@ fn who_is_trusted_follows_from_the_mode() {
     assert_eq!(Trust::read(Some("verify-full"), file).unwrap(), Trust::Host("roots.pem".into()));
     assert_eq!(Trust::read(Some("prefer"), file).unwrap().mode(), SslMode::Prefer);
     assert_eq!(Trust::read(Some("verify-full"), file).unwrap().mode(), SslMode::Require);
+}
+
+#[test]
+fn of_a_parameter_that_is_given_twice_the_last_counts() {
+    let twice = parsed("postgres://ann@db/bus?sslmode=require&sslmode=disable");
+    assert_eq!(twice.config.get_ssl_mode(), SslMode::Disable);
+    let twice = parsed("postgres://ann@db/bus?sslmode=disable&sslmode=require");
+    assert_eq!(twice.config.get_ssl_mode(), SslMode::Require);
 }

@@ -3,9 +3,9 @@
 use pointsman_store::finding::Finding;
 use tokio_postgres::Error;
 
-use super::{Checked, Doctor, ask};
+use super::{Checked, Doctor, ask, refused};
 use crate::connect::Endpoint;
-use crate::error::reason;
+use crate::error::{OpenError, reason};
 use crate::session::{Session, query};
 
 /// How often it is tried. A pooler whose connections are busy may hand out the same one twice.
@@ -77,11 +77,7 @@ impl Doctor {
 
 /// A pooler that the URL does not tell of.
 pub(super) fn undeclared(endpoint: &Endpoint) -> Finding {
-    let found = format!("{} is a pooler in transaction mode, and the URL does not say so", endpoint.place());
-    Finding::fault("pooler", found).advise(
-        "Add pooler=transaction to the URL, or prepared statements and settings will be those of others; and \
-         listen= with a direct URL (percent-encoded), so that nodes can wake each other.",
-    )
+    refused("pooler", &OpenError::Pooler { at: endpoint.place() })
 }
 
 async fn process(session: &Session) -> Result<i32, Error> {

@@ -1,10 +1,11 @@
 //! What our role may do, and how the schema stands.
 
 use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store::transfer::NOTE;
 
-use super::{Checked, Doctor, refused};
-use crate::error::quoted;
+use super::{BEGIN, Checked, Doctor, listed, refused};
 use crate::migrate::{self, KNOWN, Standing};
+use crate::rights::Rights;
 use crate::session::query;
 
 impl Doctor {
@@ -28,33 +29,49 @@ impl Doctor {
             .advise("Make a backup first; older versions will not open it any more."),
             Err(error) => refused("layout", &error),
         };
-        Ok((vec![rights, layout], ours))
+        let mut findings = vec![rights, layout];
+        let mut whole = false;
+        if ours {
+            let found = self.whole().await?;
+            whole = found.iter().all(|finding| finding.verdict != Verdict::Fault);
+            findings.extend(found);
+        }
+        Ok((findings, whole))
+    }
+
+    /// Whether all is there that the layout has, and whether it is the whole of a store.
+    async fn whole(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+        self.session.batch(BEGIN).await?;
+        let looked = self.look_at_things().await;
+        self.session.batch("ROLLBACK").await?;
+        looked
+    }
+
+    async fn look_at_things(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+        let missing = migrate::missing(&self.session).await?;
+        if !missing.is_empty() {
+            return Ok(vec![
+                Finding::fault("missing", format!("{} of the schema pointsman", listed(&missing))).advise(
+                    "Somebody has removed it. Stop all nodes, and restore a backup; a store that has been without it \
+                     cannot be mended by making it anew.",
+                ),
+            ]);
+        }
+        let note = self.session.query(query!("write/text", TEXT), &[&NOTE]).await?;
+        let moved = Finding::fault("move", "a move to this store has not ended")
+            .advise("Run the same `pointsman move` again, or begin with another target.");
+        let missing = Finding::ok("missing", "nothing");
+        Ok(if note.is_empty() { vec![missing] } else { vec![missing, moved] })
     }
 
     async fn rights(&self) -> Result<Finding, tokio_postgres::Error> {
-        let rows = self.ask(query!("doctor/rights"), &[]).await?;
+        let rows = self.ask(query!("open/rights"), &[]).await?;
         let Some(row) = rows.first() else { return Ok(Finding::fault("rights", "unknown")) };
-        let role: &str = row.try_get(0)?;
-        let Some(owner) = row.try_get::<_, Option<&str>>(2)? else {
-            return Ok(match row.try_get(1)? {
-                true => Finding::ok("rights", format!("{role} may make the schema pointsman")),
-                false => {
-                    let database = quoted(self.endpoint.database());
-                    Finding::fault("rights", format!("{role} may not make the schema pointsman")).advise(
-                        format!("Let an owner run: GRANT CREATE ON DATABASE {database} TO {}", quoted(role)),
-                    )
-                }
-            });
-        };
-        let (usable, foreign): (bool, i64) = (row.try_get(3)?, row.try_get(4)?);
-        if usable && foreign == 0 {
-            return Ok(Finding::ok("rights", format!("{role} may do all that is needed")));
-        }
-        let found = match usable {
-            true => format!("{foreign} tables and functions of the schema pointsman are not {role}'s"),
-            false => format!("{role} may not use the schema pointsman, or not make tables in it"),
-        };
-        let grant = format!("GRANT {} TO {}", quoted(owner), quoted(role));
-        Ok(Finding::fault("rights", found).advise(format!("Let an owner run: {grant}")))
+        let rights = Rights::read(row)?;
+        Ok(match rights.lacking() {
+            None => Finding::ok("rights", rights.enough()),
+            Some(lacking) => Finding::fault("rights", lacking)
+                .advise(format!("Let an owner run: {}", rights.remedy(self.endpoint.database()))),
+        })
     }
 }

@@ -21,17 +21,23 @@ const FAR_TOO_MANY: i64 = 5_000_000;
 impl Doctor {
     /// Answers how many live.
     pub(super) async fn nodes(&self) -> Checked<i64> {
-        let (mut live, mut silent) = (Vec::new(), Vec::new());
+        let (mut live, mut silent, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.ask(query!("doctor/nodes"), &[]).await? {
             let (name, seconds): (String, f64) = (row.try_get(0)?, row.try_get(1)?);
-            match seconds > SILENT {
-                true => silent.push(format!("{name} for {}", age(seconds))),
-                false => live.push(name),
+            match (row.try_get(2)?, seconds > SILENT) {
+                (true, _) => elsewhere.push(name),
+                (false, true) => silent.push(format!("{name} for {}", age(seconds))),
+                (false, false) => live.push(name),
             }
         }
         let count = live.len() as i64;
-        let told =
+        let mut told =
             if live.is_empty() { "none runs".into() } else { format!("{count} live: {}", listed(&live)) };
+        if !elsewhere.is_empty() {
+            let nodes = listed(&elsewhere);
+            let moved = "had not left the store that was moved here";
+            told = format!("{told}; {moved}: {nodes} (what it ran is free when a node starts here)");
+        }
         let finding = match silent.is_empty() {
             true => Finding::ok("nodes", told),
             false => Finding::warning("nodes", format!("{told}; silent: {}", listed(&silent))).advise(

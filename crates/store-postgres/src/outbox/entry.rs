@@ -83,6 +83,10 @@ impl Entry {
     }
 
     fn idempotency(&self, key: &str, tenant: Tenant) -> std::result::Result<Idempotency, Fault> {
+        if !is_idempotency_key(key) {
+            let what = "an idempotency key has 1 to 255 printable ASCII characters";
+            return Err(Fault::new("/idempotency_key", what));
+        }
         let digest = self.digest.as_deref().and_then(|digest| digest.try_into().ok());
         let digest =
             digest.ok_or_else(|| Fault::new("/digest", "an idempotency key has a digest of 32 bytes"))?;
@@ -90,7 +94,7 @@ impl Entry {
     }
 
     /// The row as it stood there, and why it was set aside.
-    pub(super) fn set_aside(self, fault: &Fault, now: Timestamp) -> Vec<Param> {
+    pub(super) fn set_aside(self, reason: String, now: Timestamp) -> Vec<Param> {
         params![
             self.n,
             self.receipt,
@@ -105,10 +109,15 @@ impl Entry {
             self.idempotency_key,
             self.digest,
             self.at,
-            fault.to_string(),
+            reason,
             now.micros(),
         ]
     }
+}
+
+/// Whether it can be an idempotency key, as `emit` and the HTTP API have it.
+pub(crate) fn is_idempotency_key(key: &str) -> bool {
+    (1..=255).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 fn raw(at: &str, value: &impl Serialize) -> std::result::Result<Box<RawValue>, Fault> {
@@ -187,6 +196,9 @@ mod tests {
             (Entry { priority: 0, ..entry() }, "/priority"),
             (Entry { due: Some(-1), ..entry() }, "/due"),
             (Entry { digest: None, ..entry() }, "/digest"),
+            (Entry { idempotency_key: Some(String::new()), ..entry() }, "/idempotency_key"),
+            (Entry { idempotency_key: Some("k".repeat(256)), ..entry() }, "/idempotency_key"),
+            (Entry { idempotency_key: Some("\u{e9}".into()), ..entry() }, "/idempotency_key"),
             (Entry { cause: (None, Some(7), Some(65)), ..entry() }, "/cause_depth"),
         ] {
             assert_eq!(broken.emission(NOW).unwrap_err().pointer, at);

@@ -10,6 +10,9 @@
 mod entry;
 mod mark;
 
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
+
 use pointsman_core::store::{Emission, Sequenced};
 use pointsman_core::{EventId, Timestamp};
 use pointsman_store::error::{Fault, Result};
@@ -17,51 +20,103 @@ use pointsman_store::tables::Tables;
 use pointsman_store::{Room, Txn};
 use uuid::Uuid;
 
+use crate::error::{is_of_contents, words};
 use crate::link::params;
 use crate::session::query;
 use crate::tables::PgTables;
 use entry::Entry;
+pub(crate) use entry::is_idempotency_key;
 pub(crate) use mark::{Standing, Step};
 
 /// So many rows at most go in one transaction, and no more when they have so many bytes.
 pub(crate) const MOST: i64 = 1000;
 const MOST_BYTES: i64 = 4 << 20;
 
-/// Sequences what stands in the outbox behind one number and not behind another. Answers how many rows it took.
-pub(crate) fn drain(txn: &mut Txn<'_, PgTables>, behind: i64, up_to: i64, now: Timestamp) -> Result<usize> {
+/// What became of some rows.
+#[derive(Debug, Default)]
+pub(crate) struct Drained {
+    pub(crate) rows: usize,
+    /// Those that are no events, and why not.
+    pub(crate) refused: Vec<(i64, String)>,
+}
+
+/// What the database could not keep, and its words for it: the first row of those that were taken.
+pub(crate) type Blame = OnceLock<(i64, String)>;
+
+/// Sequences what stands in the outbox at these numbers, so many rows at most. If it fails for what is in them, the blame
+/// says so.
+pub(crate) fn drain(
+    txn: &mut Txn<'_, PgTables>,
+    numbers: RangeInclusive<i64>,
+    most: i64,
+    now: Timestamp,
+    blame: &Blame,
+) -> Result<Drained> {
+    // What others have written in this transaction goes with the question, so that whatever fails behind it is ours.
+    let rows = take(txn.tables, numbers, most)?;
+    let first = rows.first().map_or(0, |entry| entry.n);
+    let drained = keep(txn, rows, now);
+    if let Err(fault) = &drained
+        && is_of_contents(fault)
+    {
+        let _ = blame.set((first, words(fault)));
+    }
+    drained
+}
+
+/// Sets one row aside for what the database said of it.
+pub(crate) fn set_aside(txn: &Txn<'_, PgTables>, n: i64, reason: &str, now: Timestamp) -> Result<Drained> {
+    let mut drained = Drained::default();
+    for entry in take(txn.tables, n..=n, 1)? {
+        drained.rows += 1;
+        drained.refused.push((n, reason.into()));
+        refuse(txn.tables, entry, reason.into(), now)?;
+    }
+    Ok(drained)
+}
+
+fn take(tables: &PgTables, numbers: RangeInclusive<i64>, most: i64) -> Result<Vec<Entry>> {
     let take = query!("outbox/take", INT8, INT8, INT8, INT8);
-    let rows = txn.tables.ask(take, params![behind, up_to, MOST, MOST_BYTES])?;
+    let asked = params![*numbers.start(), *numbers.end(), most, MOST_BYTES];
+    tables.ask(take, asked)?.iter().map(Entry::of).collect()
+}
+
+fn keep(txn: &mut Txn<'_, PgTables>, rows: Vec<Entry>, now: Timestamp) -> Result<Drained> {
+    let mut drained = Drained { rows: rows.len(), ..Drained::default() };
     let mut receipts = Receipts::default();
-    for row in &rows {
-        let entry = Entry::of(row)?;
+    for entry in rows {
         match entry.emission(now) {
             Ok(emission) => receipts.note(&entry, sequence(txn, emission, now)?),
             Err(fault) => {
-                tracing::warn!(n = entry.n, %fault, "a row of the outbox is not an event and was set aside");
-                let refuse = query!(
-                    "outbox/refuse",
-                    INT8,
-                    UUID,
-                    TEXT,
-                    TEXT,
-                    TEXT,
-                    TEXT,
-                    TEXT,
-                    TEXT,
-                    INT8,
-                    INT4,
-                    TEXT,
-                    BYTEA,
-                    INT8,
-                    TEXT,
-                    INT8
-                );
-                txn.tables.ask(refuse, entry.set_aside(&fault, now))?;
+                drained.refused.push((entry.n, fault.to_string()));
+                refuse(txn.tables, entry, fault.to_string(), now)?;
             }
         }
     }
     receipts.write(txn.tables)?;
-    Ok(rows.len())
+    Ok(drained)
+}
+
+fn refuse(tables: &PgTables, entry: Entry, reason: String, now: Timestamp) -> Result<()> {
+    let refuse = query!(
+        "outbox/refuse",
+        INT8,
+        UUID,
+        TEXT,
+        TEXT,
+        TEXT,
+        TEXT,
+        TEXT,
+        TEXT,
+        INT8,
+        INT4,
+        TEXT,
+        BYTEA,
+        INT8,
+        TEXT,
+        INT8
+    );
+    tables.ask(refuse, entry.set_aside(reason, now)).map(drop)
 }
 
 /// Journals what an entry asks for. If its idempotency key was used before, it was over HTTP, because in SQL the second
@@ -103,10 +158,8 @@ impl Receipts {
         }
     }
 
+    /// Takes along what is held back, also where there are none: now it shows whether the database can keep it.
     fn write(self, tables: &PgTables) -> Result<()> {
-        if self.places.is_empty() {
-            return Ok(());
-        }
         let Self { places, receipts, events } = self;
         let note = query!("outbox/note_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);
         tables.ask(note, params![places, receipts, events]).map(drop)

@@ -56,6 +56,7 @@ impl Lying {
             Section::Receipts => all("receipt", &["n"]),
             Section::Keys => all("outbox_key", &["tenant", "key"]),
             Section::Refused => all("outbox_refused", &["n"]),
+            Section::Ahead => all("scheduling_rules", &["id"]),
         }
     }
 

@@ -11,7 +11,7 @@ mod write;
 
 use std::collections::HashMap;
 
-use pointsman_core::store;
+use pointsman_core::store::{self, StoreError};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place, Row, Section};
 use tokio::runtime::Runtime;
@@ -19,7 +19,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::connect::Endpoint;
-use crate::error::{ConnectError, OpenError, describe, explain};
+use crate::error::{self, ConnectError, OpenError, describe, is_conflict, is_of_contents};
 use crate::migrate::{self, Standing};
 use crate::rows::get;
 use crate::session::{Query, Session, query};
@@ -42,7 +42,7 @@ struct Hand {
     reading: bool,
     /// The section that is being read, and the place up to which it was.
     cursor: Option<(Section, Place)>,
-    /// How many commits there were when it was opened.
+    /// How many commits there were when it was opened, or when it wrote last.
     version: i64,
     /// The note of a move to here, as it was read or written last.
     note: Option<String>,
@@ -150,6 +150,11 @@ impl Hand {
         Ok((get(row, 0)?, get(row, 1)?))
     }
 
+    async fn waiting(&self) -> Result<u64> {
+        let rows = self.ask(query!("transfer/undrained"), &[]).await?;
+        rows.first().map_or(Ok(0), |row| get(row, 0).map(i64::unsigned_abs))
+    }
+
     async fn is_unchanged(&mut self) -> Result<bool> {
         self.end_reading().await?;
         Ok(self.look().await? == (self.version, true))
@@ -162,6 +167,16 @@ impl Hand {
     }
 }
 
+/// What a fault means to whoever moves. What the database refuses it refuses the next time too.
+fn explain(fault: &Fault) -> StoreError {
+    match error::explain(fault) {
+        StoreError::Unavailable(what) if is_conflict(fault) || is_of_contents(fault) => {
+            StoreError::Damaged(what)
+        }
+        other => other,
+    }
+}
+
 impl Movable for PgMove {
     fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
         self.runtime.block_on(self.hand.count(section)).map(Some).map_err(|fault| explain(&fault))
@@ -169,6 +184,10 @@ impl Movable for PgMove {
 
     fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
         self.runtime.block_on(self.hand.read(section, after)).map_err(|fault| explain(&fault))
+    }
+
+    fn waiting(&mut self) -> store::Result<u64> {
+        self.runtime.block_on(self.hand.waiting()).map_err(|fault| explain(&fault))
     }
 
     fn is_unchanged(&mut self) -> store::Result<bool> {
@@ -179,11 +198,11 @@ impl Movable for PgMove {
         self.runtime.block_on(self.hand.find_note()).map_err(|fault| explain(&fault))
     }
 
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<()> {
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
         self.runtime.block_on(self.hand.write(section, rows, note)).map_err(|fault| explain(&fault))
     }
 
-    fn finish(&mut self) -> store::Result<()> {
+    fn finish(&mut self) -> store::Result<bool> {
         self.runtime.block_on(self.hand.finish()).map_err(|fault| explain(&fault))
     }
 }

@@ -4,11 +4,12 @@ use pointsman_core::{Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::transfer::{Cell, Page, Place, Row, Section};
 use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
 
 use super::Hand;
 use super::lying::Lying;
 use super::wire::{Found, Written, asked_as};
-use crate::documented::rules_of;
+use crate::documented::{is_ahead, rules_of};
 use crate::rows::get;
 use crate::session::query;
 
@@ -38,8 +39,10 @@ impl Hand {
     pub(super) async fn count(&mut self, section: Section) -> Result<u64> {
         self.begin_reading().await?;
         let Lying { table, which, .. } = Lying::of(section);
-        if section == Section::Rules {
-            return Ok(self.rules().await?.len() as u64);
+        match section {
+            Section::Rules => return Ok(self.rules().await?.len() as u64),
+            Section::Ahead => return Ok(self.rules_ahead().await?.len() as u64),
+            _ => {}
         }
         let sql = format!("SELECT count(*) FROM pointsman.{table} t WHERE {which}");
         let row = self.client.query_typed_one(&sql, &[]).await?;
@@ -54,12 +57,9 @@ impl Hand {
                 let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
                 Ok(Page::single(cells(row)?, after))
             }
-            Section::Rules if after.is_some() => Ok(Page::default()),
-            Section::Rules => {
-                let mut page = Page::default();
-                self.rules().await?.iter().for_each(|rule| page.push(vec![Cell::Number(1)], row_of(rule)));
-                Ok(page)
-            }
+            Section::Rules | Section::Ahead if after.is_some() => Ok(Page::default()),
+            Section::Rules => Ok(whole(self.rules().await?.iter().map(row_of))),
+            Section::Ahead => Ok(whole(self.rules_ahead().await?.into_iter())),
             _ => self.read_table(section, after).await,
         }
     }
@@ -111,10 +111,31 @@ impl Hand {
     async fn rules(&self) -> Result<Vec<Rule>> {
         rules_of(&self.ask(query!("write/rules"), &[]).await?)
     }
+
+    /// The rules for tenants that nobody has heard of yet.
+    async fn rules_ahead(&self) -> Result<Vec<Row>> {
+        let mut ahead = Vec::new();
+        for row in &self.ask(query!("write/rules"), &[]).await? {
+            if is_ahead(row)? {
+                let canvas: Uuid = get(row, 7)?;
+                let [kind, space, name] = [get(row, 0)?, get(row, 1)?, get(row, 2)?].map(Cell::Text);
+                let canvas = Cell::Bytes(canvas.as_bytes().to_vec());
+                ahead.push(vec![kind, space, name, canvas, Cell::Number(get(row, 6)?)]);
+            }
+        }
+        Ok(ahead)
+    }
 }
 
 fn cells(row: &tokio_postgres::Row) -> Result<Row> {
     (0..row.len()).map(|at| get::<Found>(row, at).map(|found| found.0)).collect()
+}
+
+/// All rows of a section in one page.
+fn whole(rows: impl Iterator<Item = Row>) -> Page {
+    let mut page = Page::default();
+    rows.for_each(|row| page.push(vec![Cell::Number(1)], row));
+    page
 }
 
 fn row_of(rule: &Rule) -> Row {

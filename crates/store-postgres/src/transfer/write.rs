@@ -21,8 +21,10 @@ use crate::tables::SLICE;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
-/// What the numbers of events and ended tasks go on behind, and up to where there are slices for them.
+/// How many commits there were, what the numbers of events and ended tasks go on behind, and up to where there are slices
+/// for them.
 struct Numbers {
+    version: i64,
     forgotten: i64,
     journaled: i64,
     archived: i64,
@@ -31,20 +33,31 @@ struct Numbers {
 }
 
 impl Hand {
-    pub(super) async fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<()> {
+    pub(super) async fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<bool> {
         self.end_reading().await?;
         self.client.batch_execute(BEGIN).await?;
+        let mut numbers = self.lock().await?;
+        // Before anything else: what sequences are set to stays, whatever becomes of the transaction.
+        if numbers.version != self.version || !self.put_note(note).await? {
+            self.client.batch_execute("ROLLBACK").await?;
+            return Ok(false);
+        }
         if section == Section::Counters {
             for row in &rows {
                 self.put_counters(row).await?;
             }
+            numbers = self.lock().await?;
         }
-        let mut numbers = self.lock().await?;
         match section {
             Section::Counters => {}
             Section::Rules => {
                 for row in &rows {
                     self.put_rule(row).await?;
+                }
+            }
+            Section::Ahead => {
+                for row in &rows {
+                    self.put_rule_ahead(row).await?;
                 }
             }
             Section::Queues => self.copy_queues(rows).await?,
@@ -70,47 +83,47 @@ impl Hand {
         let advance = query!("transfer/advance", INT8, INT8, INT8, INT8);
         let Numbers { journaled, archived, journal_to, history_to, .. } = numbers;
         self.ask(advance, &[&journaled, &archived, &journal_to, &history_to]).await?;
-        self.put_note(note).await?;
         self.client.batch_execute("COMMIT").await?;
-        Ok(())
+        self.note = Some(note.into());
+        self.version += 1;
+        Ok(true)
     }
 
     async fn lock(&self) -> Result<Numbers> {
-        let rows = self.ask(query!("transfer/lock"), &[]).await?;
+        self.ask(query!("write/take_turn"), &[]).await?;
+        let rows = self.ask(query!("transfer/numbers"), &[]).await?;
         let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
         Ok(Numbers {
-            forgotten: get(row, 0)?,
-            journaled: get(row, 1)?,
-            archived: get(row, 2)?,
-            journal_to: get(row, 3)?,
-            history_to: get(row, 4)?,
+            version: get(row, 0)?,
+            forgotten: get(row, 1)?,
+            journaled: get(row, 2)?,
+            archived: get(row, 3)?,
+            journal_to: get(row, 4)?,
+            history_to: get(row, 5)?,
         })
     }
 
-    /// Fails if somebody else is moving to here as well.
-    async fn put_note(&mut self, note: &str) -> Result<()> {
+    /// False if somebody else is moving to here as well.
+    async fn put_note(&self, note: &str) -> Result<bool> {
         let put = match &self.note {
             None => self.ask(query!("transfer/first_note", TEXT), &[&note]).await?,
             Some(before) => self.ask(query!("transfer/next_note", TEXT, TEXT), &[&note, before]).await?,
         };
-        match put.is_empty() {
-            true => Err(Fault::damaged("another process moves to it at the same time")),
-            false => {
-                self.note = Some(note.into());
-                Ok(())
-            }
-        }
+        Ok(!put.is_empty())
     }
 
-    pub(super) async fn finish(&mut self) -> Result<()> {
+    pub(super) async fn finish(&mut self) -> Result<bool> {
         self.end_reading().await?;
         self.client.batch_execute(BEGIN).await?;
-        self.lock().await?;
+        if self.lock().await?.version != self.version {
+            self.client.batch_execute("ROLLBACK").await?;
+            return Ok(false);
+        }
         self.ask(query!("transfer/finish"), &[]).await?;
         self.ask(query!("transfer/number_deeds"), &[]).await?;
         self.ask(query!("transfer/forget_note", TEXT), &[&self.note]).await?;
         self.client.batch_execute("COMMIT").await?;
-        Ok(())
+        Ok(true)
     }
 
     /// How many rows a slice has.
@@ -142,9 +155,10 @@ impl Hand {
         Ok(())
     }
 
-    /// Where nothing is remembered, slices may lie all the same, and marks of events that are forgotten.
+    /// Where nothing is remembered, slices may lie all the same, marks of events that are forgotten, and tenants.
     async fn clear(&self) -> Result<()> {
         self.ask(query!("transfer/clear_marks"), &[]).await?;
+        self.ask(query!("transfer/clear_tenants"), &[]).await?;
         for row in &self.ask(query!("sweep/slices"), &[]).await? {
             let drop = format!("DROP TABLE pointsman.{}", quoted(get(row, 1)?));
             self.client.batch_execute(&drop).await?;
@@ -182,6 +196,18 @@ impl Hand {
             ],
         )
         .await?;
+        Ok(())
+    }
+
+    async fn put_rule_ahead(&self, row: &Row) -> Result<()> {
+        let [Cell::Text(kind), Cell::Text(space), Cell::Text(name), Cell::Bytes(canvas), Cell::Number(since)] =
+            row.as_slice()
+        else {
+            return Err(Fault::damaged("a rule"));
+        };
+        let canvas = Uuid::from_slice(canvas).map_err(Fault::damaged)?;
+        let put = query!("transfer/put_rule_ahead", TEXT, UUID, TEXT, TEXT, INT8);
+        self.ask(put, &[kind, &canvas, name, space, since]).await?;
         Ok(())
     }
 

@@ -36,6 +36,10 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 const CLEAN: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
      SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP";
 
+/// A commit is durable when it is answered, whatever the server's default, as the writer's are.
+const BEGIN: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on', true) \
+     WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+
 type Worked = std::result::Result<Vec<NewEvent>, BoxError>;
 
 /// Connections for units of work.
@@ -168,7 +172,7 @@ impl Units {
                     (connected.map_err(|error| unavailable(error.to_string()))?, true)
                 }
             };
-            match session.batch("BEGIN").await {
+            match session.batch(BEGIN).await {
                 Ok(()) => return Ok(session),
                 Err(error) if fresh => return Err(unavailable(reason(&error))),
                 // It broke while it was idle.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bell;
+mod by_hand;
 mod faults;
 #[path = "../house/mod.rs"]
 mod house;

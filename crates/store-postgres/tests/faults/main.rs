@@ -2,9 +2,9 @@
 //! the store goes on by itself as soon as it can.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod clock;
 #[path = "../common/mod.rs"]
 mod common;
-mod clock;
 mod crowd;
 mod disk;
 mod middle;

@@ -10,6 +10,7 @@ use pointsman_store_sqlite::{Sqlite, SqliteMove};
 use pointsman_testing::Proxy;
 
 use crate::full;
+use crate::house::connect;
 use crate::lair::{Lair, Movers, apart};
 
 /// Something is done before each page is written.
@@ -27,6 +28,10 @@ impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
         self.target.read(section, after)
     }
 
+    fn waiting(&mut self) -> store::Result<u64> {
+        self.target.waiting()
+    }
+
     fn is_unchanged(&mut self) -> store::Result<bool> {
         self.target.is_unchanged()
     }
@@ -35,12 +40,12 @@ impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
         self.target.note()
     }
 
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<()> {
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
         (self.page)()?;
         self.target.write(section, rows, note)
     }
 
-    fn finish(&mut self) -> store::Result<()> {
+    fn finish(&mut self) -> store::Result<bool> {
         self.target.finish()
     }
 }
@@ -146,7 +151,7 @@ async fn a_wire_that_breaks_loses_nothing() {
 async fn two_who_move_to_one_database_do_not_mix() {
     let movers = Movers::new();
     let (file, database) = (filled(&movers).await, Lair::database().await);
-    let url = database.url().to_owned();
+    let (url, to) = (database.url().to_owned(), database.clone());
     let report = apart(move || {
         let mut other = Some(PgMove::target(&url).unwrap());
         let mut pages = 0;
@@ -154,15 +159,18 @@ async fn two_who_move_to_one_database_do_not_mix() {
             pages += 1;
             match other.take().filter(|_| pages == 1) {
                 // Both have found it empty; this one is first to write.
-                Some(mut other) => other.write(Section::Texts, vec![], "another note"),
+                Some(mut other) => other.write(Section::Texts, vec![], "another note").map(drop),
                 None => Ok(()),
             }
         };
-        let mut target = Before { target: database.target(), page };
+        let mut target = Before { target: to.target(), page };
         transfer(&mut *file.source(), &mut target, &mut |_| {})
     });
     let error = report.await.unwrap_err();
-    assert!(matches!(error, MoveError::Target(StoreError::Damaged(_))), "{error:?}");
+    assert!(matches!(error, MoveError::Disturbed), "{error:?}");
+    let client = connect(database.url()).await;
+    let nodes = client.query_one("SELECT is_called FROM pointsman.node_id_seq", &[]).await;
+    assert!(!nodes.unwrap().get::<_, bool>(0), "the second leaves nothing, not even in a sequence");
 }
 
 #[test]

@@ -14,4 +14,5 @@ mod lists;
 mod numbers;
 mod outbox;
 mod refused;
+mod rules;
 mod there_and_back;

@@ -1,8 +1,10 @@
 //! What belongs to events that were emitted in SQL.
 
-use pointsman_store::transfer::{NotReady, Section};
+use pointsman_store::transfer::{NotReady, Section, transfer};
 use pointsman_store_postgres::PgMove;
+use tokio::runtime::Handle;
 
+use crate::cut::{Before, filled};
 use crate::house::{House, connect, emit, event_of};
 use crate::lair::{Lair, Movers, apart};
 
@@ -36,6 +38,46 @@ async fn receipts_go_along_where_there_is_a_place_for_them() {
     let report = to.move_to(&movers.file()).await.unwrap();
     assert_eq!(report.differences(), []);
     assert_eq!(report.left_behind(), [(Section::Receipts, 3), (Section::Keys, 1)]);
+}
+
+#[tokio::test]
+async fn what_is_emitted_at_the_target_meanwhile_keeps_its_numbers() {
+    let movers = Movers::new();
+    let (from, to) = (filled(&movers).await, Lair::database().await);
+    let (runtime, url, target) = (Handle::current(), to.url().to_owned(), to.clone());
+    let moved = apart(move || {
+        let mut first = true;
+        let page = move || {
+            if std::mem::take(&mut first) {
+                runtime.block_on(async { emit(&connect(&url).await, "emit('meanwhile')").await });
+            }
+            Ok(())
+        };
+        transfer(&mut *from.source(), &mut Before { target: target.target(), page }, &mut |_| {})
+    });
+    assert_eq!(moved.await.unwrap().differences(), []);
+    let client = connect(to.url()).await;
+    // As somebody may have refused who has made it up.
+    let made_up = "INSERT INTO pointsman.outbox (n, type) VALUES (9000000000000000, 'made up')";
+    client.batch_execute(made_up).await.unwrap();
+    emit(&client, "emit('after')").await;
+    let numbers = client.query("SELECT n FROM pointsman.outbox ORDER BY n", &[]).await.unwrap();
+    let numbers: Vec<i64> = numbers.iter().map(|row| row.get(0)).collect();
+    assert_eq!(numbers, [1, 2, 9_000_000_000_000_000]);
+}
+
+#[tokio::test]
+async fn a_number_that_was_made_up_does_not_use_up_all_that_there_are() {
+    let (from, to) = (Lair::database().await, Lair::database().await);
+    let house = House::at(from.url()).await;
+    let client = house.client().await;
+    let receipt = "INSERT INTO pointsman.outbox (n, type, receipt)
+                   VALUES (9223372036854775807, 'a', gen_random_uuid()), (281474976710655, 'a', gen_random_uuid())";
+    client.batch_execute(receipt).await.unwrap();
+    house.events(2).await;
+    house.close().await;
+    from.move_to(&to).await.unwrap();
+    emit(&connect(to.url()).await, "emit('after')").await;
 }
 
 #[tokio::test]

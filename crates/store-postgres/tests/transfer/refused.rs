@@ -3,15 +3,15 @@
 use std::time::SystemTime;
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{Registry, Store};
-use pointsman_store::transfer::{MoveError, NotReady, transfer};
+use pointsman_core::store::{Registry, Store, StoreError};
+use pointsman_store::transfer::{MoveError, NotReady, transfer, verify};
 use pointsman_store_conformance::world::*;
 use pointsman_store_postgres::{PgMove, Postgres};
 use pointsman_store_sqlite::{OpenError, Sqlite, SqliteMove};
 use pointsman_testing::shared;
 
 use crate::cut::{Before, filled, move_pages};
-use crate::house::connect;
+use crate::house::{connect, emit};
 use crate::lair::{Lair, Movers, apart};
 
 async fn with_a_handler(lair: &Lair) {
@@ -34,6 +34,82 @@ async fn a_target_that_is_not_empty_says_what_is_in_it() {
         let error = source.move_to(&target).await.unwrap_err();
         assert!(matches!(&error, MoveError::NotEmpty(what) if what.contains("handlers (1)")), "{error}");
     }
+}
+
+#[tokio::test]
+async fn what_was_emitted_in_sql_makes_a_target_not_empty() {
+    let movers = Movers::new();
+    let (source, target) = (filled(&movers).await, Lair::database().await);
+    emit(&connect(target.url()).await, "emit('a')").await;
+    let error = source.move_to(&target).await.unwrap_err();
+    assert!(matches!(&error, MoveError::NotEmpty(what) if what == "outbox (1)"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_joins_at_the_target_is_noticed_before_anything_is_mixed() {
+    let movers = Movers::new();
+    let source = filled(&movers).await;
+    for (at, joins) in [(1, true), (5, false)] {
+        let target = Lair::database().await;
+        let store = target.open(BEGINNING).await;
+        let runtime = tokio::runtime::Handle::current();
+        let (from, to, server) = (source.clone(), target.clone(), store.clone());
+        let moved = apart(move || {
+            let mut pages = 0;
+            let page = move || {
+                pages += 1;
+                // Once the move has begun, a server that was there before finds only a part of a store.
+                if pages == at {
+                    let joined = runtime.block_on(server.join("meanwhile", BEGINNING));
+                    assert_eq!(joined.is_ok(), joins, "{joined:?}");
+                }
+                Ok(())
+            };
+            let mut target = Before { target: to.target(), page };
+            transfer(&mut *from.source(), &mut target, &mut |_| {})
+        });
+        let moved = moved.await;
+        assert_eq!(matches!(moved, Err(MoveError::Disturbed)), joins, "{moved:?}");
+        assert!(joins || moved.unwrap().differences().is_empty());
+        store.close();
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_go_with_what_is_there_does_not_go_later_either() {
+    let movers = Movers::new();
+    let (source, target) = (filled(&movers).await, Lair::database().await);
+    let (runtime, url, to) = (tokio::runtime::Handle::current(), target.url().to_owned(), target.clone());
+    let moved = apart(move || {
+        let page = move || {
+            let node = "INSERT INTO pointsman.node (id, name, joined, heard) OVERRIDING SYSTEM VALUE
+                        VALUES (1, 'x', 0, 0) ON CONFLICT DO NOTHING";
+            runtime.block_on(async { connect(&url).await.batch_execute(node).await.unwrap() });
+            Ok(())
+        };
+        transfer(&mut *source.source(), &mut Before { target: to.target(), page }, &mut |_| {})
+    });
+    let error = moved.await.unwrap_err();
+    assert!(
+        matches!(&error, MoveError::Target(StoreError::Damaged(what)) if what.contains("node_pkey")),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_move_that_has_not_ended_is_not_verified() {
+    let movers = Movers::new();
+    let (source, target) = (filled(&movers).await, Lair::database().await);
+    source.move_to(&target).await.unwrap();
+    let (from, to) = (source.clone(), target.clone());
+    let verified = move || verify(&mut *from.source(), &mut *to.source(), &mut |_| {});
+    assert!(apart(verified.clone()).await.unwrap().differences().is_empty());
+    let note = "INSERT INTO pointsman.meta (name, text) VALUES ('move', 'a note')";
+    connect(target.url()).await.batch_execute(note).await.unwrap();
+    let error = apart(verified).await.unwrap_err();
+    assert!(matches!(error, MoveError::Unended), "{error}");
+    let back = apart(move || verify(&mut *target.source(), &mut *source.source(), &mut |_| {})).await;
+    assert!(matches!(back, Err(MoveError::Part)), "{back:?}");
 }
 
 #[tokio::test]
@@ -129,7 +205,8 @@ async fn a_database_that_a_server_has_is_in_use() {
     let url = database.url().to_owned();
     let error = apart(move || PgMove::source(&url).unwrap_err()).await;
     assert!(matches!(&error, NotReady::InUse { nodes, .. } if nodes == "server-1"), "{error}");
-    assert!(error.to_string().contains("stop the servers first"), "{error}");
+    let told = error.to_string();
+    assert!(told.contains("stop the servers first") && told.contains("gone a minute after"), "{error}");
     store.leave(node, now).await.unwrap();
     store.close();
     let url = database.url().to_owned();

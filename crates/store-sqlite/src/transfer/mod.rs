@@ -76,6 +76,11 @@ impl Movable for SqliteMove {
         page.map_err(|fault| explain(&fault))
     }
 
+    /// Nothing is emitted in SQL here.
+    fn waiting(&mut self) -> store::Result<u64> {
+        Ok(0)
+    }
+
     /// The lock keeps others out.
     fn is_unchanged(&mut self) -> store::Result<bool> {
         Ok(true)
@@ -85,11 +90,11 @@ impl Movable for SqliteMove {
         numbers::meta(&self.conn, NOTE).map_err(|fault| explain(&fault))
     }
 
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<()> {
-        self.write_all(section, rows, note).map_err(|fault| explain(&fault))
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+        self.write_all(section, rows, note).map(|()| true).map_err(|fault| explain(&fault))
     }
 
-    fn finish(&mut self) -> store::Result<()> {
-        self.end().map_err(|fault| explain(&fault))
+    fn finish(&mut self) -> store::Result<bool> {
+        self.end().map(|()| true).map_err(|fault| explain(&fault))
     }
 }

@@ -50,7 +50,7 @@ fn lying(section: Section) -> Option<Lying> {
         Section::Answers => all("pointsman_idempotency", &["n"]),
         Section::Fires => all("pointsman_fire", &["n"]),
         Section::Deeds => all("pointsman_deed", &["n"]),
-        Section::Receipts | Section::Keys | Section::Refused => None,
+        Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => None,
     }
 }
 

@@ -18,7 +18,7 @@ mod section;
 use pointsman_core::store::{Result, StoreError};
 
 pub use cell::{Cell, Page, Place, Row, Tally, clean};
-pub use run::{Compared, Report, Step, compare, transfer};
+pub use run::{Compared, Report, Step, compare, transfer, verify};
 pub use section::Section;
 
 use crate::error::Fault;
@@ -38,17 +38,21 @@ pub trait Movable: Send {
     /// The next rows of a section, in an order of its own.
     fn read(&mut self, section: Section, after: Option<&Place>) -> Result<Page>;
 
+    /// How many events were emitted in SQL and have no id yet.
+    fn waiting(&mut self) -> Result<u64>;
+
     /// Whether nobody has written since it was opened. The last that is asked of a source.
     fn is_unchanged(&mut self) -> Result<bool>;
 
     /// How far a move to here has come that has not ended.
     fn note(&mut self) -> Result<Option<String>>;
 
-    /// Writes rows, and in the same transaction another note in place of the one that was read or written last.
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<()>;
+    /// Writes rows, and in the same transaction another note in place of the one that was read or written last. False if
+    /// somebody else has written there since it was opened: then nothing is written.
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<bool>;
 
-    /// All is there: what hangs on all of it is set, and the note goes.
-    fn finish(&mut self) -> Result<()>;
+    /// All is there: what hangs on all of it is set, and the note goes. False as for [`Movable::write`].
+    fn finish(&mut self) -> Result<bool>;
 }
 
 /// Why a store is not ready to be moved, or to be moved to.
@@ -58,7 +62,10 @@ pub enum NotReady<E: std::error::Error + 'static> {
     Unopened(#[from] E),
     #[error("there is no store of Pointsman at {0}")]
     NoStore(String),
-    #[error("{at} is in use by {nodes}; stop the servers first")]
+    #[error(
+        "{at} is in use by {nodes}; stop the servers first (one that was killed counts as gone a minute after it was last \
+         heard of)"
+    )]
     InUse { at: String, nodes: String },
     #[error(
         "the outbox of {at} holds {events} without an id; let a server run until it is empty, while nobody emits in SQL"
@@ -79,6 +86,8 @@ pub enum MoveError {
     Target(#[source] StoreError),
     #[error("the source holds only a part of a store: a move to it has not ended")]
     Part,
+    #[error("the target holds only a part of a store: a move to it has not ended")]
+    Unended,
     #[error("the target is not empty: it holds {0}")]
     NotEmpty(String),
     #[error("the target holds this store already")]
@@ -89,6 +98,8 @@ pub enum MoveError {
     Changed,
     #[error("the source was written to while it was moved")]
     Written,
+    #[error("a server, or another move, has written to the target meanwhile")]
+    Disturbed,
 }
 
 /// A store to which a move has not ended holds only a part of what belongs together.

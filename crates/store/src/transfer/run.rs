@@ -100,10 +100,25 @@ pub fn transfer(
     if !source.is_unchanged().map_err(MoveError::Source)? {
         return Err(MoveError::Written);
     }
-    if report.differences().is_empty() {
-        target.finish().map_err(MoveError::Target)?;
+    if report.differences().is_empty() && !target.finish().map_err(MoveError::Target)? {
+        return Err(MoveError::Disturbed);
     }
     Ok(report)
+}
+
+/// Compares two stores that are both whole.
+pub fn verify(
+    source: &mut dyn Movable,
+    target: &mut dyn Movable,
+    told: &mut dyn FnMut(Step),
+) -> std::result::Result<Report, MoveError> {
+    if source.note().map_err(MoveError::Source)?.is_some() {
+        return Err(MoveError::Part);
+    }
+    if target.note().map_err(MoveError::Target)?.is_some() {
+        return Err(MoveError::Unended);
+    }
+    compare(source, target, told)
 }
 
 /// How far it has come. A target without a note must be empty.
@@ -146,6 +161,9 @@ fn holds(store: &mut dyn Movable) -> Result<Vec<String>> {
         if let Some(rows @ 1..) = store.count(section)? {
             found.push(format!("{section} ({rows})"));
         }
+    }
+    if let waiting @ 1.. = store.waiting()? {
+        found.push(format!("outbox ({waiting})"));
     }
     Ok(found)
 }
@@ -224,7 +242,9 @@ fn write_on(
         note.rows += rows;
         let text =
             serde_json::to_string(note).map_err(|e| MoveError::Target(StoreError::Damaged(e.to_string())))?;
-        target.write(section, page.rows, &text).map_err(MoveError::Target)?;
+        if !target.write(section, page.rows, &text).map_err(MoveError::Target)? {
+            return Err(MoveError::Disturbed);
+        }
         told(Step::Copied { section, rows });
     }
     Ok(())

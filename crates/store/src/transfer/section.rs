@@ -40,10 +40,12 @@ pub enum Section {
     Receipts,
     Keys,
     Refused,
+    /// Rules for tenants that nobody has heard of yet. Only a store in which rules name a tenant by its uuid has them.
+    Ahead,
 }
 
 impl Section {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Counters,
         Self::Texts,
         Self::Handlers,
@@ -66,6 +68,7 @@ impl Section {
         Self::Receipts,
         Self::Keys,
         Self::Refused,
+        Self::Ahead,
     ];
 
     pub fn name(self) -> &'static str {
@@ -92,6 +95,7 @@ impl Section {
             Self::Receipts => "receipts",
             Self::Keys => "keys",
             Self::Refused => "refused",
+            Self::Ahead => "ahead",
         }
     }
 
@@ -246,6 +250,7 @@ impl Section {
                 "reason",
                 "refused_at",
             ],
+            Self::Ahead => &["kind", "space", "name", "canvas", "since"],
         }
     }
 }

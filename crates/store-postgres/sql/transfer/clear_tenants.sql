@@ -1,0 +1,2 @@
+-- No tenant was heard of any more.
+DELETE FROM pointsman.tenant

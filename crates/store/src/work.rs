@@ -1,0 +1,136 @@
+//! What the writer has done since it started, and whether it can write now.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use pointsman_core::outage::{Outage, Said};
+use pointsman_core::store::StoreError;
+
+/// A commit that takes longer than this is trouble.
+const LONG: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub struct Work {
+    commits: AtomicU64,
+    rows: AtomicU64,
+    standing: Mutex<Standing>,
+}
+
+#[derive(Debug, Default)]
+struct Standing {
+    /// When the transaction under way was begun.
+    begun: Option<Instant>,
+    outage: Outage,
+}
+
+impl Work {
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// What keeps the writer from writing, without details: these are for the log. Nodes write every few seconds to tell that they live, so that this is never
+    /// older.
+    pub fn trouble(&self, now: Instant) -> Option<String> {
+        let standing = self.standing();
+        let ago = |then: Instant| now.saturating_duration_since(then);
+        if let Some(since) = standing.outage.since() {
+            return Some(format!("commits have failed for {} s", ago(since).as_secs()));
+        }
+        let long = standing.begun.map(ago).filter(|time| *time > LONG)?;
+        Some(format!("a commit has been under way for {} s", long.as_secs()))
+    }
+
+    pub(crate) fn committed(&self, rows: u64) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.rows.store(rows, Ordering::Relaxed);
+    }
+
+    /// A transaction begins.
+    pub(crate) fn begins(&self, now: Instant) {
+        self.standing().begun = Some(now);
+    }
+
+    /// It has ended; an outage is told of in the log.
+    pub(crate) fn ended(&self, outcome: &Result<(), StoreError>, now: Instant) {
+        let mut standing = self.standing();
+        standing.begun = None;
+        let said = match outcome {
+            Ok(()) => standing.outage.works(now),
+            Err(_) => standing.outage.failed(now),
+        };
+        let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        match said {
+            None => {}
+            Some(Said::Begins) => tracing::error!(error, "the store cannot be written"),
+            Some(Said::Lasts { failures }) => {
+                tracing::error!(error, failures, "the store still cannot be written");
+            }
+            Some(Said::Ends { after, failures }) => {
+                tracing::info!(failures, seconds = after.as_secs(), "the store can be written again");
+            }
+        }
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Tells in the log when reads begin to fail, and when they succeed again.
+#[derive(Debug, Default)]
+pub struct Readable(Mutex<Outage>);
+
+impl Readable {
+    pub fn note<T>(&self, read: &Result<T, StoreError>) {
+        let now = Instant::now();
+        let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let said = match read {
+            Ok(_) => outage.works(now),
+            Err(StoreError::Closed) => None,
+            Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.failed(now),
+        };
+        let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        match said {
+            None => {}
+            Some(Said::Begins) => tracing::warn!(error, "the store cannot be read"),
+            Some(Said::Lasts { failures }) => {
+                tracing::warn!(error, failures, "the store still cannot be read");
+            }
+            Some(Said::Ends { after, failures }) => {
+                tracing::info!(failures, seconds = after.as_secs(), "the store can be read again");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_lasts_from_a_failure_to_the_next_success() {
+        let (work, start) = (Work::default(), Instant::now());
+        let lost = Err(StoreError::Unavailable("the disk is full".into()));
+        assert_eq!(work.trouble(start), None);
+        work.begins(start);
+        work.ended(&lost, start);
+        work.begins(start + LONG);
+        assert_eq!(work.trouble(start + LONG).as_deref(), Some("commits have failed for 10 s"));
+        work.ended(&Ok(()), start + LONG);
+        assert_eq!(work.trouble(start + LONG), None);
+    }
+
+    #[test]
+    fn a_commit_that_does_not_end_is_trouble() {
+        let (work, start) = (Work::default(), Instant::now());
+        work.begins(start);
+        assert_eq!(work.trouble(start + LONG), None);
+        let told = work.trouble(start + LONG * 2);
+        assert_eq!(told.as_deref(), Some("a commit has been under way for 20 s"));
+    }
+}
