@@ -36,6 +36,12 @@ SELECT version, registry, NULL, NULL, last_event, forgotten, tasks, fences, obje
        dropped, journal_to, history_to, next_due
 FROM pointsman.sequencer;
 
+-- Names are only ever looked up, and compared by their bytes: in any other order that takes longer, and depends on the
+-- machine.
+ALTER TABLE pointsman.object ALTER COLUMN tenant TYPE text COLLATE "C", ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE pointsman.idempotency ALTER COLUMN tenant TYPE text COLLATE "C", ALTER COLUMN key TYPE text COLLATE "C";
+ALTER TABLE pointsman.outbox_key ALTER COLUMN tenant TYPE text COLLATE "C", ALTER COLUMN key TYPE text COLLATE "C";
+
 -- How far everything has come.
 ALTER TABLE pointsman.sequencer RENAME TO sequencer_before;
 CREATE VIEW pointsman.sequencer AS SELECT * FROM pointsman.version ORDER BY version DESC LIMIT 1;

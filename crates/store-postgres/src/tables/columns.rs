@@ -184,6 +184,34 @@ impl LiveColumns {
     }
 }
 
+columns! {
+    /// What changes of tasks that are locked.
+    LockColumns {
+        seq: i64, attempt: i64, node: Option<i64>, fence: Option<i64>, until: Option<i64>, started: Option<i64>,
+    }
+}
+
+impl LockColumns {
+    pub(crate) fn of(tasks: &[Live], skew: i64) -> Self {
+        let mut columns = Self::default();
+        for live in tasks {
+            let lease = live.lease();
+            columns.seq.push(live.seq.0);
+            columns.attempt.push(live.life.attempt.into());
+            columns.node.push(lease.map(|lease| lease.node));
+            columns.fence.push(lease.map(|lease| lease.fence));
+            columns.until.push(lease.and_then(|lease| lease.until).map(|until| until.micros() + skew));
+            columns.started.push(live.started.map(Timestamp::micros));
+        }
+        columns
+    }
+
+    pub(crate) fn params(self) -> Vec<Param> {
+        let Self { seq, attempt, node, fence, until, started } = self;
+        params![seq, attempt, node, fence, trimmed(until), started]
+    }
+}
+
 fn halted_because(state: &State) -> Option<i16> {
     state.reason().map(|reason| reason_code(reason) as i16)
 }

@@ -8,7 +8,9 @@ use pointsman_core::task::LogLine;
 use pointsman_core::{Event, TaskSeq, Tenant, Timestamp};
 use pointsman_store::row::{AttemptRow, Live, Numbered, Object, Past, Phase};
 
-use super::columns::{AttemptColumns, EventColumns, LineColumns, LiveColumns, OrderColumns, PastColumns};
+use super::columns::{
+    AttemptColumns, EventColumns, LineColumns, LiveColumns, LockColumns, OrderColumns, PastColumns,
+};
 use crate::link::{Piece, params};
 use crate::session::query;
 
@@ -16,6 +18,8 @@ use crate::session::query;
 #[derive(Clone, Debug)]
 pub(crate) enum Patch {
     Phase(Phase, i64),
+    /// It is locked, and nothing else of it changes.
+    Lock(Box<Live>),
     Whole(Box<Live>),
 }
 
@@ -113,7 +117,7 @@ impl Held {
             return None;
         }
         match self.patches.get(&seq) {
-            Some(Patch::Whole(live)) => Some(Some((**live).clone())),
+            Some(Patch::Lock(live) | Patch::Whole(live)) => Some(Some((**live).clone())),
             Some(Patch::Phase(..)) | None => None,
         }
     }
@@ -134,11 +138,20 @@ impl Held {
             (live.phase, live.rank) = (phase, rank);
             return;
         }
-        match self.patches.get_mut(&seq) {
-            Some(Patch::Whole(live)) => (live.phase, live.rank) = (phase, rank),
-            Some(Patch::Phase(..)) | None => {
-                self.patches.insert(seq, Patch::Phase(phase, rank));
+        let patch = match self.patches.remove(&seq) {
+            Some(Patch::Lock(mut live) | Patch::Whole(mut live)) => {
+                (live.phase, live.rank) = (phase, rank);
+                Patch::Whole(live)
             }
+            Some(Patch::Phase(..)) | None => Patch::Phase(phase, rank),
+        };
+        self.patches.insert(seq, patch);
+    }
+
+    pub(crate) fn lock_task(&mut self, live: &Live) {
+        match self.tasks.contains_key(&live.seq) || self.patches.contains_key(&live.seq) {
+            true => self.rewrite_task(live),
+            false => drop(self.patches.insert(live.seq, Patch::Lock(Box::new(live.clone())))),
         }
     }
 
@@ -430,10 +443,12 @@ impl Held {
     }
 
     fn release_patches(&mut self, pieces: &mut Vec<Piece>) {
-        let (mut seqs, mut phases, mut ranks, mut whole) = (vec![], vec![], vec![], vec![]);
+        let (mut seqs, mut phases, mut ranks) = (vec![], vec![], vec![]);
+        let (mut locked, mut whole) = (vec![], vec![]);
         self.rows += self.patches.len() as u64;
         for (seq, patch) in std::mem::take(&mut self.patches) {
             match patch {
+                Patch::Lock(live) => locked.push(*live),
                 Patch::Whole(live) => whole.push(*live),
                 Patch::Phase(phase, rank) => {
                     seqs.push(seq.0);
@@ -441,6 +456,20 @@ impl Held {
                     ranks.push(rank);
                 }
             }
+        }
+        if !locked.is_empty() {
+            pieces.push(Piece::Statement(
+                query!(
+                    "write/lock_tasks",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY
+                ),
+                LockColumns::of(&locked, self.skew).params(),
+            ));
         }
         if !whole.is_empty() {
             pieces.push(Piece::Statement(

@@ -75,6 +75,12 @@ impl PgTables {
         self.seen.borrow_mut().lanes.changed(seq, phase);
     }
 
+    pub(super) fn lock_task(&self, live: &Live) {
+        self.held.borrow_mut().lock_task(live);
+        self.touch(live);
+        self.seen.borrow_mut().lanes.stands(live);
+    }
+
     pub(super) fn change_task(&self, live: &Live) {
         self.held.borrow_mut().rewrite_task(live);
         self.touch(live);

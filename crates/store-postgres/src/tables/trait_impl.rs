@@ -78,7 +78,7 @@ impl Tables for PgTables {
         insert_task(live: &Live) -> add_task;
         delete_task(live: &Live) -> remove_task;
         set_phase(seq: TaskSeq, phase: Phase, rank: i64) -> move_task;
-        lock_task(live: &Live) -> change_task;
+        lock_task(live: &Live) -> lock_task;
         rewrite_task(live: &Live) -> change_task;
         set_track(live: &Live) -> track_task;
         set_crowd(seq: TaskSeq, crowd: Option<i64>) -> crowd_task;
