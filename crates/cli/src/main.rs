@@ -47,11 +47,6 @@ use clap::Parser;
 use args::{Cli, Command};
 use failure::{Failure, Result};
 
-/// What is made for an event on one thread is freed on another, thousands of times a second. The allocator of the C library
-/// took a third of the writer's time with that.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,

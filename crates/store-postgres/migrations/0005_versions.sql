@@ -2,6 +2,9 @@
 -- changes. While somebody holds an old snapshot (a dump), dead rows cannot be removed: with one row that every commit
 -- writes anew, every commit would pass over all of them, but the newest of many is found by its index at once.
 
+-- Whoever still writes by the older layout is waited for, and comes no further: what is copied is the last that it wrote.
+LOCK TABLE pointsman.sequencer IN ACCESS EXCLUSIVE MODE;
+
 CREATE TABLE pointsman.turn (
     one boolean PRIMARY KEY DEFAULT true CHECK (one)
 );
@@ -79,3 +82,13 @@ FROM tasks t
 JOIN pointsman.queue q ON q.id = t.queue
 JOIN pointsman.handler h ON h.id = q.handler;
 DROP TABLE pointsman.sequencer_before;
+
+-- They are the owner's like the rest, whoever brings the schema forward: what the view shows is read in its owner's name.
+DO $$
+DECLARE
+    owner name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pointsman');
+BEGIN
+    EXECUTE format('ALTER TABLE pointsman.turn OWNER TO %I', owner);
+    EXECUTE format('ALTER TABLE pointsman.version OWNER TO %I', owner);
+    EXECUTE format('ALTER VIEW pointsman.sequencer OWNER TO %I', owner);
+END $$;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use crate::connect::Endpoint;
 
@@ -174,8 +174,12 @@ pub(crate) fn is_broken(fault: &Fault) -> bool {
 /// Whether the database could be asked, but cannot keep what it was given: a value that it does not take or that is too
 /// large.
 pub(crate) fn is_of_contents(fault: &Fault) -> bool {
-    code_of(fault).is_some_and(|code| {
-        *code == SqlState::CHECK_VIOLATION || ["22", "54"].iter().any(|class| code.code().starts_with(class))
+    let check = |error: &DbError| {
+        // A row for which there is no slice violates none by name.
+        *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_some()
+    };
+    db_error(fault).is_some_and(|error| {
+        check(error) || ["22", "54"].iter().any(|class| error.code().code().starts_with(class))
     })
 }
 
@@ -184,9 +188,13 @@ pub(crate) fn is_conflict(fault: &Fault) -> bool {
     code_of(fault).is_some_and(|code| code.code().starts_with("23"))
 }
 
-fn code_of(fault: &Fault) -> Option<&SqlState> {
+fn db_error(fault: &Fault) -> Option<&DbError> {
     let Fault::Database(error) = fault else { return None };
-    error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code)
+    error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::as_db_error)
+}
+
+fn code_of(fault: &Fault) -> Option<&SqlState> {
+    db_error(fault).map(DbError::code)
 }
 
 /// A fault in a line.

@@ -37,6 +37,12 @@ pub(crate) fn never_empty() -> Vec<String> {
     singles.into_iter().chain(["sequencer".into()]).collect()
 }
 
+/// The names of our tables, views, sequences, functions and types.
+pub(crate) fn names() -> Vec<String> {
+    let whole = things(SCHEMA).into_iter().filter(|thing| thing.of.is_none());
+    whole.filter_map(|thing| Some(thing.name.split_once(' ')?.1.to_owned())).collect()
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Thing {
     /// With its kind before it.

@@ -253,3 +253,38 @@ async fn who_holds_the_layout_is_named() {
     server.query(&database, &format!("SELECT pg_terminate_backend({pid})")).unwrap();
     open(&url).await.unwrap().close();
 }
+
+/// What others put beside our tables, and an index that was made anew, keep nobody from working.
+#[tokio::test]
+async fn what_lies_beside_is_left_alone() {
+    let (server, database, url) = fresh();
+    let owner = format!("owner_{database}");
+    server
+        .query(&database, &format!("CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner}"))
+        .unwrap();
+    let url = as_role(&url, &owner);
+    open(&url).await.unwrap().close();
+    let beside = "CREATE VIEW pointsman.report AS SELECT 1; CREATE TABLE pointsman.notes ();
+                  CREATE FUNCTION pointsman.help() RETURNS int LANGUAGE sql AS 'SELECT 1';
+                  ALTER INDEX pointsman.task_due RENAME TO task_due_anew";
+    server.query(&database, beside).unwrap();
+    open(&url).await.unwrap().close();
+}
+
+/// A role that acts in the owner's name leaves nothing behind that the owner cannot read.
+#[tokio::test]
+async fn a_member_of_the_owner_may_bring_the_schema_forward() {
+    let (server, database, url) = fresh();
+    let (owner, member) = (format!("owner_{database}"), format!("member_{database}"));
+    let roles = format!(
+        "CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner};
+         CREATE ROLE {member} LOGIN; GRANT {owner} TO {member}"
+    );
+    server.query(&database, &roles).unwrap();
+    Postgres::migrate_to(&as_role(&url, &owner), 4).await.unwrap();
+    open(&as_role(&url, &member)).await.unwrap().close();
+    for role in [&owner, &member] {
+        server.query(&database, &format!("SET ROLE {role}; SELECT * FROM pointsman.events")).unwrap();
+    }
+    open(&as_role(&url, &owner)).await.unwrap().close();
+}

@@ -4,6 +4,7 @@ use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store::transfer::NOTE;
 
 use super::{BEGIN, Checked, Doctor, listed, refused};
+use crate::inventory::names;
 use crate::migrate::{self, KNOWN, Standing};
 use crate::rights::Rights;
 use crate::session::query;
@@ -65,7 +66,7 @@ impl Doctor {
     }
 
     async fn rights(&self) -> Result<Finding, tokio_postgres::Error> {
-        let rows = self.ask(query!("open/rights"), &[]).await?;
+        let rows = self.ask(query!("open/rights", TEXT_ARRAY), &[&names()]).await?;
         let Some(row) = rows.first() else { return Ok(Finding::fault("rights", "unknown")) };
         let rights = Rights::read(row)?;
         Ok(match rights.lacking() {

@@ -95,12 +95,19 @@ impl Lanes {
         if number < 0 {
             return self.forget(number);
         }
-        let all = lane_of(number, 0)..lane_of(number + 1, 0);
+        let Some(from) = number.checked_mul(1 << OBJECT_BITS) else { return };
+        let all = from..=from | ((1 << OBJECT_BITS) - 1);
         let lanes: Vec<i64> = self.known.range(all).map(|(lane, _)| *lane).collect();
         lanes.into_iter().for_each(|lane| self.forget(lane));
     }
 
-    pub(crate) fn forget(&mut self, lane: i64) {
+    /// Something of a lane has changed, and nobody knows what it is like now, also if its object is new.
+    pub(crate) fn unsettle(&mut self, lane: i64) {
+        self.forget(lane);
+        self.known.insert(lane, Lane::default());
+    }
+
+    fn forget(&mut self, lane: i64) {
         for head in self.known.remove(&lane).into_iter().flat_map(|known| known.first.into_values()) {
             self.places.remove(&head.next.seq);
         }
@@ -141,4 +148,39 @@ pub(crate) fn object_of(lane: i64) -> Option<ObjectNumber> {
 /// The lane of an object with a handler.
 pub(crate) fn lane_of(object: ObjectNumber, handler: HandlerId) -> i64 {
     (object << OBJECT_BITS) + handler % (1 << OBJECT_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::Timestamp;
+
+    use super::*;
+
+    fn head(place: i64) -> Head {
+        let due = Timestamp::from_micros(0);
+        let next = Waiting { seq: TaskSeq(place), queue: 1, bucket: None, crowd: None, score: 0, due };
+        Head { place, phase: Phase::Blocked, next }
+    }
+
+    #[test]
+    fn what_is_not_sure_of_a_new_objects_lane_is_asked_for() {
+        let (mut lanes, lane) = (Lanes::default(), lane_of(6, 1));
+        lanes.begin(5);
+        assert!(matches!(lanes.head(lane), Some(None)), "a new object has no tasks");
+        lanes.fetched(lane, vec![head(3)], 2);
+        lanes.unsettle(lane);
+        assert!(lanes.head(lane).is_none() && lanes.lane_of(TaskSeq(3)).is_none());
+    }
+
+    #[test]
+    fn what_others_touch_is_forgotten_and_nothing_else() {
+        let mut lanes = Lanes::default();
+        let ours = [lane_of(1, 7), lane_of(2, 0), lane_of(2, (1 << OBJECT_BITS) - 1), lane_of(3, 0), -9];
+        ours.into_iter().zip(1..).for_each(|(lane, place)| lanes.fetched(lane, vec![head(place)], 2));
+        lanes.forget_object(2);
+        lanes.forget_object(i64::MAX);
+        assert_eq!(ours.map(|lane| lanes.knows_head(lane)), [true, false, false, true, true]);
+        lanes.forget_object(-9);
+        assert!(!lanes.knows_head(-9));
+    }
 }

@@ -218,11 +218,13 @@ impl PgTables {
             true => self.seen.borrow().part(foreseen),
             false => (foreseen, Foreseen::default()),
         };
+        let mut at = clock::now();
         let answers = match self.lock(&asked) {
             Ok(answers) => answers,
             // The connection died while nobody used it. Nothing has been done yet: another may serve.
             Err(fault) if is_broken(&fault) => {
                 self.link.cut();
+                at = clock::now();
                 self.lock(&asked)?
             }
             Err(fault) => return Err(fault),
@@ -232,7 +234,7 @@ impl PgTables {
         let versions = answers.next().unwrap_or_default();
         let (told, sequencer) = Told::read(&versions)?;
         self.sequencer.replace(sequencer);
-        self.clock.compare(Told::clock(&versions)?);
+        self.clock.compare(Told::clock(&versions)?, at);
         self.held.borrow_mut().skew = self.clock.skew();
         let objects = self.sequencer.borrow().counters.objects;
         let before = self.remembered.get();

@@ -53,7 +53,7 @@ impl PgTables {
     /// Something of a task has changed that its lane tells: it is fetched anew.
     fn unsettle(&self, seq: TaskSeq) {
         if let Some(lane) = self.touch_standing(seq) {
-            self.seen.borrow_mut().lanes.forget(lane);
+            self.seen.borrow_mut().lanes.unsettle(lane);
         }
     }
 
@@ -181,7 +181,7 @@ impl PgTables {
     }
 
     pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        let asked = params![self.clock.there(now), self.clock.there(since)];
+        let asked = params![self.clock.there(now), since.micros()];
         self.ask_all(query!("write/run_out", INT8, INT8), asked, |row| self.live_of(row))
     }
 
