@@ -607,8 +607,8 @@ CREATE TABLE pointsman.file (
 
 CREATE TABLE pointsman.idempotency (
     n bigint NOT NULL,
-    tenant text NOT NULL,
-    key text NOT NULL,
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    key text NOT NULL COLLATE pg_catalog."C",
     digest bytea NOT NULL,
     answer text NOT NULL,
     at bigint NOT NULL
@@ -696,8 +696,8 @@ ALTER TABLE pointsman.node ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 );
 
 CREATE TABLE pointsman.object (
-    tenant text NOT NULL,
-    key text NOT NULL,
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    key text NOT NULL COLLATE pg_catalog."C",
     number bigint NOT NULL,
     last bigint NOT NULL,
     sent bytea NOT NULL
