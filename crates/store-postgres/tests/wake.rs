@@ -79,6 +79,13 @@ impl Node {
         assert!(timeout(PATIENCE, heard).await.is_ok(), "it is told of {id} and of work after {work}");
     }
 
+    /// Another emits an event, and it is told of that.
+    async fn hears_an_emit_of(&mut self, other: &Self) {
+        let before = self.so_far();
+        let id = other.emit().await;
+        self.hears(id, before.work).await;
+    }
+
     /// What it has been told so far.
     fn so_far(&self) -> Told {
         *self.told.borrow()
@@ -132,9 +139,7 @@ async fn a_node_hears_of_the_others_over_the_channel() {
     // It cannot look.
     wire.freeze(true);
     for _ in 0..3 {
-        let before = hearer.so_far();
-        let id = teller.emit().await;
-        hearer.hears(id, before.work).await;
+        hearer.hears_an_emit_of(&teller).await;
     }
     wire.freeze(false);
     audit(database.url()).await;
@@ -155,16 +160,12 @@ async fn a_node_that_cannot_listen_looks_and_then_listens_again() {
         ear.refuse(true).unwrap();
         ear.cut();
         until_listening(database.url(), 1).await;
-        let before = hearer.so_far();
-        let id = teller.emit().await;
-        hearer.hears(id, before.work).await;
+        hearer.hears_an_emit_of(&teller).await;
         ear.refuse(false).unwrap();
         until_listening(database.url(), 2).await;
         // It cannot look any more, and need not.
         wire.freeze(true);
-        let before = hearer.so_far();
-        let id = teller.emit().await;
-        hearer.hears(id, before.work).await;
+        hearer.hears_an_emit_of(&teller).await;
         wire.freeze(false);
     }
     audit(database.url()).await;
