@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use pointsman_core::store::{Journal, Store};
 use pointsman_store_conformance::world::{Draft, emission, event};
@@ -75,8 +76,19 @@ impl Node {
         writeln!(self.child.stdin.as_mut().unwrap(), "{value}").unwrap();
     }
 
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// Stops it, and waits until the last of its threads has: on a busy machine that is later than the signal.
+    fn stop(&self) {
+        kill(self.pid(), Signal::SIGSTOP).unwrap();
+        let stopped = waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
+        assert_eq!(stopped, WaitStatus::Stopped(self.pid(), Signal::SIGSTOP));
+    }
+
+    fn go_on(&self) {
+        kill(self.pid(), Signal::SIGCONT).unwrap();
     }
 }
 
@@ -103,14 +115,14 @@ async fn a_node_that_is_stopped_in_the_middle_lets_the_others_go_on() {
     node.emit(2);
     let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";
     until(&beside, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1).await;
-    node.signal(Signal::SIGSTOP);
+    node.stop();
     other.batch_execute("COMMIT").await.unwrap();
     until(&beside, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 1).await;
 
     let waited = store.append(vec![emission([event("other").key("k")])], None, now()).await;
     assert!(waited.is_ok(), "{waited:?}");
     until(&beside, &format!("SELECT count(*) {its} AND state = 'idle in transaction'"), 0).await;
-    node.signal(Signal::SIGCONT);
+    node.go_on();
     let said = node.next();
     assert!(said.starts_with("refused"), "{said}");
     node.emit(3);
