@@ -239,24 +239,20 @@ impl Configured {
         self.runs.get(handler)
     }
 
-    /// How many tasks of this node's will be ready at once when these events are journaled. Stops counting at `enough`, and
-    /// after a few dozen events: it is only to know how many slots to set aside.
+    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `enough`. A few
+    /// dozen of many events are looked at: it is only to know how many slots to set aside.
     pub(crate) fn ready_tasks<'a>(
         &self,
-        events: impl Iterator<Item = &'a NewEvent>,
+        events: impl Iterator<Item = &'a NewEvent> + Clone,
         enough: usize,
         now: Timestamp,
     ) -> usize {
         const LOOK_AT: usize = 64;
-        let mut tasks = 0;
-        for event in events.filter(|event| event.due.is_none_or(|due| due <= now)).take(LOOK_AT) {
-            if tasks >= enough {
-                break;
-            }
-            let bindings = self.setup.routes.resolve(&event.kind);
-            tasks += bindings.iter().filter(|binding| self.names.contains(&binding.handler)).count();
-        }
-        tasks.min(enough)
+        let all = events.clone().count();
+        let due = events.take(LOOK_AT).filter(|event| event.due.is_none_or(|due| due <= now));
+        let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
+        let tasks = bindings.filter(|binding| self.names.contains(&binding.handler)).count();
+        (tasks * all.max(1)).div_ceil(all.clamp(1, LOOK_AT)).min(enough)
     }
 }
 
