@@ -60,7 +60,8 @@ pub(crate) async fn run(ground: &Ground, name: &str, wanted: usize, nodes: Nodes
         let engine = engines[producer % engines.len()].clone();
         tokio::spawn(async move {
             for round in 0..per_producer {
-                engine.emit(rig::emission((producer * per_producer + round) * BATCH, BATCH)?).await?;
+                // Objects take turns among all producers, as if these had nothing to do with each other.
+                engine.emit(rig::emission((round * PRODUCERS + producer) * BATCH, BATCH)?).await?;
             }
             anyhow::Ok(())
         })

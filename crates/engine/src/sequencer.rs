@@ -5,18 +5,21 @@
 //!                                                        └─────────▶ claimed tasks straight into their slots
 //! ```
 //!
-//! Everything that arrives while a commit runs goes into the next one: the busier, the larger the batches. No
-//! timer is involved, so that a lone emit does not wait. What waits is bounded in emissions, events and bytes;
-//! beyond that an emit is refused at once.
+//! Everything that arrives while a commit runs goes into the next one: the busier, the larger the batches. A lone emit
+//! does not wait. Where many emit at a time, those who were just answered have the next one ready in a moment, which is
+//! short beside the commit that it would miss: so they are waited for. What waits is bounded in emissions, events and
+//! bytes; beyond that an emit is refused at once.
 //!
 //! A producer that goes away does not take back what it handed over, and nobody else notices.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use pointsman_core::NewEvent;
 use pointsman_core::store::{Claims, Emission, Receipt, Refused, StoreError};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::EmitError;
@@ -28,6 +31,12 @@ use crate::time::now;
 const BATCH: Load = Load { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
 /// How much may wait.
 const BOUND: Load = Load { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
+
+/// This part of the time that the last commit took may pass until as many have come as then.
+const LINGER: u32 = 8;
+
+/// What a timer can tell apart.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// How much memory emissions take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,13 +144,21 @@ pub(crate) struct Sequencer {
     pending: mpsc::UnboundedReceiver<Pending>,
     /// One that no longer fitted into the last batch.
     held_over: Option<Pending>,
+    last: Last,
+}
+
+/// The last batch: how many emissions it had, and how long its commit took.
+#[derive(Debug, Default)]
+struct Last {
+    emissions: usize,
+    took: Duration,
 }
 
 impl Sequencer {
     pub(crate) fn new(node: Arc<Node>) -> (Intake, Self) {
         let (sender, pending) = mpsc::unbounded_channel();
         let intake = Intake { pending: sender, waiting: Arc::default() };
-        (intake, Self { node, pending, held_over: None })
+        (intake, Self { node, pending, held_over: None, last: Last::default() })
     }
 
     /// Journals until told to stop, and then what was handed over before.
@@ -161,16 +178,19 @@ impl Sequencer {
             let Some(first) = first else { return };
             // Producers that were answered a moment ago may have the next one ready.
             tokio::task::yield_now().await;
-            let batch = self.gather(first);
+            let batch = self.gather(first).await;
+            let (emissions, begun) = (batch.len(), Instant::now());
             self.commit(batch).await;
+            self.last = Last { emissions, took: begun.elapsed() };
         }
     }
 
-    /// The first one and whatever else waits, as far as it fits.
-    fn gather(&mut self, first: Pending) -> Vec<Pending> {
+    /// The first one and whatever else waits or comes in a moment, as far as it fits.
+    async fn gather(&mut self, first: Pending) -> Vec<Pending> {
         let mut load = first.share.load;
         let mut batch = vec![first];
-        while let Ok(next) = self.pending.try_recv() {
+        let until = Instant::now() + self.last.took / LINGER;
+        while let Some(next) = self.next(batch.len(), until).await {
             load = load.plus(next.share.load);
             if !load.within(BATCH) {
                 self.held_over = Some(next);
@@ -179,6 +199,15 @@ impl Sequencer {
             batch.push(next);
         }
         batch
+    }
+
+    /// The next one for a batch that has so many.
+    async fn next(&mut self, gathered: usize, until: Instant) -> Option<Pending> {
+        match self.pending.try_recv() {
+            Ok(pending) => Some(pending),
+            Err(_) if gathered >= self.last.emissions || until < Instant::now() + SHORTEST_WAIT => None,
+            Err(_) => timeout_at(until, self.pending.recv()).await.ok().flatten(),
+        }
     }
 
     async fn commit(&self, batch: Vec<Pending>) {
