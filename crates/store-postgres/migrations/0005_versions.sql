@@ -12,7 +12,7 @@ INSERT INTO pointsman.turn DEFAULT VALUES;
 
 -- The last commits. `changes` tells what each has changed that others may remember otherwise: 4 × number + 0 for a queue,
 -- + 1 for a handler's pace, + 2 for a task, and 3 for all queues. It is NULL if that was too much to tell. `touched` tells
--- of which objects anything was written, as differences of their numbers; NULL if nobody knows.
+-- of which objects anything was written, and what they are like now; NULL if nobody knows.
 CREATE TABLE pointsman.version (
     version    bigint   PRIMARY KEY,        -- counts commits
     registry   bigint   NOT NULL DEFAULT 0, -- counts changes of handlers, chains, rules and nodes

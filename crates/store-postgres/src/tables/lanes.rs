@@ -1,6 +1,7 @@
 //! Who stands first in the lanes that transactions look at, as far as it was fetched.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 
 use pointsman_core::TaskSeq;
 use pointsman_store::row::{HandlerId, Head, Live, ObjectNumber, Phase, Waiting};
@@ -90,13 +91,20 @@ impl Lanes {
         self.places.get(&seq).map(|(lane, _)| *lane)
     }
 
+    /// The handlers in whose lanes of an object nobody stands, as far as that is known.
+    pub(crate) fn empty(&self, object: ObjectNumber) -> Vec<HandlerId> {
+        let Some(lanes) = lanes_of(object) else { return vec![] };
+        let from = *lanes.start();
+        let empty = self.known.range(lanes).filter(|(_, known)| known.whole && known.first.is_empty());
+        empty.map(|(lane, _)| lane - from).collect()
+    }
+
     /// Somebody else wrote something of an object, or of a lane that belongs to none.
     pub(crate) fn forget_object(&mut self, number: i64) {
         if number < 0 {
             return self.forget(number);
         }
-        let Some(from) = number.checked_mul(1 << OBJECT_BITS) else { return };
-        let all = from..=from | ((1 << OBJECT_BITS) - 1);
+        let Some(all) = lanes_of(number) else { return };
         let lanes: Vec<i64> = self.known.range(all).map(|(lane, _)| *lane).collect();
         lanes.into_iter().for_each(|lane| self.forget(lane));
     }
@@ -143,6 +151,12 @@ const OBJECT_BITS: u32 = 20;
 /// The object whose lane it is.
 pub(crate) fn object_of(lane: i64) -> Option<ObjectNumber> {
     (lane > 0).then_some(lane >> OBJECT_BITS)
+}
+
+/// All lanes that an object can have.
+fn lanes_of(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
+    let from = object.checked_mul(1 << OBJECT_BITS).filter(|from| *from > 0)?;
+    Some(from..=from | ((1 << OBJECT_BITS) - 1))
 }
 
 /// The lane of an object with a handler.

@@ -244,28 +244,28 @@ impl PgTables {
             Memory::Behind(_) | Memory::Unknown => COMPANY,
         });
         let touched = before.filter(|_| kept).and_then(|(version, _)| told.touched_since(version));
-        let missed = {
+        {
             let mut seen = self.seen.borrow_mut();
             match touched {
-                Some(touched) => seen.forget(&touched),
+                Some(touched) => seen.hear(touched),
                 None => *seen = Seen::default(),
             }
             seen.begin(objects);
             seen.take(asked, answers)?;
-            seen.part(known).0
-        };
-        self.look_ahead(missed)?;
+        }
+        self.look_ahead(known)?;
         Ok(memory)
     }
 
-    /// Fetches more, at the beginning of a transaction.
+    /// Fetches what is not known yet, at the beginning of a transaction.
     pub(crate) fn look_ahead(&self, foreseen: Foreseen) -> Result<()> {
-        let pieces = Seen::pieces(&foreseen);
+        let (asked, _) = self.seen.borrow().part(foreseen);
+        let pieces = Seen::pieces(&asked);
         if pieces.is_empty() {
             return Ok(());
         }
         let answers = self.link.send(&pieces)?;
-        self.seen.borrow_mut().take(foreseen, answers.into_iter())
+        self.seen.borrow_mut().take(asked, answers.into_iter())
     }
 
     fn connect(&self) -> Result<()> {
@@ -337,7 +337,8 @@ impl PgTables {
             self.sequencer.borrow_mut().registry += 1;
         }
         let changes = self.changes.take();
-        let touched = self.touched.told().filter(|_| self.company.get() > 0);
+        let in_company = self.company.get() > 0;
+        let touched = in_company.then(|| self.touched.told(&self.seen.borrow())).flatten();
         let mut pieces = self.release()?;
         let kept = {
             let mut sequencer = self.sequencer.borrow_mut();

@@ -10,6 +10,7 @@ use pointsman_store::tables::Foreseen;
 use tokio_postgres::Row;
 
 use super::lanes::{KNOWN, Lanes, lane_of};
+use super::touched::{Heard, Told};
 use crate::link::{Piece, params};
 use crate::rows::{bucket, get, maybe_seq, phase, time};
 use crate::session::query;
@@ -24,9 +25,9 @@ const FETCHED: usize = 2;
 
 #[derive(Default)]
 pub(crate) struct Seen {
-    objects: HashMap<(Tenant, String), Object>,
-    /// Objects by their number of which somebody else has written since.
-    stale: HashSet<ObjectNumber>,
+    names: HashMap<(Tenant, String), ObjectNumber>,
+    /// All that have a name here; nothing if somebody else has written of them since.
+    objects: HashMap<ObjectNumber, Option<Object>>,
     /// There are none of these names.
     absent: HashSet<(Tenant, String)>,
     pub(crate) answers: HashMap<(Tenant, String), Option<Answer>>,
@@ -62,7 +63,7 @@ impl Seen {
 
     /// Whether there is room to keep what is known for another transaction.
     pub(crate) fn has_room(&self) -> bool {
-        self.objects.len() <= KEPT && self.stale.len() <= KEPT && self.lanes.len() <= KEPT
+        self.names.len() <= KEPT && self.lanes.len() <= KEPT
     }
 
     /// Parts what will be looked at into what must be asked for and what is known already.
@@ -86,28 +87,40 @@ impl Seen {
 
     /// An object, or that there is none; nothing if that is not known.
     pub(crate) fn object(&self, name: &(Tenant, String)) -> Option<Option<&Object>> {
-        match self.objects.get(name).filter(|object| !self.stale.contains(&object.number)) {
+        match self.names.get(name).and_then(|number| self.numbered(*number)) {
             Some(object) => Some(Some(object)),
             None => self.absent.contains(name).then_some(None),
         }
+    }
+
+    /// An object by its number, if it is known.
+    pub(crate) fn numbered(&self, number: ObjectNumber) -> Option<&Object> {
+        self.objects.get(&number)?.as_ref()
     }
 
     /// This is what is known of an object now.
     pub(crate) fn learn(&mut self, name: (Tenant, String), object: Option<Object>) {
         match object {
             Some(object) => {
-                self.stale.remove(&object.number);
-                self.objects.insert(name, object);
+                self.names.insert(name, object.number);
+                self.objects.insert(object.number, Some(object));
             }
             None => drop(self.absent.insert(name)),
         }
     }
 
-    /// Somebody else wrote something of these objects, and of lanes that belong to none.
-    pub(crate) fn forget(&mut self, touched: &[i64]) {
-        for number in touched {
-            self.stale.insert(*number);
-            self.lanes.forget_object(*number);
+    /// Somebody else wrote something of these objects, and of lanes that belong to none: of what is known, only that stays
+    /// which they told.
+    pub(crate) fn hear(&mut self, told: Vec<Heard>) {
+        for Heard { number, object, empty } in told {
+            self.lanes.forget_object(number);
+            let Some(known) = self.objects.get_mut(&number) else { continue };
+            match object {
+                Told::AsBefore => {}
+                Told::Now(object) => *known = Some(object),
+                Told::Otherwise => *known = None,
+            }
+            empty.into_iter().for_each(|handler| self.lanes.fetched(lane_of(number, handler), vec![], KNOWN));
         }
     }
 
@@ -217,4 +230,34 @@ pub(crate) fn maybe_head(row: &Row, at: usize) -> Result<Option<Head>> {
         return Ok(None);
     }
     Ok(Some(Head { place: get(row, at + 6)?, phase: phase(row, at + 7)?, next: waiting_of(row, at)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(number: i64, last: i64) -> Object {
+        Object { number, last: EventId::from_i64(last), sent: vec![] }
+    }
+
+    #[test]
+    fn of_what_others_touched_only_that_is_known_which_they_told() {
+        let mut seen = Seen::default();
+        let name = |number: i64| (Tenant::default(), number.to_string());
+        for number in 1..=4 {
+            seen.learn(name(number), Some(object(number, 1)));
+            seen.lanes.fetched(lane_of(number, 7), vec![], KNOWN);
+        }
+        seen.hear(vec![
+            Heard { number: 1, object: Told::Now(object(1, 2)), empty: vec![7] },
+            Heard { number: 2, object: Told::Otherwise, empty: vec![] },
+            Heard { number: 3, object: Told::AsBefore, empty: vec![] },
+            Heard { number: 9, object: Told::Now(object(9, 2)), empty: vec![7] },
+        ]);
+        let last = |number: i64| seen.object(&name(number)).flatten().map(|object| object.last.as_i64());
+        assert_eq!([1, 2, 3, 4].map(last), [Some(2), None, Some(1), Some(1)]);
+        let knows = |number: i64| seen.knows(&name(number), 7);
+        assert_eq!([1, 2, 3, 4].map(knows), [true, false, false, true]);
+        assert!(seen.numbered(9).is_none() && !seen.lanes.knows_head(lane_of(9, 7)), "nobody here knows it");
+    }
 }

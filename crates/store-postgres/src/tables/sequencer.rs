@@ -6,7 +6,7 @@ use pointsman_store::row::{HandlerId, QueueId};
 use pointsman_store::tables::Counters;
 use tokio_postgres::Row;
 
-use super::touched;
+use super::touched::{self, Heard};
 use crate::link::{Param, params};
 use crate::rows::{get, maybe_time};
 
@@ -142,12 +142,12 @@ impl Told {
         Some(codes?.into_iter().flatten().map(|code| Change::of(*code)).collect())
     }
 
-    /// The objects, and lanes of none, of which the commits after this version have written anything; nothing if that is
-    /// not told.
-    pub(crate) fn touched_since(&self, version: i64) -> Option<Vec<i64>> {
-        let touched: Option<Vec<_>> =
-            self.since(version)?.iter().map(|commit| commit.touched.as_ref()).collect();
-        Some(touched?.into_iter().flat_map(|bytes| touched::read(bytes)).collect())
+    /// What the commits after this version tell of the objects, and lanes of none, of which they have written anything, in
+    /// their order; nothing if one does not tell.
+    pub(crate) fn touched_since(&self, version: i64) -> Option<Vec<Heard>> {
+        let commits = self.since(version)?.iter();
+        let touched: Option<Vec<_>> = commits.map(|commit| touched::read(commit.touched.as_ref()?)).collect();
+        Some(touched?.into_iter().flatten().collect())
     }
 
     fn since(&self, version: i64) -> Option<&[Commit]> {
