@@ -3,31 +3,9 @@
 //! All of it is one process, so that both sides have the same cores; each node has a store with connections of its own.
 
 use crate::Options;
-use crate::bare::Ran;
-use crate::end_to_end::{self, BATCH, MANY_SLOTS, Nodes, PRODUCERS};
+use crate::end_to_end::{self, BATCH, MANY_SLOTS, Nodes, PRODUCERS, TURNS, Total};
 use crate::ground::Site;
 use crate::report::{Figure, Unit};
-
-/// How often each side has its turn.
-const TURNS: usize = 3;
-
-/// How long events took in all.
-#[derive(Default)]
-struct Total {
-    events: usize,
-    seconds: f64,
-}
-
-impl Total {
-    fn add(&mut self, ran: Ran) {
-        self.events += ran.events;
-        self.seconds += ran.events as f64 / ran.rate;
-    }
-
-    fn rate(&self) -> f64 {
-        self.events as f64 / self.seconds
-    }
-}
 
 pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
     let wanted = options.events / 2;
@@ -35,8 +13,10 @@ pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Ve
     for _ in 0..TURNS {
         // In turns and on databases of their own, so that both meet the same disk and the same neighbours.
         let ground = site.ground()?;
-        alone.add(end_to_end::run(&ground, "one", wanted, Nodes::one(MANY_SLOTS)).await?);
-        both.add(end_to_end::run(&ground, "two", wanted, Nodes { count: 2, slots: MANY_SLOTS / 2 }).await?);
+        let one = end_to_end::run(&ground, "one", wanted, Nodes::one(MANY_SLOTS)).await?;
+        alone.add(one.events, one.rate);
+        let two = end_to_end::run(&ground, "two", wanted, Nodes { count: 2, slots: MANY_SLOTS / 2 }).await?;
+        both.add(two.events, two.rate);
     }
     let name = format!("end to end, {PRODUCERS} producers, {BATCH} at a time, two nodes on one database");
     let figure = Figure::new(name, both.rate(), Unit::PerSecond);
