@@ -131,7 +131,7 @@ fn a_move_that_is_killed_goes_on_where_it_was() {
     child.wait().unwrap();
     assert!(note().is_some(), "it was killed before its end");
 
-    let error = refused(1, &place.run(&["serve"]));
+    let error = refused(1, &place.run(&["serve", "--listen", "127.0.0.1:0"]));
     assert!(error.contains("a move to it has not ended"), "{error}");
     let error = refused(1, &moving(&place, "sqlite:many.db", &url, &["--verify-only"]));
     assert!(

@@ -32,8 +32,10 @@ const BATCH: Load = Load { emissions: usize::MAX, events: 10_000, bytes: 16 << 2
 /// How much may wait.
 const BOUND: Load = Load { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
 
-/// This part of the time that the last commit took may pass until as many have come as then.
+/// This part of the time that a commit took may pass after it until as many have come as it had; not more, for those who
+/// emitted then may have gone.
 const LINGER: u32 = 8;
+const LONGEST_LINGER: Duration = Duration::from_millis(5);
 
 /// What a timer can tell apart.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
@@ -141,56 +143,46 @@ impl Intake {
 /// The room.
 pub(crate) struct Sequencer {
     node: Arc<Node>,
+    inbox: Inbox,
+}
+
+/// What was handed over and is to be journaled.
+#[derive(Debug)]
+struct Inbox {
     pending: mpsc::UnboundedReceiver<Pending>,
     /// One that no longer fitted into the last batch.
     held_over: Option<Pending>,
-    last: Last,
+    /// How many emissions the last batch had, and until when as many are waited for.
+    last: usize,
+    linger: Instant,
 }
 
-/// The last batch: how many emissions it had, and how long its commit took.
-#[derive(Debug, Default)]
-struct Last {
-    emissions: usize,
-    took: Duration,
-}
-
-impl Sequencer {
-    pub(crate) fn new(node: Arc<Node>) -> (Intake, Self) {
-        let (sender, pending) = mpsc::unbounded_channel();
-        let intake = Intake { pending: sender, waiting: Arc::default() };
-        (intake, Self { node, pending, held_over: None, last: Last::default() })
+impl Inbox {
+    fn new(pending: mpsc::UnboundedReceiver<Pending>) -> Self {
+        Self { pending, held_over: None, last: 0, linger: Instant::now() }
     }
 
-    /// Journals until told to stop, and then what was handed over before.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    /// The first one of the next batch; none if there will be none.
+    async fn first(&mut self, stop: &CancellationToken) -> Option<Pending> {
         loop {
-            let first = match self.held_over.take() {
-                Some(pending) => Some(pending),
-                None => tokio::select! {
-                    biased;
-                    pending = self.pending.recv() => pending,
-                    () = stop.cancelled(), if !self.pending.is_closed() => {
-                        self.pending.close();
-                        continue;
-                    }
-                },
-            };
-            let Some(first) = first else { return };
-            // Producers that were answered a moment ago may have the next one ready.
-            tokio::task::yield_now().await;
-            let batch = self.gather(first).await;
-            let (emissions, begun) = (batch.len(), Instant::now());
-            self.commit(batch).await;
-            self.last = Last { emissions, took: begun.elapsed() };
+            if let Some(pending) = self.held_over.take() {
+                return Some(pending);
+            }
+            tokio::select! {
+                biased;
+                pending = self.pending.recv() => return pending,
+                () = stop.cancelled(), if !self.pending.is_closed() => self.pending.close(),
+            }
         }
     }
 
     /// The first one and whatever else waits or comes in a moment, as far as it fits.
     async fn gather(&mut self, first: Pending) -> Vec<Pending> {
+        // Producers that were answered a moment ago may have the next one ready.
+        tokio::task::yield_now().await;
         let mut load = first.share.load;
         let mut batch = vec![first];
-        let until = Instant::now() + self.last.took / LINGER;
-        while let Some(next) = self.next(batch.len(), until).await {
+        while let Some(next) = self.next(batch.len()).await {
             load = load.plus(next.share.load);
             if !load.within(BATCH) {
                 self.held_over = Some(next);
@@ -202,11 +194,35 @@ impl Sequencer {
     }
 
     /// The next one for a batch that has so many.
-    async fn next(&mut self, gathered: usize, until: Instant) -> Option<Pending> {
+    async fn next(&mut self, gathered: usize) -> Option<Pending> {
         match self.pending.try_recv() {
             Ok(pending) => Some(pending),
-            Err(_) if gathered >= self.last.emissions || until < Instant::now() + SHORTEST_WAIT => None,
-            Err(_) => timeout_at(until, self.pending.recv()).await.ok().flatten(),
+            Err(_) if gathered >= self.last || self.linger < Instant::now() + SHORTEST_WAIT => None,
+            Err(_) => timeout_at(self.linger, self.pending.recv()).await.ok().flatten(),
+        }
+    }
+
+    /// So many emissions were committed, which took so long.
+    fn committed(&mut self, emissions: usize, took: Duration) {
+        self.last = emissions;
+        self.linger = Instant::now() + (took / LINGER).min(LONGEST_LINGER);
+    }
+}
+
+impl Sequencer {
+    pub(crate) fn new(node: Arc<Node>) -> (Intake, Self) {
+        let (sender, pending) = mpsc::unbounded_channel();
+        let intake = Intake { pending: sender, waiting: Arc::default() };
+        (intake, Self { node, inbox: Inbox::new(pending) })
+    }
+
+    /// Journals until told to stop, and then what was handed over before.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        while let Some(first) = self.inbox.first(&stop).await {
+            let batch = self.inbox.gather(first).await;
+            let (emissions, begun) = (batch.len(), Instant::now());
+            self.commit(batch).await;
+            self.inbox.committed(emissions, begun.elapsed());
         }
     }
 
@@ -298,6 +314,50 @@ mod tests {
         assert!(Share::take(&waiting, half).is_some());
         drop(second);
         assert_eq!(*waiting.lock().unwrap(), Load::NONE);
+    }
+
+    fn handed_over(sender: &mpsc::UnboundedSender<Pending>) {
+        let emission = Emission { events: vec![], idempotency: None };
+        let share = Share::take(&Arc::default(), Load::of(&emission)).unwrap();
+        sender.send(Pending { emission, answer: oneshot::channel().0, share }).unwrap();
+    }
+
+    /// How many are in a batch whose second and third emission come so late.
+    async fn gathered(last: usize, took: Duration, later: Duration) -> usize {
+        let (sender, pending) = mpsc::unbounded_channel();
+        let mut inbox = Inbox::new(pending);
+        inbox.committed(last, took);
+        handed_over(&sender);
+        let first = inbox.first(&CancellationToken::new()).await.unwrap();
+        let others = async {
+            tokio::time::sleep(later).await;
+            (0..2).for_each(|_| handed_over(&sender));
+        };
+        let (batch, ()) = tokio::join!(inbox.gather(first), others);
+        batch.len()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_were_just_answered_are_waited_for() {
+        let ms = Duration::from_millis;
+        assert_eq!(gathered(3, ms(24), ms(2)).await, 3);
+        assert_eq!(gathered(1, ms(24), ms(2)).await, 1, "a lone one does not wait");
+        assert_eq!(gathered(3, ms(24), ms(4)).await, 1, "nobody waits for longer than it is worth");
+        assert_eq!(gathered(3, ms(20_000), ms(6)).await, 1, "a commit that hung is no measure");
+        assert_eq!(gathered(3, ms(4), ms(1)).await, 1, "what is shorter than a timer can tell is not waited for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_later_does_not_wait() {
+        let (sender, pending) = mpsc::unbounded_channel();
+        let mut inbox = Inbox::new(pending);
+        inbox.committed(8, Duration::from_millis(40));
+        tokio::time::sleep(Duration::from_millis(6)).await;
+        handed_over(&sender);
+        let first = inbox.first(&CancellationToken::new()).await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(inbox.gather(first).await.len(), 1);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[test]

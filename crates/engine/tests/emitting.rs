@@ -4,6 +4,8 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use common::*;
 use pointsman_core::EventId;
@@ -102,4 +104,24 @@ async fn racing_repeats_of_one_key_make_one_event() {
     assert_eq!(journal(&engine).await.len(), 1);
     assert_eq!(metric(&engine, "pointsman_events_emitted_total"), 1);
     engine.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
+    const EVENTS: usize = 300;
+    let store = store();
+    let (begun, mut begins) = tokio::sync::watch::channel(0);
+    let begun = Arc::new(begun);
+    let handler = move |_| {
+        begun.send_modify(|count| *count += 1);
+        std::future::pending()
+    };
+    let engine = House::default().slots(EVENTS).handler("h", handler).route("a", "h").start(&store).await;
+    let before = store.writer().work().rows();
+    emit(&engine, (0..EVENTS).map(|n| event("a", &n.to_string())).collect()).await;
+    soon("all to begin", begins.wait_for(|count| *count == EVENTS)).await.unwrap();
+    let written = store.writer().work().rows() - before;
+    let least = 3 * EVENTS as u64; // events, objects, tasks
+    assert!((least..least + 20).contains(&written), "{written} rows: none is written twice");
+    engine.stop(Duration::ZERO).await;
 }
