@@ -5,6 +5,7 @@ mod audit;
 mod chorus;
 #[path = "../common/mod.rs"]
 mod common;
+mod known;
 mod orders;
 mod walk;
 

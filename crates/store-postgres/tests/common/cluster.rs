@@ -47,12 +47,17 @@ impl Cluster {
     pub(crate) async fn audit(&self) {
         audit(self.url()).await;
     }
+
+    /// Ends all nodes.
+    pub(crate) fn close(&self) {
+        self.opened.lock().unwrap().drain(..).for_each(|store| store.close());
+    }
 }
 
 /// Nobody writes to a database any more when it is given back.
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.opened.lock().unwrap().drain(..).for_each(|store| store.close());
+        self.close();
     }
 }
 

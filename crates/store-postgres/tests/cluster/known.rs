@@ -1,0 +1,38 @@
+//! What nodes know of objects, and tell each other.
+
+use pointsman_store_conformance::world::*;
+
+use crate::common::cluster::Cluster;
+
+/// How often it was looked up who stands in a lane.
+async fn lookups(cluster: &Cluster) -> i64 {
+    let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'pointsman' AND indexrelname = 'task_lane'";
+    cluster.client().await.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_tells_of_its_objects_the_others_need_not_look_up() {
+    const OBJECTS: usize = 10;
+    const ROUNDS: usize = 40;
+    let cluster = Cluster::new().await;
+    let before = lookups(&cluster).await;
+    let nodes: [_; 2] = cluster.nodes(Plan::simple()).await;
+    let mut last = [None; OBJECTS];
+    for round in 0..ROUNDS {
+        let node = &nodes[round % 2];
+        let events = (0..OBJECTS).map(|n| event("record").key(&format!("object:{n}")));
+        let emitted = node.emit_all(events.collect()).await.events;
+        assert!(emitted.iter().map(|event| event.prev).eq(last), "round {round}");
+        emitted.iter().zip(&mut last).for_each(|(event, last)| *last = Some(event.id));
+        let claimed = node.claim(OBJECTS).await;
+        assert_eq!(claimed.len(), OBJECTS, "round {round}: nobody stands before them");
+        for task in &claimed {
+            node.succeed(task).await;
+        }
+    }
+    cluster.audit().await;
+    // What a connection has counted is told when it ends.
+    cluster.close();
+    let looked_up = lookups(&cluster).await - before;
+    assert!((1..4 * OBJECTS as i64).contains(&looked_up), "{looked_up} in {ROUNDS} rounds");
+}
