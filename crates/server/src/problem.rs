@@ -29,8 +29,8 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const LONGEST: usize = 2 << 10;
 
 /// True of what could not be begun, and of a commit whose answer was lost.
-const UNAVAILABLE: &str = "the store is not available; whether a change that was asked for is durable is not known; with \
-     an idempotency key an emit can be sent again safely";
+const UNAVAILABLE: &str = "the store is not available: `pointsman doctor` tells what is wrong with it. If a change was \
+     asked for, it is not known whether that is durable; with an idempotency key an emit can be sent again safely";
 
 fn shortened(mut text: String) -> String {
     if text.len() > LONGEST {
