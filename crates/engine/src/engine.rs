@@ -1,9 +1,11 @@
 //! The engine: all rooms of one node, started and stopped together.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pointsman_core::HandlerName;
 use pointsman_core::engine_event::SchedulerState;
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -232,8 +234,31 @@ impl Engine {
 async fn agreed(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
     match settings.bound {
         Some(_) => Ok(as_guest(setup, store.registration().await?)),
-        None => store.register(registration(&setup, settings), now()).await.map(|()| setup),
+        None => {
+            warn_of_namesakes(store, settings, &setup).await?;
+            store.register(registration(&setup, settings), now()).await.map(|()| setup)
+        }
     }
+}
+
+/// What servers of one name have is what the last one of them registered: whoever takes something away from another that
+/// runs says so.
+async fn warn_of_namesakes(store: &dyn Store, settings: &Settings, setup: &Setup) -> Result<(), StoreError> {
+    let ours: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
+    for other in store.nodes().await?.into_iter().filter(|node| !node.gone) {
+        let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registrant);
+        let lost = other.abilities.handlers.iter().filter(|handler| !ours.contains(handler));
+        let lost: Vec<_> = lost.map(HandlerName::as_str).collect();
+        if let Some(name) = name.filter(|_| !lost.is_empty()) {
+            tracing::warn!(
+                node = other.name,
+                handlers = lost.join(", "),
+                "a node that is called `{name}` like this one runs handlers that this one does not have: from now on \
+                 they get nothing. If its configuration is meant to be another, it needs another `name:`"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Tasks that are stopped together.

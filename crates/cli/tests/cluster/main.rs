@@ -149,7 +149,10 @@ fn a_password_may_stand_in_the_environment() {
     postgres.query("postgres", "CREATE ROLE clerk LOGIN PASSWORD 'hunter2'").unwrap();
     postgres.query("postgres", "CREATE DATABASE app OWNER clerk").unwrap();
     let store = format!("store: postgres://clerk@{}/app\n", postgres.address());
-    refused(&store, 78, &["does not let the role clerk in", "password"]);
+    refused(&store, 78, &["does not let the role clerk in", "none was given", "POINTSMAN_STORE_FILE"]);
+    let wrong = Place::new(&store).with_variable("PGPASSWORD", "wrong").run(&["work"]);
+    let told = String::from_utf8(wrong.stderr).unwrap();
+    assert!(told.contains("the password in PGPASSWORD"), "{told}");
     let mut place = Place::new(&store).with_variable("PGPASSWORD", "hunter2");
     assert!(place.serve().stop().success());
     let shown = place.ok(&["config", "show"]);
@@ -247,4 +250,27 @@ fn the_log_tells_why_the_store_cannot_be_written() {
     let log = place.log();
     let told = log.lines().find(|line| line.contains("the store cannot be written"));
     assert!(told.is_some_and(|line| line.contains("ERROR") && line.contains("no room on the disk")), "{log}");
+}
+
+#[test]
+fn who_takes_handlers_away_from_another_of_its_name_says_so() {
+    let with = |store: &str, name: &str, handler: &str| {
+        let handler = format!("handlers:\n  {handler}: {{run: {{command: [\"true\"]}}}}\n");
+        format!("store: {store}\n{name}{handler}")
+    };
+    let url = database();
+    let mut first = Place::new(&with(&url, "", "kept"));
+    let _first = first.serve();
+    let said = |place: &Place| place.log().lines().filter(|line| line.contains("needs another `name:`")).count();
+    let mut alike = Place::new(&with(&url, "", "kept")).with_token(first.token());
+    let _alike = alike.serve();
+    let mut named = Place::new(&with(&url, "name: other\n", "lost")).with_token(first.token());
+    let _named = named.serve();
+    assert_eq!((said(&first), said(&alike), said(&named)), (0, 0, 0));
+    let mut other = Place::new(&with(&url, "", "lost")).with_token(first.token());
+    let _other = other.serve();
+    let log = other.log();
+    let told = log.lines().find(|line| line.contains("needs another `name:`"));
+    assert!(told.is_some_and(|line| line.contains("WARN") && line.contains("handlers=\"kept\"")), "{log}");
+    assert_eq!(said(&other), 2, "of each that loses something");
 }
