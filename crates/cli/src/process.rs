@@ -81,6 +81,9 @@ pub(crate) fn not_started(error: StartError) -> Failure {
             "A node needs its database at the start; once it runs, it outlives an outage. --store or POINTSMAN_STORE\n\
              names another database.",
         ),
+        StartError::Postgres(PostgresError::NotLetIn { .. }) => Some(
+            "A URL with a password belongs into POINTSMAN_STORE, or into a file that POINTSMAN_STORE_FILE names.",
+        ),
         _ => None,
     };
     let mut what = error.to_string();
@@ -116,8 +119,10 @@ fn exit_of_postgres(error: &PostgresError) -> Exit {
         PostgresError::BadUrl(_)
         | PostgresError::BadParameter { .. }
         | PostgresError::NotTrusted { .. }
+        | PostgresError::NotPostgres { .. }
         | PostgresError::NotLetIn { .. }
         | PostgresError::NoDatabase { .. }
+        | PostgresError::NoneNamed { .. }
         | PostgresError::TooOld { .. }
         | PostgresError::NotUtf8 { .. }
         | PostgresError::NoRight { .. }

@@ -31,6 +31,7 @@ use crate::process::not_started;
 /// stopped; until it has ended, no server opens the target. The target must be empty: a file or a schema that is not
 /// there yet. The source stays as it is.
 #[derive(Debug, Args)]
+#[command(override_usage = "pointsman move [OPTIONS] --from <URL> --to <URL>")]
 #[command(after_long_help = "\
 Examples:
   pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app

@@ -85,6 +85,8 @@ fn a_store_goes_to_postgresql_and_back_and_servers_go_on_with_it() {
         error.contains("stop the servers first") && error.contains("was killed counts as gone"),
         "{error}"
     );
+    let error = refused(75, &moving(&place, "sqlite:pointsman.db", &url, &[]));
+    assert!(error.contains("stop the servers first") && !error.contains("DROP SCHEMA"), "{error}");
     assert!(node.stop().success());
 
     let back: serde_json::Value =

@@ -30,6 +30,8 @@ pub struct Endpoint {
     config: Config,
     tls: MakeRustlsConnect,
     pooled: bool,
+    /// The URL names the user.
+    named: bool,
     /// The URL holds a password.
     told: bool,
     /// A direct way to the same database, for what a pooler cannot do.
@@ -54,19 +56,24 @@ impl Endpoint {
             }
         };
         let listen = parameters.get("listen").map(|url| Self::parse(url).map_err(in_listen)).transpose()?;
-        let mut config: Config = url.parse().map_err(|error| unreadable(&error))?;
+        let mut config: Config = url.parse().map_err(|error| unreadable(&url, &error))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(OpenError::BadUrl(
                 "it names no host; write postgres://user@host:5432/database".into(),
             ));
         }
+        let named = config.get_user().is_some_and(|user| !user.is_empty());
+        if !named {
+            config.user(whoami::username().map_err(|error| nobody(&error))?);
+        }
         let told = config.get_password().is_some();
-        if let Some(password) = std::env::var_os(PASSWORD).filter(|_| !told) {
+        if let Some(password) = std::env::var_os(PASSWORD).filter(|password| !told && !password.is_empty()) {
             config.password(password.as_encoded_bytes());
         }
         config.ssl_mode(if is_local(&config) { SslMode::Disable } else { trust.mode() });
         settle(&mut config, &parameters, pooled);
-        Ok(Self { tls: tls::connector(&trust)?, config, pooled, told, listen: listen.map(Box::new) })
+        let (tls, listen) = (tls::connector(&trust)?, listen.map(Box::new));
+        Ok(Self { config, tls, pooled, named, told, listen })
     }
 
     /// Opens a connection, which this task's runtime carries.
@@ -130,8 +137,23 @@ impl Endpoint {
         self.told || direct
     }
 
+    /// Who connects; if the URL names nobody it is the user who runs this program, as for libpq.
     pub(crate) fn role(&self) -> &str {
         self.config.get_user().unwrap_or("")
+    }
+
+    pub(crate) fn names_user(&self) -> bool {
+        self.named
+    }
+
+    pub(crate) fn names_database(&self) -> bool {
+        self.config.get_dbname().is_some()
+    }
+
+    /// Where the password stands that is sent, if there is one.
+    pub(crate) fn password(&self) -> Option<Password> {
+        let source = if self.told { Password::Url } else { Password::Environment };
+        self.config.get_password().map(|_| source)
     }
 
     /// The database's name; if none is given it is that of the role.
@@ -155,6 +177,14 @@ impl Endpoint {
         let places = hosts.iter().enumerate().map(|(index, host)| format!("{host}:{}", port(index)));
         places.collect::<Vec<_>>().join(",")
     }
+}
+
+/// Where a password stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Password {
+    Url,
+    /// In `PGPASSWORD`.
+    Environment,
 }
 
 impl fmt::Display for Endpoint {
@@ -212,6 +242,27 @@ struct Parameters {
 }
 
 const OURS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
+/// What the driver knows, for whoever names another.
+const THEIRS: [&str; 18] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "options",
+    "password",
+    "port",
+    "sslnegotiation",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
 
 impl Parameters {
     /// Takes what is ours out of a URL.
@@ -262,10 +313,44 @@ fn in_listen(error: OpenError) -> OpenError {
     bad("listen", format!("is not a URL that can be used: {error}"))
 }
 
-/// What the driver finds wrong. It names parameters and never shows values.
-fn unreadable(error: &Error) -> OpenError {
+/// What the driver finds wrong. It names a parameter; which ones there are, and the value, it does not say.
+fn unreadable(url: &str, error: &Error) -> OpenError {
     let cause = std::error::Error::source(error).map(ToString::to_string);
-    OpenError::BadUrl(cause.unwrap_or_else(|| error.to_string()))
+    let told = cause.unwrap_or_else(|| error.to_string());
+    let named = |what: &str| told.strip_prefix(what)?.strip_suffix('`');
+    if let Some(name) = named("unknown option `") {
+        let known = [OURS.as_slice(), &THEIRS].concat().join(", ");
+        return bad(name, format!("is not known, and can only be one of {known}"));
+    }
+    match named("invalid value for option `").map(|name| (name, given(url, name))) {
+        Some((name, Some(value))) => bad(name, format!("cannot be `{value}`")),
+        Some((_, None)) | None => OpenError::BadUrl(told),
+    }
+}
+
+/// A value as the driver has found it, if it can be no part of a password: such a one may hold an `@`, and without any it
+/// may stand where the port does.
+fn given<'a>(url: &'a str, name: &str) -> Option<&'a str> {
+    let rest = match url.split_once('@') {
+        Some((_, rest)) => Some(rest).filter(|rest| !rest.contains('@'))?,
+        None => Some(url).filter(|_| name != "port")?,
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let in_query = query.split('&').filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).next_back();
+    in_query.or_else(|| bad_port(place).filter(|_| name == "port"))
+}
+
+/// The port behind a host that is none.
+fn bad_port(place: &str) -> Option<&str> {
+    let hosts = place.split('/').next()?.split(',');
+    let ports = hosts.filter_map(|host| host.rsplit(']').next()?.split_once(':'));
+    ports.map(|(_, port)| port).find(|port| !port.is_empty() && port.parse::<u16>().is_err())
+}
+
+fn nobody(error: &whoami::Error) -> OpenError {
+    OpenError::BadUrl(format!(
+        "it names no user, and who runs this program has no name ({error}); write postgres://user@host:5432/database"
+    ))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Faults of the database, and what they mean to callers and to the person who runs it.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
 use tokio_postgres::error::{DbError, SqlState};
 
-use crate::connect::Endpoint;
+use crate::connect::{Endpoint, Password};
 
 /// Why a store could not be opened, in words for the person who runs it.
 #[derive(Debug, thiserror::Error)]
@@ -21,10 +22,11 @@ pub enum OpenError {
     )]
     Unreachable { at: String, reason: String },
     #[error(
-        "PostgreSQL at {at} does not let the role {role} in: {reason}; check user and password in the URL, and \
-         pg_hba.conf on the server"
+        "what answers at {at} does not speak PostgreSQL's protocol ({reason}); check host and port in the URL"
     )]
-    NotLetIn { at: String, role: String, reason: String },
+    NotPostgres { at: String, reason: String },
+    #[error("PostgreSQL at {at} does not let the role {role} in: {reason}; {advice}")]
+    NotLetIn { at: String, role: String, reason: String, advice: String },
     #[error(
         "PostgreSQL at {at} cannot be talked to as the URL asks for: {reason}; check sslmode and sslrootcert in the URL, \
          and the certificate of the server"
@@ -32,6 +34,12 @@ pub enum OpenError {
     NotTrusted { at: String, reason: String },
     #[error("there is no database {database} at {at}; make it there: CREATE DATABASE {}", quoted(.database))]
     NoDatabase { at: String, database: String },
+    #[error(
+        "the URL names no database, and at {at} there is none that is named like the role, {role}; name one in the URL, \
+         or make it there: CREATE DATABASE {}",
+        quoted(.role)
+    )]
+    NoneNamed { at: String, role: String },
     #[error("PostgreSQL at {at} has version {found}, and 15 or newer is needed; upgrade it, or name another")]
     TooOld { at: String, found: i32 },
     #[error(
@@ -93,10 +101,13 @@ impl OpenError {
         }
         let role = endpoint.role().to_string();
         match driver.code() {
-            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
-                Self::NoDatabase { at, database: endpoint.database().into() }
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => match endpoint.names_database() {
+                true => Self::NoDatabase { at, database: endpoint.database().into() },
+                false => Self::NoneNamed { at, role },
+            },
+            Some(code) if code.code().starts_with("28") => {
+                Self::not_let_in(endpoint, &reason, proofs(endpoint))
             }
-            Some(code) if code.code().starts_with("28") => Self::NotLetIn { at, role, reason },
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 let grant =
                     format!("GRANT CONNECT ON DATABASE {} TO {}", quoted(endpoint.database()), quoted(&role));
@@ -104,13 +115,62 @@ impl OpenError {
             }
             Some(_) => Self::Failed { at, reason },
             None => match driver.to_string().as_str() {
-                // No password was given, or the server wants another kind of proof.
-                "authentication error" | "invalid configuration" => Self::NotLetIn { at, role, reason },
+                // The server wants another kind of proof.
+                "authentication error" => Self::not_let_in(endpoint, &reason, proofs(endpoint)),
+                "invalid configuration" if reason.ends_with("password missing") => {
+                    let advice = "give one in PGPASSWORD, or in the URL, as in postgres://user:password@host";
+                    Self::not_let_in(endpoint, "it asks for a password, and none was given", advice.into())
+                }
+                "invalid configuration" => Self::BadUrl(reason),
+                "unexpected message from server" | "error parsing response from server" => {
+                    Self::NotPostgres { at, reason }
+                }
+                "error communicating with the server" | "error performing TLS handshake"
+                    if is_foreign(driver) =>
+                {
+                    Self::NotPostgres { at, reason }
+                }
                 "error performing TLS handshake" => Self::NotTrusted { at, reason },
                 _ => Self::Unreachable { at, reason },
             },
         }
     }
+
+    fn not_let_in(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
+        let tried = match endpoint.names_user() {
+            true => "",
+            false => " (the URL names no user, so that the one was tried who runs this program)",
+        };
+        let (at, role) = (endpoint.place(), endpoint.role().into());
+        Self::NotLetIn { at, role, reason: format!("{reason}{tried}"), advice }
+    }
+}
+
+/// What may be wrong with what we have shown to the server.
+fn proofs(endpoint: &Endpoint) -> String {
+    let check = match endpoint.password() {
+        _ if !endpoint.names_user() => return "name one in the URL, as in postgres://user@host".into(),
+        None => "check the user in the URL",
+        Some(Password::Url) => "check user and password in the URL",
+        Some(Password::Environment) => "check the user in the URL, the password in PGPASSWORD",
+    };
+    format!("{check}, and pg_hba.conf on the server")
+}
+
+/// Whether what came back was none of the messages of PostgreSQL, nor of TLS.
+fn is_foreign(error: &tokio_postgres::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    cause.is_some_and(|cause| {
+        let tls = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match tls {
+            Some(said) => matches!(said, rustls::Error::InvalidMessage(_)),
+            // Of these kinds is what the driver says; what the system says is of others.
+            None => {
+                let kinds = [ErrorKind::InvalidData, ErrorKind::InvalidInput, ErrorKind::Other];
+                kinds.contains(&cause.kind())
+            }
+        }
+    })
 }
 
 /// A name as it stands in a statement.

@@ -1,6 +1,10 @@
 //! Opening a database: what is made, what is refused, and what is said about it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Write;
+use std::net::{Shutdown, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+
 use pointsman_core::Timestamp;
 use pointsman_core::store::{Journal, Orders, Registry, Store};
 use pointsman_store_postgres::{OpenError, Postgres, PostgresStore};
@@ -92,6 +96,65 @@ async fn a_role_that_is_not_let_in_is_named() {
     let (_, _, url) = fresh();
     let error = refused(&as_role(&url, "nobody_of_that_name")).await;
     assert!(matches!(&error, OpenError::NotLetIn { role, .. } if role == "nobody_of_that_name"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_named_is_that_of_the_role() {
+    let (server, database, url) = fresh();
+    let role = format!("lone_{database}");
+    server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
+    let url = as_role(url.rsplit_once('/').unwrap().0, &role);
+    let error = refused(&url).await;
+    assert!(matches!(&error, OpenError::NoneNamed { role: tried, .. } if *tried == role), "{error}");
+    assert!(error.to_string().contains("names no database"), "{error}");
+}
+
+#[tokio::test]
+async fn who_gives_no_password_or_no_name_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let rules = folder.path().join("pg_hba.conf");
+    std::fs::write(&rules, "host locked all all scram-sha-256\nhost all all all trust\n").unwrap();
+    let extra = vec![("hba_file".into(), rules.display().to_string())];
+    let server = pointsman_testing::Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
+    let url = server.url("locked");
+    let error = refused(&as_role(&url, "ann")).await.to_string();
+    assert!(
+        error.contains("does not let the role ann in: it asks for a password, and none was given"),
+        "{error}"
+    );
+    assert!(error.contains("PGPASSWORD") && !error.contains("names no user"), "{error}");
+    let error = refused(&as_role(&url, "ann:wrong")).await.to_string();
+    assert!(error.contains("check user and password in the URL") && !error.contains("PGPASSWORD"), "{error}");
+    let (_, place) = url.split_once('@').unwrap();
+    let error = refused(&format!("postgres://{place}")).await;
+    assert!(matches!(&error, OpenError::NotLetIn { role, .. } if !role.is_empty()), "{error}");
+    assert!(error.to_string().contains("names no user"), "{error}");
+}
+
+/// Says something to the first who comes, whatever that one says.
+fn other_server(said: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://ann@{}/bus", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(said.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink())
+    });
+    url
+}
+
+#[tokio::test]
+async fn what_is_no_postgresql_is_called_so() {
+    for said in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.6\r\n", "-E", "N\0\0\0\0\0"] {
+        let error = refused(&other_server(said)).await;
+        assert!(matches!(error, OpenError::NotPostgres { .. }), "{said:?}: {error}");
+    }
+    for said in ["", "N"] {
+        let error = refused(&other_server(said)).await;
+        assert!(matches!(error, OpenError::Unreachable { .. }), "{said:?}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -261,7 +261,8 @@ fn who_takes_handlers_away_from_another_of_its_name_says_so() {
     let url = database();
     let mut first = Place::new(&with(&url, "", "kept"));
     let _first = first.serve();
-    let said = |place: &Place| place.log().lines().filter(|line| line.contains("needs another `name:`")).count();
+    let said =
+        |place: &Place| place.log().lines().filter(|line| line.contains("needs another `name:`")).count();
     let mut alike = Place::new(&with(&url, "", "kept")).with_token(first.token());
     let _alike = alike.serve();
     let mut named = Place::new(&with(&url, "name: other\n", "lost")).with_token(first.token());

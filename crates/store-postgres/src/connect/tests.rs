@@ -33,6 +33,10 @@ fn no_fault_shows_the_password() {
         "postgres://ann:no@s3cret@db/bus",
         "postgres://ann:no/@s3cret@db/bus",
         "postgres://ann:no@s3cret@db",
+        "postgres://ann:s3cret",
+        "postgres://ann:s3cret/bus",
+        "postgres://ann:no@db:s3cret/more@db/bus",
+        "postgres://ann:no/?port=s3cret&@db:port/bus",
     ] {
         assert!(!refused(url).contains("s3cret"), "{}", refused(url));
     }
@@ -52,11 +56,33 @@ fn a_parameter_that_cannot_be_used_is_named() {
         ("postgres://a@db/bus?sslmode=disable&sslrootcert=/no/such/file", "`sslrootcert` names"),
         ("postgres://a:b@c@db/bus", "%40"),
         ("postgres://a@db/bus?listen=nowhere", "`listen`"),
-        ("postgres://a@db/bus?no_such=1", "no_such"),
-        ("postgres://a@db/bus?connect_timeout=soon", "connect_timeout"),
+        ("postgres://a@db/bus?pool=8", "`pool` is not known, and can only be one of listen, pooler, "),
+        ("postgres://a@db/bus?connect_timeout=soon", "`connect_timeout` cannot be `soon`"),
+        ("postgres://db/bus?connect_timeout=soon", "`connect_timeout` cannot be `soon`"),
+        ("postgres://a:b@db:543x/bus?user=c", "`port` cannot be `543x`"),
+        ("postgres://a@[::1]:1,[::1]:66666", "`port` cannot be `66666`"),
+        ("postgres://a@db:1/bus?port=two", "`port` cannot be `two`"),
     ] {
         assert!(refused(url).contains(named), "{}", refused(url));
     }
+}
+
+#[test]
+fn the_driver_knows_all_that_is_listed() {
+    for name in THEIRS {
+        let error = Endpoint::parse(&format!("postgres://a@db/bus?{name}=none")).err();
+        assert!(!error.is_some_and(|error| error.to_string().contains("is not known")), "{name}");
+    }
+}
+
+#[test]
+fn who_is_not_named_is_the_one_who_runs_this() {
+    for url in ["postgres://db/bus", "postgres://@db/bus"] {
+        let endpoint = parsed(url);
+        assert!(!endpoint.names_user());
+        assert_eq!(endpoint.role(), whoami::username().unwrap());
+    }
+    assert!(parsed("postgres://db/bus?user=ann").names_user());
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl PgMove {
         Self::open(url, As::Source)
     }
 
-    /// A database to move to. The schema is made if there is none.
+    /// A database to move to, which no node works on either. The schema is made if there is none.
     pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
         Self::open(url, As::Target)
     }
@@ -89,16 +89,16 @@ async fn open(endpoint: &Endpoint, part: As) -> std::result::Result<Hand, NotRea
     };
     let unconnected = |error: ConnectError| OpenError::unconnected(endpoint, &error);
     let session = endpoint.connect_in_time().await.map_err(unconnected)?;
-    if part == As::Source {
-        match migrate::look(&session, endpoint).await? {
-            Standing::Absent | Standing::Empty | Standing::Applied(0) => {
-                return Err(NotReady::NoStore(endpoint.to_string()));
-            }
-            Standing::Applied(_) => {}
+    match (migrate::look(&session, endpoint).await?, part) {
+        (Standing::Absent | Standing::Empty | Standing::Applied(0), As::Source) => {
+            return Err(NotReady::NoStore(endpoint.to_string()));
         }
-        let nodes = living(&session).await.map_err(failed)?;
-        if !nodes.is_empty() {
-            return Err(NotReady::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
+        (Standing::Absent | Standing::Empty | Standing::Applied(0), As::Target) => {}
+        (Standing::Applied(_), _) => {
+            let nodes = living(&session).await.map_err(failed)?;
+            if !nodes.is_empty() {
+                return Err(NotReady::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
+            }
         }
     }
     migrate::migrate(&session, endpoint, migrate::KNOWN).await?;

@@ -202,15 +202,19 @@ async fn a_database_that_a_server_has_is_in_use() {
     let now = Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap());
     let store = Postgres::open(database.url(), now).await.unwrap();
     let node = store.join("server-1", now).await.unwrap();
-    let url = database.url().to_owned();
-    let error = apart(move || PgMove::source(&url).unwrap_err()).await;
-    assert!(matches!(&error, NotReady::InUse { nodes, .. } if nodes == "server-1"), "{error}");
-    let told = error.to_string();
-    assert!(told.contains("stop the servers first") && told.contains("gone a minute after"), "{error}");
+    for open in [PgMove::source, PgMove::target] {
+        let url = database.url().to_owned();
+        let error = apart(move || open(&url).unwrap_err()).await;
+        assert!(matches!(&error, NotReady::InUse { nodes, .. } if nodes == "server-1"), "{error}");
+        let told = error.to_string();
+        assert!(told.contains("stop the servers first") && told.contains("gone a minute after"), "{error}");
+    }
     store.leave(node, now).await.unwrap();
     store.close();
-    let url = database.url().to_owned();
-    apart(move || drop(PgMove::source(&url).unwrap())).await;
+    for open in [PgMove::source, PgMove::target] {
+        let url = database.url().to_owned();
+        apart(move || drop(open(&url).unwrap())).await;
+    }
 }
 
 #[tokio::test]
