@@ -171,3 +171,20 @@ pub async fn adopted_tasks_keep_the_limit(harness: &dyn Harness) {
     assert_eq!(world.adopt("index").await, 3);
     assert_eq!(world.claim(10).await.len(), 1);
 }
+
+/// A handler that kept the order of an object gives it up while tasks stand in its lane: they go on.
+pub async fn who_stands_in_a_lane_is_not_lost_in_a_crowd(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(2, event("record").key("a")).await;
+    let first = world.claim_one().await;
+    world.register(plan(1)).await;
+    world.emit(event("record").key("a")).await;
+    let crowd = world.claim(5).await;
+    world.give_back(&first).await;
+    for task in &crowd {
+        world.succeed(task).await;
+    }
+    world.tick(100);
+    let ran = world.run_all().await.len() + crowd.len();
+    assert_eq!(ran, 3, "each runs in the end");
+}

@@ -212,6 +212,7 @@ macro_rules! suite {
                 a_limit_may_come_after_the_crowd
                 a_rule_and_a_place_both_hold
                 adopted_tasks_keep_the_limit
+                who_stands_in_a_lane_is_not_lost_in_a_crowd
             }
             pull {
                 nodes_are_given_no_pulled_tasks

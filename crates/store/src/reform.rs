@@ -7,7 +7,7 @@ use pointsman_core::{Order, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::lanes::Track;
-use crate::row::{Phase, QueueId, Waiting};
+use crate::row::{Live, Phase, QueueId, Waiting};
 use crate::state::Handler;
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -79,9 +79,10 @@ impl<T: Tables> Txn<'_, T> {
                 Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Halted | Phase::Missing => {}
             }
         }
-        // What runs must give its place up by the new rule.
+        // What runs must give its place up by the new rule; what stands in a lane keeps to that.
         let mut crowds = HashMap::new();
-        for (seq, running) in self.state.running.iter().filter(|(_, running)| running.live.queue == queue) {
+        let here = |live: &Live| live.queue == queue && live.lane.is_none();
+        for (seq, running) in self.state.running.iter().filter(|(_, running)| here(&running.live)) {
             let object = self.object_of(&tenant, running.subject.key().map(|key| key.as_str()))?;
             crowds.insert(*seq, Track::of(self.state.salt, handler, object).crowd);
         }
