@@ -14,7 +14,7 @@ use crate::rig::{self, Handled};
 pub(crate) const PRODUCERS: usize = 8;
 pub(crate) const BATCH: usize = 100;
 /// How often each side has its turn, so that both meet the same disk and the same neighbours.
-pub(crate) const TURNS: usize = 3;
+pub(crate) const TURNS: usize = 4;
 
 /// As many slots as a server has by default: each commit carries as many ends.
 pub(crate) const DEFAULT_SLOTS: usize = 16;
@@ -60,6 +60,7 @@ pub(crate) async fn measure(options: &Options, site: &Site, slots: usize) -> any
     for _ in 0..TURNS {
         let ground = site.ground()?;
         let ran = run(&ground, "end", wanted / TURNS, Nodes::one(slots)).await?;
+        ground.settle("end").await?;
         let limit = ground.bare().await?.whole_life(ran).await?;
         whole.add(ran.events, ran.rate);
         bare.add(ran.events, limit.rate);

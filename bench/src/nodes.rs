@@ -10,13 +10,16 @@ use crate::report::{Figure, Unit};
 pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
     let wanted = options.events / 2;
     let (mut alone, mut both) = (Total::default(), Total::default());
-    for _ in 0..TURNS {
-        // In turns and on databases of their own, so that both meet the same disk and the same neighbours.
+    let sides = [("one", Nodes::one(MANY_SLOTS)), ("two", Nodes { count: 2, slots: MANY_SLOTS / 2 })];
+    for turn in 0..TURNS {
+        // On databases of their own, and now the one first, now the other.
         let ground = site.ground()?;
-        let one = end_to_end::run(&ground, "one", wanted, Nodes::one(MANY_SLOTS)).await?;
-        alone.add(one.events, one.rate);
-        let two = end_to_end::run(&ground, "two", wanted, Nodes { count: 2, slots: MANY_SLOTS / 2 }).await?;
-        both.add(two.events, two.rate);
+        for place in [turn, turn + 1] {
+            let (name, nodes) = sides[place % 2];
+            let ran = end_to_end::run(&ground, name, wanted, nodes).await?;
+            ground.settle(name).await?;
+            if nodes.count == 1 { &mut alone } else { &mut both }.add(ran.events, ran.rate);
+        }
     }
     let name = format!("end to end, {PRODUCERS} producers, {BATCH} at a time, two nodes on one database");
     let figure = Figure::new(name, both.rate(), Unit::PerSecond);

@@ -239,8 +239,8 @@ impl Configured {
         self.runs.get(handler)
     }
 
-    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `enough`. A few
-    /// dozen of many events are looked at: it is only to know how many slots to set aside.
+    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `enough`. Of
+    /// many events a few dozen are looked at: it is only to know how many slots to set aside.
     pub(crate) fn ready_tasks<'a>(
         &self,
         events: impl Iterator<Item = &'a NewEvent> + Clone,
@@ -248,11 +248,11 @@ impl Configured {
         now: Timestamp,
     ) -> usize {
         const LOOK_AT: usize = 64;
-        let all = events.clone().count();
-        let due = events.take(LOOK_AT).filter(|event| event.due.is_none_or(|due| due <= now));
+        let every = events.clone().count().div_ceil(LOOK_AT).max(1);
+        let due = events.step_by(every).filter(|event| event.due.is_none_or(|due| due <= now));
         let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
         let tasks = bindings.filter(|binding| self.names.contains(&binding.handler)).count();
-        (tasks * all.max(1)).div_ceil(all.clamp(1, LOOK_AT)).min(enough)
+        tasks.saturating_mul(every).min(enough)
     }
 }
 

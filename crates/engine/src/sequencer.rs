@@ -50,6 +50,8 @@ struct Load {
 
 impl Load {
     const NONE: Self = Self { emissions: 0, events: 0, bytes: 0 };
+    /// That of the smallest emission.
+    const LEAST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
 
     fn of(emission: &Emission) -> Self {
         let bytes = emission.events.iter().map(size).sum();
@@ -182,7 +184,9 @@ impl Inbox {
         tokio::task::yield_now().await;
         let mut load = first.share.load;
         let mut batch = vec![first];
-        while let Some(next) = self.next(batch.len()).await {
+        while load.plus(Load::LEAST).within(BATCH)
+            && let Some(next) = self.next(batch.len()).await
+        {
             load = load.plus(next.share.load);
             if !load.within(BATCH) {
                 self.held_over = Some(next);
@@ -344,7 +348,11 @@ mod tests {
         assert_eq!(gathered(1, ms(24), ms(2)).await, 1, "a lone one does not wait");
         assert_eq!(gathered(3, ms(24), ms(4)).await, 1, "nobody waits for longer than it is worth");
         assert_eq!(gathered(3, ms(20_000), ms(6)).await, 1, "a commit that hung is no measure");
-        assert_eq!(gathered(3, ms(4), ms(1)).await, 1, "what is shorter than a timer can tell is not waited for");
+        assert_eq!(
+            gathered(3, ms(4), ms(1)).await,
+            1,
+            "what is shorter than a timer can tell is not waited for"
+        );
     }
 
     #[tokio::test(start_paused = true)]
