@@ -81,6 +81,7 @@ mod bus;
 mod ctx;
 mod emit;
 pub mod event;
+pub mod gate;
 mod handler;
 mod opened;
 mod request;
