@@ -452,6 +452,7 @@ CREATE TABLE pointsman.schedule (
 
 CREATE TABLE pointsman.version (
     version bigint NOT NULL,
+    mark bigint DEFAULT 0 NOT NULL,
     registry bigint DEFAULT 0 NOT NULL,
     changes bigint[],
     touched bytea,
@@ -476,6 +477,7 @@ ALTER TABLE ONLY pointsman.version ALTER COLUMN touched SET STORAGE PLAIN;
 
 CREATE VIEW pointsman.sequencer AS
  SELECT version.version,
+    version.mark,
     version.registry,
     version.changes,
     version.touched,

@@ -15,6 +15,7 @@ INSERT INTO pointsman.turn DEFAULT VALUES;
 -- of which objects anything was written, and what they are like now; NULL if nobody knows.
 CREATE TABLE pointsman.version (
     version    bigint   PRIMARY KEY,        -- counts commits
+    mark       bigint   NOT NULL DEFAULT 0, -- tells this commit from another that has the same number in a lost history
     registry   bigint   NOT NULL DEFAULT 0, -- counts changes of handlers, chains, rules and nodes
     changes    bigint[],
     touched    bytea,
@@ -35,7 +36,7 @@ CREATE TABLE pointsman.version (
 ) WITH (vacuum_truncate = off, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
 ALTER TABLE pointsman.version ALTER COLUMN changes SET STORAGE PLAIN, ALTER COLUMN touched SET STORAGE PLAIN;
 INSERT INTO pointsman.version
-SELECT version, registry, NULL, NULL, last_event, forgotten, tasks, fences, objects, orders, journaled, ended, archived, hidden,
+SELECT version, 0, registry, NULL, NULL, last_event, forgotten, tasks, fences, objects, orders, journaled, ended, archived, hidden,
        dropped, journal_to, history_to, next_due
 FROM pointsman.sequencer;
 

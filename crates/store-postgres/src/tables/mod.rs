@@ -33,7 +33,7 @@ use crate::session::{Query, query};
 use clock::Clock;
 use held::Held;
 use seen::Seen;
-use sequencer::{Change, Sequencer, Told, told};
+use sequencer::{Change, Point, Sequencer, Told, told};
 use touched::Touched;
 
 /// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
@@ -55,8 +55,8 @@ pub struct PgTables {
     changes: RefCell<Vec<Change>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
     registry_changed: Cell<bool>,
-    /// The version that the memory beside the tables is of, and that of the registry.
-    remembered: Cell<Option<(i64, i64)>>,
+    /// The commit that the memory beside the tables is of, and the version of the registry.
+    remembered: Cell<Option<(Point, i64)>>,
     realm: Cell<Option<Realm>>,
     slice: Cell<i64>,
     /// Numbers and ids of the events with which slices of the journal begin, and up to where slices were then.
@@ -243,7 +243,7 @@ impl PgTables {
             Memory::Current => self.company.get().saturating_sub(1),
             Memory::Behind(_) | Memory::Unknown => COMPANY,
         });
-        let touched = before.filter(|_| kept).and_then(|(version, _)| told.touched_since(version));
+        let touched = before.filter(|_| kept).and_then(|(point, _)| told.touched_since(point));
         {
             let mut seen = self.seen.borrow_mut();
             match touched {
@@ -284,7 +284,7 @@ impl PgTables {
     fn lock(&self, foreseen: &Foreseen) -> Result<Vec<Vec<Row>>> {
         self.connect()?;
         let word = if self.link.is_pooled() { BEGIN_POOLED } else { BEGIN };
-        let version = self.remembered.get().map_or(i64::MAX, |(version, _)| version);
+        let version = self.remembered.get().map_or(i64::MAX, |(point, _)| point.version);
         let mut pieces = vec![
             Piece::Word(word),
             Piece::Statement(query!("write/take_turn"), vec![]),
@@ -296,18 +296,18 @@ impl PgTables {
 
     /// How the memory beside the tables stands to what they hold.
     fn memory(&self, told: &Told) -> Result<Memory> {
-        let (version, registry, changes) = {
+        let (point, registry, changes) = {
             let sequencer = self.sequencer.borrow();
             let remembered = self.remembered.get();
             let changes = match remembered {
-                Some((version, registry)) if registry == sequencer.registry => told.changed_since(version),
+                Some((point, registry)) if registry == sequencer.registry => told.changed_since(point),
                 Some(_) | None => None,
             };
-            (sequencer.version, sequencer.registry, changes)
+            (sequencer.point, sequencer.registry, changes)
         };
-        let before = self.remembered.replace(Some((version, registry)));
+        let before = self.remembered.replace(Some((point, registry)));
         match changes {
-            Some(_) if before.is_some_and(|(before, _)| before == version) => Ok(Memory::Current),
+            Some(_) if before.is_some_and(|(before, _)| before == point) => Ok(Memory::Current),
             Some(changes) => self.catch_up(changes).map(Memory::Behind),
             None => Ok(Memory::Unknown),
         }
@@ -342,8 +342,8 @@ impl PgTables {
         let mut pieces = self.release()?;
         let kept = {
             let mut sequencer = self.sequencer.borrow_mut();
-            sequencer.version += 1;
-            (sequencer.version, sequencer.registry)
+            sequencer.point = sequencer.point.next();
+            (sequencer.point, sequencer.registry)
         };
         pieces.push(Piece::Statement(
             query!(
@@ -365,7 +365,8 @@ impl PgTables {
                 INT8,
                 INT8,
                 INT8,
-                BYTEA
+                BYTEA,
+                INT8
             ),
             self.sequencer.borrow().params(told(changes), touched),
         ));

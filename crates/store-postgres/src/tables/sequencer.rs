@@ -1,5 +1,7 @@
 //! How far everything has come, and what the last commits changed.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{HandlerId, QueueId};
@@ -44,10 +46,24 @@ impl Change {
     }
 }
 
+/// A commit: its number, and what tells it from another of that number. A server that lost its last commits and went on
+/// without them has others, and may be reached without any connection being broken, behind a pooler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) version: i64,
+    pub(crate) mark: i64,
+}
+
+impl Point {
+    pub(crate) fn next(self) -> Self {
+        Self { version: self.version + 1, mark: RandomState::new().build_hasher().finish().cast_signed() }
+    }
+}
+
 /// How far everything had come when the transaction began, and how far it will have come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequencer {
-    pub(crate) version: i64,
+    pub(crate) point: Point,
     pub(crate) registry: i64,
     pub(crate) counters: Counters,
     pub(crate) archived: i64,
@@ -60,7 +76,7 @@ pub(crate) struct Sequencer {
 impl Sequencer {
     fn read(row: &Row) -> Result<Self> {
         Ok(Self {
-            version: get(row, 0)?,
+            point: point_of(row)?,
             registry: get(row, 1)?,
             counters: Counters {
                 last_event: EventId::from_i64(get(row, 3)?),
@@ -85,7 +101,7 @@ impl Sequencer {
     pub(crate) fn params(&self, changes: Option<Vec<i64>>, touched: Option<Vec<u8>>) -> Vec<Param> {
         let counters = &self.counters;
         params![
-            self.version,
+            self.point.version,
             self.registry,
             changes,
             counters.last_event.as_i64(),
@@ -103,6 +119,7 @@ impl Sequencer {
             self.history_to,
             counters.next_due.map(Timestamp::micros),
             touched,
+            self.point.mark,
         ]
     }
 }
@@ -110,7 +127,7 @@ impl Sequencer {
 /// A commit: what it changed, if that was not too much to tell, and of which objects it wrote anything.
 #[derive(Debug, Default)]
 struct Commit {
-    version: i64,
+    point: Point,
     changes: Option<Vec<i64>>,
     touched: Option<Vec<u8>>,
 }
@@ -125,7 +142,7 @@ impl Told {
         let last = rows.last().ok_or_else(|| Fault::damaged("no version is there"))?;
         let told = rows
             .iter()
-            .map(|row| Ok(Commit { version: get(row, 0)?, changes: get(row, 2)?, touched: get(row, 17)? }));
+            .map(|row| Ok(Commit { point: point_of(row)?, changes: get(row, 2)?, touched: get(row, 17)? }));
         Ok((Self(told.collect::<Result<_>>()?), Sequencer::read(last)?))
     }
 
@@ -134,26 +151,30 @@ impl Told {
         rows.last().map_or(Ok(0), |row| get(row, 18))
     }
 
-    /// What the commits after this version have changed; nothing if that is not told, or if there is no such version:
-    /// the server may have lost its last commits.
-    pub(crate) fn changed_since(&self, version: i64) -> Option<Vec<Change>> {
+    /// What the commits after this one have changed; nothing if that is not told, or if there is no such: the server may
+    /// have lost its last commits.
+    pub(crate) fn changed_since(&self, point: Point) -> Option<Vec<Change>> {
         let codes: Option<Vec<_>> =
-            self.since(version)?.iter().map(|commit| commit.changes.as_ref()).collect();
+            self.since(point)?.iter().map(|commit| commit.changes.as_ref()).collect();
         Some(codes?.into_iter().flatten().map(|code| Change::of(*code)).collect())
     }
 
-    /// What the commits after this version tell of the objects, and lanes of none, of which they have written anything, in
+    /// What the commits after this one tell of the objects, and lanes of none, of which they have written anything, in
     /// their order; nothing if one does not tell.
-    pub(crate) fn touched_since(&self, version: i64) -> Option<Vec<Heard>> {
-        let commits = self.since(version)?.iter();
+    pub(crate) fn touched_since(&self, point: Point) -> Option<Vec<Heard>> {
+        let commits = self.since(point)?.iter();
         let touched: Option<Vec<_>> = commits.map(|commit| touched::read(commit.touched.as_ref()?)).collect();
         Some(touched?.into_iter().flatten().collect())
     }
 
-    fn since(&self, version: i64) -> Option<&[Commit]> {
+    fn since(&self, point: Point) -> Option<&[Commit]> {
         let (first, later) = self.0.split_first()?;
-        (first.version == version).then_some(later)
+        (first.point == point).then_some(later)
     }
+}
+
+fn point_of(row: &Row) -> Result<Point> {
+    Ok(Point { version: get(row, 0)?, mark: get(row, 19)? })
 }
 
 /// How a commit tells what it changes; not at all, if that is too much.
@@ -172,9 +193,13 @@ pub(crate) fn told(mut changes: Vec<Change>) -> Option<Vec<i64>> {
 mod tests {
     use super::*;
 
+    fn point(version: i64) -> Point {
+        Point { version, mark: version * 10 }
+    }
+
     fn commits(changes: Vec<Vec<Change>>) -> Told {
         let versions = changes.into_iter().zip(7..);
-        let commit = |(changes, version)| Commit { version, changes: told(changes), touched: None };
+        let commit = |(changes, version)| Commit { point: point(version), changes: told(changes), touched: None };
         Told(versions.map(commit).collect())
     }
 
@@ -183,14 +208,15 @@ mod tests {
         let second = vec![Change::Pace(2), Change::Task(TaskSeq(3)), Change::Pace(2)];
         let told = commits(vec![vec![Change::Queue(9)], vec![Change::Queue(1)], second]);
         let all = vec![Change::Queue(1), Change::Pace(2), Change::Task(TaskSeq(3))];
-        assert_eq!(told.changed_since(7), Some(all));
+        assert_eq!(told.changed_since(point(7)), Some(all));
     }
 
     #[test]
     fn who_is_not_behind_is_told_nothing_and_who_is_too_far_learns_that() {
         let told = commits(vec![vec![Change::Queue(9)]]);
-        assert_eq!(told.changed_since(7), Some(vec![]));
-        assert_eq!((told.changed_since(6), told.changed_since(8)), (None, None));
+        assert_eq!(told.changed_since(point(7)), Some(vec![]));
+        assert_eq!((told.changed_since(point(6)), told.changed_since(point(8))), (None, None));
+        assert_eq!(told.changed_since(Point { mark: 71, ..point(7) }), None, "of another history");
     }
 
     #[test]
@@ -198,6 +224,6 @@ mod tests {
         assert_eq!(told((1..=1000).map(Change::Queue).collect()), Some(vec![Change::AllQueues.code()]));
         assert_eq!(told((1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect()), None);
         let told = commits(vec![vec![], (1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect(), vec![]]);
-        assert_eq!(told.changed_since(7), None);
+        assert_eq!(told.changed_since(point(7)), None);
     }
 }

@@ -86,7 +86,7 @@ impl Touched {
             },
             empty: seen.lanes.empty(number),
         };
-        let mut bytes = Bytes::default();
+        let mut bytes = Bytes { put: vec![FORMAT], ..Bytes::default() };
         // There must be room for a word about each of those that follow.
         let mut left = numbers.len();
         for heard in numbers.into_iter().map(of) {
@@ -100,6 +100,9 @@ impl Touched {
 
 /// So many bytes most differences between numbers need, and what is said beside.
 const MOST_NUMBER: usize = 4;
+
+/// What is told begins with this, so that it can be told otherwise one day.
+const FORMAT: u8 = 1;
 
 /// What is told, as bytes. Numbers are told as differences, seven bits a byte, the lowest first.
 #[derive(Default)]
@@ -153,7 +156,7 @@ impl Bytes {
 
 /// What was told; nothing if that cannot be read.
 pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Heard>> {
-    let (mut reader, mut heard) = (Reader(bytes), Vec::new());
+    let (mut reader, mut heard) = (Reader(bytes.strip_prefix(&[FORMAT])?), Vec::new());
     let (mut number, mut last) = (0_i64, 0_i64);
     while !reader.0.is_empty() {
         number = number.wrapping_add(reader.number()? as i64);
@@ -247,7 +250,8 @@ mod tests {
         assert_eq!(of(5), unknown, "nothing is known of it");
         assert!(told.len() < 80, "{} bytes", told.len());
         assert_eq!(read(&told[..told.len() - 1]), None, "it is cut off");
-        assert_eq!(read(&[0xFF; 40]), None);
+        assert_eq!(read(&[&[FORMAT], &[0xFF; 40][..]].concat()), None);
+        assert_eq!(read(&told[1..]), None, "that is another format");
     }
 
     #[test]
@@ -275,7 +279,7 @@ mod tests {
         (0..2_000).for_each(|number| touched.object(number * 1_000_000));
         assert_eq!(touched.told(&nothing), None);
         touched.begin();
-        assert_eq!(touched.told(&nothing), Some(vec![]));
+        assert_eq!(touched.told(&nothing).as_deref().and_then(read), Some(vec![]));
         touched.begin();
         touched.anything();
         touched.object(1);

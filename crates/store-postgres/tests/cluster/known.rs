@@ -36,3 +36,16 @@ async fn what_one_tells_of_its_objects_the_others_need_not_look_up() {
     let looked_up = lookups(&cluster).await - before;
     assert!((1..4 * OBJECTS as i64).contains(&looked_up), "{looked_up} in {ROUNDS} rounds");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_meets_another_history_believes_nothing_of_the_old_one() {
+    let cluster = Cluster::new().await;
+    let [node] = cluster.nodes(Plan::simple()).await;
+    let [first, _lost] = [node.emit(event("record").key("a")).await, node.emit(event("record").key("a")).await];
+    // As many commits, but not the same: the server lost the last one, and somebody else went on without it.
+    let beside = cluster.client().await;
+    beside.execute("UPDATE pointsman.object SET last = $1", &[&first.id.as_i64()]).await.unwrap();
+    let marked = beside.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();
+    assert!(marked > 0);
+    assert_eq!(node.emit(event("record").key("a")).await.prev, Some(first.id));
+}
