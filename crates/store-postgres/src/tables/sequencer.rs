@@ -154,8 +154,7 @@ impl Told {
     /// What the commits after this one have changed; nothing if that is not told, or if there is no such: the server may
     /// have lost its last commits.
     pub(crate) fn changed_since(&self, point: Point) -> Option<Vec<Change>> {
-        let codes: Option<Vec<_>> =
-            self.since(point)?.iter().map(|commit| commit.changes.as_ref()).collect();
+        let codes: Option<Vec<_>> = self.since(point)?.iter().map(|commit| commit.changes.as_ref()).collect();
         Some(codes?.into_iter().flatten().map(|code| Change::of(*code)).collect())
     }
 
@@ -199,7 +198,8 @@ mod tests {
 
     fn commits(changes: Vec<Vec<Change>>) -> Told {
         let versions = changes.into_iter().zip(7..);
-        let commit = |(changes, version)| Commit { point: point(version), changes: told(changes), touched: None };
+        let commit =
+            |(changes, version)| Commit { point: point(version), changes: told(changes), touched: None };
         Told(versions.map(commit).collect())
     }
 

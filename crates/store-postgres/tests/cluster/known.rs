@@ -41,7 +41,8 @@ async fn what_one_tells_of_its_objects_the_others_need_not_look_up() {
 async fn who_meets_another_history_believes_nothing_of_the_old_one() {
     let cluster = Cluster::new().await;
     let [node] = cluster.nodes(Plan::simple()).await;
-    let [first, _lost] = [node.emit(event("record").key("a")).await, node.emit(event("record").key("a")).await];
+    let [first, _lost] =
+        [node.emit(event("record").key("a")).await, node.emit(event("record").key("a")).await];
     // As many commits, but not the same: the server lost the last one, and somebody else went on without it.
     let beside = cluster.client().await;
     beside.execute("UPDATE pointsman.object SET last = $1", &[&first.id.as_i64()]).await.unwrap();
