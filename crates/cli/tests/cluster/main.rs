@@ -260,16 +260,16 @@ fn who_takes_handlers_away_from_another_of_its_name_says_so() {
     };
     let url = database();
     let mut first = Place::new(&with(&url, "", "kept"));
-    let _first = first.serve();
+    let _first = first.serve_elsewhere();
     let said =
         |place: &Place| place.log().lines().filter(|line| line.contains("needs another `name:`")).count();
     let mut alike = Place::new(&with(&url, "", "kept")).with_token(first.token());
-    let _alike = alike.serve();
+    let _alike = alike.serve_elsewhere();
     let mut named = Place::new(&with(&url, "name: other\n", "lost")).with_token(first.token());
-    let _named = named.serve();
+    let _named = named.serve_elsewhere();
     assert_eq!((said(&first), said(&alike), said(&named)), (0, 0, 0));
     let mut other = Place::new(&with(&url, "", "lost")).with_token(first.token());
-    let _other = other.serve();
+    let _other = other.serve_elsewhere();
     let log = other.log();
     let told = log.lines().find(|line| line.contains("needs another `name:`"));
     assert!(told.is_some_and(|line| line.contains("WARN") && line.contains("handlers=\"kept\"")), "{log}");
