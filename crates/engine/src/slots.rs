@@ -31,7 +31,7 @@ pub(crate) struct Slots {
 }
 
 /// How many slots the worker leaves free: as many more as were missed, at first a quarter of all and never more than
-/// half, and one fewer whenever none was missed for a while.
+/// half, and an eighth fewer whenever none was missed for a while.
 #[derive(Debug)]
 struct Kept {
     slots: usize,
@@ -43,6 +43,8 @@ struct Kept {
 const FIRST_KEPT: usize = 4;
 const MOST_KEPT: usize = 2;
 const KEEP_FOR: Duration = Duration::from_secs(2);
+/// After so many times that none is kept any more, however many there were.
+const FADING: usize = 8;
 
 impl Kept {
     fn missed(&mut self, count: usize, all: usize) {
@@ -53,9 +55,10 @@ impl Kept {
     /// How many are kept now, and for how long it will be so many.
     fn now(&self) -> (usize, Duration) {
         let passed = self.since.elapsed();
-        let fewer = (passed.as_millis() / KEEP_FOR.as_millis()) as usize;
-        let left = KEEP_FOR.saturating_mul(fewer as u32 + 1).saturating_sub(passed);
-        (self.slots.saturating_sub(fewer), left)
+        let steps = (passed.as_millis() / KEEP_FOR.as_millis()) as usize;
+        let left = KEEP_FOR.saturating_mul(steps as u32 + 1).saturating_sub(passed);
+        let step = self.slots.div_ceil(FADING);
+        (self.slots.saturating_sub(steps.saturating_mul(step)), left)
     }
 }
 
@@ -267,6 +270,8 @@ mod tests {
         };
         assert_eq!([0, 3, 5, 7, 1_001].map(|halves| kept(halves).0), [3, 2, 1, 0, 0]);
         assert!(kept(3).1 <= KEEP_FOR / 2 && kept(3).1 > Duration::ZERO);
+        let since = Instant::now().checked_sub(KEEP_FOR * 4).unwrap();
+        assert_eq!(Kept { slots: 1_024, since }.now().0, 512, "many fade as fast as few");
     }
 
     #[test]

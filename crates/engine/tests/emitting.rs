@@ -118,7 +118,7 @@ async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
         std::future::pending()
     };
     let engine =
-        House::default().slots(EVENTS * ROUNDS).handler("h", handler).route("a", "h").start(&store).await;
+        House::default().slots(EVENTS * ROUNDS * 4).handler("h", handler).route("a", "h").start(&store).await;
     let mut least_written = u64::MAX;
     for round in 0..ROUNDS {
         let before = store.writer().work().rows();
