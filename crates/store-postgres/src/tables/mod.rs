@@ -212,7 +212,6 @@ impl PgTables {
         self.held.borrow_mut().clear();
         self.changes.borrow_mut().clear();
         self.registry_changed.set(false);
-        self.touched.begin();
         let kept = self.known.replace(false) && self.seen.borrow().has_room();
         let (asked, known) = match kept {
             true => self.seen.borrow().part(foreseen),
@@ -243,6 +242,7 @@ impl PgTables {
             Memory::Current => self.company.get().saturating_sub(1),
             Memory::Behind(_) | Memory::Unknown => COMPANY,
         });
+        self.touched.begin(self.company.get() > 0);
         let touched = before.filter(|_| kept).and_then(|(point, _)| told.touched_since(point));
         {
             let mut seen = self.seen.borrow_mut();
@@ -337,8 +337,7 @@ impl PgTables {
             self.sequencer.borrow_mut().registry += 1;
         }
         let changes = self.changes.take();
-        let in_company = self.company.get() > 0;
-        let touched = in_company.then(|| self.touched.told(&self.seen.borrow())).flatten();
+        let touched = self.touched.told(&self.seen.borrow());
         let mut pieces = self.release()?;
         let kept = {
             let mut sequencer = self.sequencer.borrow_mut();

@@ -10,7 +10,7 @@ use pointsman_store::tables::Foreseen;
 use tokio_postgres::Row;
 
 use super::lanes::{KNOWN, Lanes, lane_of};
-use super::touched::{Heard, Told};
+use super::touched::{Became, Heard};
 use crate::link::{Piece, params};
 use crate::rows::{bucket, get, maybe_seq, phase, time};
 use crate::session::query;
@@ -116,9 +116,9 @@ impl Seen {
             self.lanes.forget_object(number);
             let Some(known) = self.objects.get_mut(&number) else { continue };
             match object {
-                Told::AsBefore => {}
-                Told::Now(object) => *known = Some(object),
-                Told::Otherwise => *known = None,
+                Became::AsBefore => {}
+                Became::Now(object) => *known = Some(object),
+                Became::Otherwise => *known = None,
             }
             empty.into_iter().for_each(|handler| self.lanes.fetched(lane_of(number, handler), vec![], KNOWN));
         }
@@ -249,10 +249,10 @@ mod tests {
             seen.lanes.fetched(lane_of(number, 7), vec![], KNOWN);
         }
         seen.hear(vec![
-            Heard { number: 1, object: Told::Now(object(1, 2)), empty: vec![7] },
-            Heard { number: 2, object: Told::Otherwise, empty: vec![] },
-            Heard { number: 3, object: Told::AsBefore, empty: vec![] },
-            Heard { number: 9, object: Told::Now(object(9, 2)), empty: vec![7] },
+            Heard { number: 1, object: Became::Now(object(1, 2)), empty: vec![7] },
+            Heard { number: 2, object: Became::Otherwise, empty: vec![] },
+            Heard { number: 3, object: Became::AsBefore, empty: vec![] },
+            Heard { number: 9, object: Became::Now(object(9, 2)), empty: vec![7] },
         ]);
         let last = |number: i64| seen.object(&name(number)).flatten().map(|object| object.last.as_i64());
         assert_eq!([1, 2, 3, 4].map(last), [Some(2), None, Some(1), Some(1)]);

@@ -17,8 +17,8 @@ const MOST: usize = 6_000;
 /// Numbers of objects, and of lanes that belong to none.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    /// Whether the object itself was written. Nothing, if something was written and nobody knows to which object it
-    /// belongs.
+    /// Whether the object itself was written. Nothing, if nobody listens, or if something was written and nobody knows
+    /// to which object it belongs.
     numbers: RefCell<Option<BTreeMap<i64, bool>>>,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct Touched {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) number: i64,
-    pub(crate) object: Told,
+    pub(crate) object: Became,
     /// Of these handlers, nobody stands in its lane.
     pub(crate) empty: Vec<HandlerId>,
 }
 
 /// What has become of an object itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Became {
     /// It was not written.
     #[default]
     AsBefore,
@@ -42,7 +42,7 @@ pub(crate) enum Told {
     Otherwise,
 }
 
-impl Told {
+impl Became {
     fn code(&self) -> u64 {
         match self {
             Self::AsBefore => 0,
@@ -53,8 +53,9 @@ impl Told {
 }
 
 impl Touched {
-    pub(crate) fn begin(&self) {
-        self.numbers.replace(Some(BTreeMap::new()));
+    /// A transaction begins, of which others are told if there are any.
+    pub(crate) fn begin(&self, in_company: bool) {
+        self.numbers.replace(in_company.then(BTreeMap::new));
     }
 
     pub(crate) fn object(&self, number: i64) {
@@ -80,9 +81,9 @@ impl Touched {
         let of = |(number, written): (i64, bool)| Heard {
             number,
             object: match seen.numbered(number) {
-                _ if !written => Told::AsBefore,
-                Some(object) => Told::Now(object.clone()),
-                None => Told::Otherwise,
+                _ if !written => Became::AsBefore,
+                Some(object) => Became::Now(object.clone()),
+                None => Became::Otherwise,
             },
             empty: seen.lanes.empty(number),
         };
@@ -122,13 +123,15 @@ impl Bytes {
         if self.put.len() - before > room {
             self.put.truncate(before);
             self.last = last;
-            self.put(if heard.object == Told::AsBefore { Told::AsBefore } else { Told::Otherwise }.code());
+            self.put(
+                if heard.object == Became::AsBefore { Became::AsBefore } else { Became::Otherwise }.code(),
+            );
         }
     }
 
     fn say(&mut self, heard: &Heard) {
         self.put((heard.empty.len() as u64) << 2 | heard.object.code());
-        if let Told::Now(object) = &heard.object {
+        if let Became::Now(object) = &heard.object {
             let last = object.last.as_i64();
             self.put_signed(last.wrapping_sub(self.last));
             self.last = last;
@@ -162,15 +165,15 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Heard>> {
         number = number.wrapping_add(reader.number()? as i64);
         let said = reader.number()?;
         let object = match said & 3 {
-            0 => Told::AsBefore,
+            0 => Became::AsBefore,
             1 => {
                 last = last.wrapping_add(reader.signed()?);
                 let sent = reader.many(|reader| {
                     Some((reader.signed()?, EventId::from_i64(last.wrapping_add(reader.signed()?))))
                 })?;
-                Told::Now(Object { number, last: EventId::from_i64(last), sent })
+                Became::Now(Object { number, last: EventId::from_i64(last), sent })
             }
-            2 => Told::Otherwise,
+            2 => Became::Otherwise,
             _ => return None,
         };
         let empty = (0..said >> 2).map(|_| reader.signed()).collect::<Option<_>>()?;
@@ -233,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_told_is_read_again() {
         let touched = Touched::default();
-        touched.begin();
+        touched.begin(true);
         let lanes = [i64::MIN + 7, -3, (5 << 20) + 1, (5 << 20) + 2, (70_000 << 20) + 9];
         lanes.into_iter().for_each(|lane| touched.lane(lane));
         [i64::MAX, 1, 5].into_iter().for_each(|number| touched.object(number));
@@ -243,10 +246,10 @@ mod tests {
         let heard = read(&told).unwrap();
         assert_eq!(numbers(&heard), [i64::MIN + 7, -3, 1, 5, 70_000, i64::MAX]);
         let of = |index: usize| heard[index].clone();
-        assert_eq!(of(2), Heard { number: 1, object: Told::Now(object(1, i64::MAX)), empty: vec![] });
-        assert_eq!(of(3), Heard { number: 5, object: Told::Now(object(5, 8)), empty: vec![2] });
+        assert_eq!(of(2), Heard { number: 1, object: Became::Now(object(1, i64::MAX)), empty: vec![] });
+        assert_eq!(of(3), Heard { number: 5, object: Became::Now(object(5, 8)), empty: vec![2] });
         assert_eq!(of(4), Heard { number: 70_000, ..Heard::default() }, "it was not written itself");
-        let unknown = Heard { number: i64::MAX, object: Told::Otherwise, empty: vec![] };
+        let unknown = Heard { number: i64::MAX, object: Became::Otherwise, empty: vec![] };
         assert_eq!(of(5), unknown, "nothing is known of it");
         assert!(told.len() < 80, "{} bytes", told.len());
         assert_eq!(read(&told[..told.len() - 1]), None, "it is cut off");
@@ -257,15 +260,15 @@ mod tests {
     #[test]
     fn of_many_not_all_are_told_whole() {
         let touched = Touched::default();
-        touched.begin();
+        touched.begin(true);
         (1..=1_000).for_each(|number| touched.object(number));
         let told = touched.told(&seen((1..=1_000).map(|number| object(number, number * 1_000)))).unwrap();
         let heard = read(&told).unwrap();
         assert!(told.len() <= MOST && heard.len() == 1_000);
         let mut whole = 0;
         for (heard, number) in heard.into_iter().zip(1..) {
-            if heard.object != Told::Otherwise {
-                assert_eq!(heard.object, Told::Now(object(number, number * 1_000)));
+            if heard.object != Became::Otherwise {
+                assert_eq!(heard.object, Became::Now(object(number, number * 1_000)));
                 whole += 1;
             }
         }
@@ -275,14 +278,17 @@ mod tests {
     #[test]
     fn too_much_and_what_nobody_knows_is_not_told() {
         let (touched, nothing) = (Touched::default(), Seen::default());
-        touched.begin();
+        touched.begin(true);
         (0..2_000).for_each(|number| touched.object(number * 1_000_000));
         assert_eq!(touched.told(&nothing), None);
-        touched.begin();
+        touched.begin(true);
         assert_eq!(touched.told(&nothing).as_deref().and_then(read), Some(vec![]));
-        touched.begin();
+        touched.begin(true);
         touched.anything();
         touched.object(1);
         assert_eq!(touched.told(&nothing), None);
+        touched.begin(false);
+        touched.object(1);
+        assert_eq!(touched.told(&nothing), None, "nobody is there");
     }
 }
