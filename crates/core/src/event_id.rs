@@ -81,13 +81,15 @@ const LARGEST_JUMP: Duration = Duration::from_secs(3600);
 #[derive(Clone, Copy, Debug)]
 pub struct IdClock {
     last: EventId,
+    /// Ids up to this one may have been given beforehand.
+    reserved: EventId,
     seen: Timestamp,
 }
 
 impl IdClock {
     /// Goes on after `last`, trusting the clock as it stands at the start.
     pub fn starting(last: EventId, now: Timestamp) -> Self {
-        Self { last, seen: now.max(last.timestamp()) }
+        Self { last, reserved: EventId::ZERO, seen: now.max(last.timestamp()) }
     }
 
     /// The time of the latest observation.
@@ -105,16 +107,31 @@ impl IdClock {
         self.last = self.last.max(last);
     }
 
+    /// Ids up to this one may have been given beforehand, to what is not journaled yet: the next goes on after it, too.
+    pub fn reserve(&mut self, up_to: EventId) {
+        self.reserved = self.reserved.max(up_to);
+    }
+
     /// Looks at the clock, as every sweep does.
     pub fn observe(&mut self, now: Timestamp) {
         self.seen = now.max(self.seen).min(self.seen.plus(LARGEST_JUMP));
+    }
+
+    /// The id that was given beforehand, if no greater one was given out meanwhile and no clock had leapt; else the next.
+    pub fn take(&mut self, given: Option<EventId>, now: Timestamp) -> EventId {
+        let last = self.last;
+        let next = self.next(now);
+        let farthest = EventId(next.0.saturating_add(LARGEST_JUMP.as_micros() as u64));
+        self.last = given.filter(|given| *given > last && *given <= farthest).unwrap_or(next);
+        self.last
     }
 
     /// The next id.
     pub fn next(&mut self, now: Timestamp) -> EventId {
         let now = now.min(self.seen.plus(LARGEST_JUMP));
         let by_clock = u64::try_from(now.millis()).unwrap_or(0).saturating_mul(1000);
-        self.last = EventId(by_clock.max(self.last.0 + 1).min(EventId::MAX.0));
+        let before = self.last.max(self.reserved);
+        self.last = EventId(by_clock.max(before.0 + 1).min(EventId::MAX.0));
         self.last
     }
 }
@@ -127,6 +144,29 @@ mod tests {
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn an_id_that_was_given_beforehand_is_kept_as_long_as_it_is_the_greatest() {
+        let now = Timestamp::from_millis(1_000_000);
+        let mut ids = IdClock::starting(EventId(5), now);
+        let given = |id: u64| Some(EventId(id));
+        assert_eq!(ids.take(given(7), now), EventId(7));
+        assert_eq!(ids.take(given(7), now), EventId(1_000_000_000), "it is given out");
+        assert_eq!(ids.take(given(1_000_000_900), now), EventId(1_000_000_900));
+        assert_eq!(ids.take(None, now), EventId(1_000_000_901));
+        assert_eq!(ids.take(given(u64::MAX >> 11), now), EventId(1_000_000_902), "a clock had leapt");
+    }
+
+    #[test]
+    fn ids_that_were_given_beforehand_are_given_to_nobody_else() {
+        let now = Timestamp::from_millis(1_000_000);
+        let mut ids = IdClock::starting(EventId(5), now);
+        ids.reserve(EventId(1_000_000_007));
+        assert_eq!(ids.last(), EventId(5), "none of them is journaled");
+        assert_eq!(ids.take(Some(EventId(1_000_000_003)), now), EventId(1_000_000_003));
+        assert_eq!(ids.next(now), EventId(1_000_000_008));
+        assert_eq!(ids.take(Some(EventId(1_000_000_007)), now), EventId(1_000_000_009));
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub mod journal;
 pub mod json;
 pub mod limit;
 pub mod names;
+pub mod nearest;
 pub mod order;
 pub mod outage;
 pub mod route;

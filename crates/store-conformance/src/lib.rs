@@ -5,6 +5,7 @@
 //! behaviour shows up by its name.
 //!
 //! ```text
+//!  moving/     what tests of moves share: a store with something of everything, and all that it tells
 //!  world/      a store with a clock set by hand, and verbs that read like a story
 //!  audit … why            the behaviours, a file a topic
 //!  lifecycle   the state × command table of the core, cell by cell
@@ -24,6 +25,7 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 
+pub mod moving;
 pub mod world;
 
 pub mod audit;
@@ -44,6 +46,7 @@ pub mod lifecycle;
 pub mod logs;
 pub mod missing;
 pub mod nodes;
+pub mod objects;
 pub mod observed;
 pub mod order_lists;
 pub mod order_makers;

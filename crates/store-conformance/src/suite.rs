@@ -188,6 +188,18 @@ macro_rules! suite {
                 a_node_that_left_or_was_given_up_is_gone
                 those_that_live_are_all_told_of
             }
+            objects {
+                lanes_tell_who_is_first_and_how_many_wait
+                a_head_is_told_as_lists_have_it
+                a_halted_head_is_told_until_it_is_retried_or_dropped
+                lanes_in_which_nobody_stands_are_not_told
+                lanes_go_by_place_and_not_by_age
+                each_tenant_has_lanes_of_its_own
+                what_stands_in_no_lane_is_not_told
+                lanes_of_a_handler_that_gave_up_order_are_told
+                long_lanes_are_counted_up_to_a_bound
+                of_very_many_lanes_some_are_told
+            }
             overlaps {
                 an_event_whose_tasks_have_not_ended_is_in_the_way
                 tasks_may_queue_up

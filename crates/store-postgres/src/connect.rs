@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+use pointsman_core::nearest;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
@@ -319,8 +320,7 @@ fn unreadable(url: &str, error: &Error) -> OpenError {
     let told = cause.unwrap_or_else(|| error.to_string());
     let named = |what: &str| told.strip_prefix(what)?.strip_suffix('`');
     if let Some(name) = named("unknown option `") {
-        let known = [OURS.as_slice(), &THEIRS].concat().join(", ");
-        return bad(name, format!("is not known, and can only be one of {known}"));
+        return bad(name, nearest::unknown(name, &[OURS.as_slice(), &THEIRS].concat()));
     }
     match named("invalid value for option `").map(|name| (name, given(url, name))) {
         Some((name, Some(value))) => bad(name, format!("cannot be `{value}`")),

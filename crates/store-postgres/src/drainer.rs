@@ -12,6 +12,7 @@ use pointsman_core::outage::Outage;
 use pointsman_core::store::{Emission, Idempotency, StoreError};
 use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant, Timestamp};
 use pointsman_store::error::Result;
+use pointsman_store::news::News;
 use pointsman_store::{Asked, Place, Txn, Writer, foresee_emissions};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
@@ -21,7 +22,6 @@ use crate::pool::Pool;
 use crate::rows::get;
 use crate::session::{Query, query};
 use crate::tables::PgTables;
-use crate::watch::News;
 
 /// How soon it looks again after it found something, and how seldom at last.
 const SOON: Duration = Duration::from_millis(2);

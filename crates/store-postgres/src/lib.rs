@@ -45,18 +45,17 @@ mod transfer;
 mod unit;
 mod watch;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pointsman_core::Timestamp;
-use pointsman_store::tables::Tables;
-use pointsman_store::{Fault, Keeper, Txn, Writer};
-use tokio::task::JoinHandle;
+use pointsman_store::beside::Beside;
+use pointsman_store::news::News;
+use pointsman_store::{Fault, Keeper, Writer};
 
 use backend::PgBackend;
 use pool::{Pool, READERS};
 use tables::PgTables;
 use unit::Units;
-use watch::News;
 
 pub use connect::Endpoint;
 pub use error::OpenError;
@@ -79,24 +78,6 @@ pub struct Postgres {
     endpoint: Arc<Endpoint>,
 }
 
-/// What runs beside the writer as long as the store is open.
-#[derive(Debug, Default)]
-struct Beside(Mutex<Vec<JoinHandle<()>>>);
-
-impl Beside {
-    fn stop(&self) {
-        let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()));
-        tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-/// A store that is dropped without having been closed leaves nothing behind either.
-impl Drop for Beside {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
 impl Postgres {
     /// Connects to the database, making the schema if there is none and bringing it forward if it is older.
     pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
@@ -107,7 +88,7 @@ impl Postgres {
         migrate::check(&session, &endpoint).await?;
         pool.keep(session);
         let writer = start_writer(pool.clone(), endpoint.place(), now).await?;
-        let news = Arc::new(News::new());
+        let news = Arc::new(News::default());
         writer.overhear(news.clone());
         let beside = Arc::new(Beside::default());
         let postgres = Self { pool, units, writer: writer.clone(), news, beside, endpoint };
@@ -129,15 +110,7 @@ impl Postgres {
     /// The hash of the token that all nodes on this database accept: that of the first of them, or this one if none has
     /// left any.
     pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        let mine = sha256.to_string();
-        let keep_first = move |txn: &mut Txn<'_, PgTables>| match txn.tables.text(FIRST_TOKEN)? {
-            Some(kept) => Ok(kept),
-            None => {
-                txn.tables.put_text(FIRST_TOKEN, &mine)?;
-                Ok(mine)
-            }
-        };
-        self.writer.run(keep_first).await
+        self.writer.first_text(FIRST_TOKEN, sha256).await
     }
 
     /// How many commits there were since it was opened, how many rows they changed, and how many times others were
@@ -163,7 +136,7 @@ impl Postgres {
         if let Some(direct) = endpoint.for_listening() {
             tasks.push(tokio::spawn(watch::listen(news.clone(), direct.clone(), writer.clone())));
         }
-        self.beside.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
+        self.beside.run(tasks);
     }
 }
 

@@ -2,17 +2,14 @@
 //! under load many together. One connection listens. Should it be cut, a look every half second
 //! finds what it would have told.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use futures::future::poll_fn;
 use pointsman_core::EventId;
 use pointsman_core::store::Signal;
-use pointsman_store::{Overhears, Writer};
-use tokio::sync::Notify;
+use pointsman_store::Writer;
+use pointsman_store::news::{LOOK, News, RECONNECT, SHARED};
 use tokio_postgres::AsyncMessage;
-use uuid::Uuid;
 
 use crate::connect::Endpoint;
 use crate::pool::Pool;
@@ -20,87 +17,16 @@ use crate::rows::get;
 use crate::session::query;
 use crate::tables::PgTables;
 
-/// How often a node looks by itself.
-const LOOK: Duration = Duration::from_millis(500);
-/// What has come within this time after something was told is told together: each NOTIFY is a transaction of its own.
-const SHARED: Duration = Duration::from_millis(5);
-/// How soon a listener that was cut tries again.
-const RECONNECT: Duration = Duration::from_millis(500);
-/// What is said on the channel when something lies in the outbox.
-const OUTBOX: &str = "outbox";
-
-/// What this node's commits have brought and the others do not know yet.
-#[derive(Debug)]
-pub(crate) struct News {
-    /// Tells this process from the others.
-    me: Uuid,
-    head: AtomicU64,
-    work: AtomicBool,
-    /// There are other nodes to be told. Until the first look finds them, they find out by looking.
-    others: AtomicBool,
-    fresh: Notify,
-    /// Something lies in the outbox.
-    pub(crate) outbox: Notify,
-    /// How many NOTIFYs were sent.
-    sent: AtomicU64,
-}
-
-impl News {
-    pub(crate) fn new() -> Self {
-        Self {
-            me: Uuid::new_v4(),
-            head: AtomicU64::new(0),
-            work: AtomicBool::new(false),
-            others: AtomicBool::new(false),
-            fresh: Notify::new(),
-            outbox: Notify::new(),
-            sent: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
-    }
-
-    /// What there is to tell, in the words of the channel.
-    fn words(&self) -> Option<String> {
-        let head = self.head.swap(0, Ordering::AcqRel);
-        let work = self.work.swap(false, Ordering::AcqRel);
-        (head > 0 || work).then(|| format!("{} {head} {}", self.me, u8::from(work)))
-    }
-
-    /// What others have told; nothing if it was this node itself.
-    fn understand(&self, words: &str) -> Option<(EventId, bool)> {
-        let mut words = words.split(' ');
-        let from: Uuid = words.next()?.parse().ok()?;
-        let head = words.next()?.parse().ok()?;
-        let work = words.next()? == "1";
-        (from != self.me).then_some((head, work))
-    }
-}
-
-impl Overhears for News {
-    fn committed(&self, head: Option<EventId>, work: bool) {
-        if !self.others.load(Ordering::Relaxed) {
-            return;
-        }
-        self.head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
-        self.work.fetch_or(work, Ordering::AcqRel);
-        self.fresh.notify_one();
-    }
-}
-
 /// Tells the others, as long as the store is open.
 pub(crate) async fn tell(news: Weak<News>, pool: Pool) {
     loop {
         let Some(fresh) = news.upgrade() else { return };
-        fresh.fresh.notified().await;
-        let Some(words) = fresh.words() else { continue };
+        let Some(words) = fresh.next().await else { continue };
         let told = pool.glance(words, |session, words| {
             Box::pin(async move { Ok(session.query(query!("watch/notify", TEXT), &[words]).await?) })
         });
         match told.await {
-            Ok(_) => drop(fresh.sent.fetch_add(1, Ordering::Relaxed)),
+            Ok(_) => fresh.was_sent(),
             Err(error) => tracing::debug!(%error, "the other nodes could not be told"),
         }
         tokio::time::sleep(SHARED).await;
@@ -131,31 +57,15 @@ async fn listen_once(
             done = &mut listening, if !begun => {
                 done?;
                 begun = true;
-                // What was told before is not told again.
-                writer.tell(Signal::Work);
-                news.outbox.notify_one();
+                news.may_have_missed(writer);
             }
             message = poll_fn(|cx| wire.poll_message(cx)) => match message {
-                Some(Ok(AsyncMessage::Notification(told))) => hear(news, told.payload(), writer),
+                Some(Ok(AsyncMessage::Notification(told))) => news.hear(told.payload(), writer),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err("the connection was closed".into()),
             },
         }
-    }
-}
-
-fn hear(news: &News, words: &str, writer: &Writer<PgTables>) {
-    if words == OUTBOX {
-        news.outbox.notify_one();
-        return;
-    }
-    let Some((head, work)) = news.understand(words) else { return };
-    if head > EventId::ZERO {
-        writer.tell(Signal::Journal(head));
-    }
-    if work {
-        writer.tell(Signal::Work);
     }
 }
 
@@ -175,7 +85,7 @@ pub(crate) async fn look(news: Arc<News>, pool: Pool, writer: Writer<PgTables>) 
     loop {
         tokio::time::sleep(LOOK).await;
         let Ok(found) = glance(&pool).await else { continue };
-        news.others.store(found.nodes > 1, Ordering::Relaxed);
+        news.others_are_there(found.nodes > 1);
         if found.head > before.head {
             writer.tell(Signal::Journal(found.head));
         }

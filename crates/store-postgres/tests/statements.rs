@@ -46,10 +46,15 @@ fn of_crate(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
+/// The code of the store, without blanks.
+fn code() -> String {
+    let code: String = files(&of_crate("src"), ".rs").into_iter().map(|(_, text)| text).collect();
+    code.split_whitespace().collect()
+}
+
 #[test]
 fn every_statement_says_what_it_is_for_and_is_used() {
-    let code: String = files(&of_crate("src"), ".rs").into_iter().map(|(_, text)| text).collect();
-    let code: String = code.split_whitespace().collect();
+    let code = code();
     for (path, text) in files(&of_crate("sql"), ".sql") {
         let name = path.strip_prefix(of_crate("sql")).unwrap().with_extension("");
         let name = name.to_str().unwrap();
@@ -221,8 +226,7 @@ async fn what_is_planned_on_empty_tables_goes_by_the_indexes_too() {
     let url = shared().unwrap().create_database().unwrap();
     Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
     shared().unwrap().query(url.rsplit('/').next().unwrap(), "VACUUM ANALYZE").unwrap();
-    let code: String = files(&of_crate("src"), ".rs").into_iter().map(|(_, text)| text).collect();
-    let code: String = code.split_whitespace().collect();
+    let code = code();
     let mut looked_at = 0;
     for (path, sql) in files(&of_crate("sql"), ".sql") {
         let name = path.strip_prefix(of_crate("sql")).unwrap().with_extension("");
@@ -234,4 +238,18 @@ async fn what_is_planned_on_empty_tables_goes_by_the_indexes_too() {
         assert!(!goes_through_again(&plan), "{}:\n{}", name.display(), plan.join("\n"));
     }
     assert!(looked_at > 20, "{looked_at} statements take arrays");
+}
+
+/// However many stand in a lane, the next one is found behind it by a look into the index.
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_are_found_by_their_index_alone() {
+    let url = shared().unwrap().create_database().unwrap();
+    Postgres::open(&url, Timestamp::from_micros(1)).await.unwrap().close();
+    let sql = std::fs::read_to_string(of_crate("sql/read/lanes.sql")).unwrap();
+    let plan = plan_of(&url, &sql, &types_of("read/lanes", &code()));
+    let looks = |what: &str| plan.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(looks("using task_lane on task"), 3, "the first, the next, the count:\n{}", plan.join("\n"));
+    assert_eq!(looks("Index Cond: ((lane"), 2, "{}", plan.join("\n"));
+    assert_eq!(looks("Index Cond: (lane ="), 1, "{}", plan.join("\n"));
+    assert_eq!(looks("Seq Scan"), 0, "{}", plan.join("\n"));
 }

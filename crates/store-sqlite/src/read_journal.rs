@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use pointsman_core::journal::{Extent, Page};
-use pointsman_core::store::{EventView, MOST_CAUSED, ObjectView, Read};
+use pointsman_core::store::{EventView, LaneView, MOST_CAUSED, ObjectView, Read};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
-use pointsman_store::views::{JournalPage, PAGE_BYTES, weight};
+use pointsman_store::row::ObjectNumber;
+use pointsman_store::views::{JournalPage, LANES_READ, PAGE_BYTES, object_view, weight};
 use rusqlite::Connection;
 
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::read_tasks;
-use crate::tables::events;
 use crate::tables::row::{all, event, event_of, first, seq_of};
+use crate::tables::{events, tasks};
 
 pub(crate) fn extent(conn: &Connection) -> Result<Extent> {
     let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'forgotten'), 0),
@@ -96,7 +97,7 @@ pub(crate) fn tasks_of(conn: &Connection, event: EventId) -> Result<Vec<TaskSeq>
     Ok(seqs)
 }
 
-/// Follows an object's chain from its last event back, as far as it is remembered.
+/// An object's chain, from its last event back as far as it is remembered, and its lanes.
 pub(crate) fn object(
     conn: &Connection,
     tenant: &Tenant,
@@ -104,9 +105,16 @@ pub(crate) fn object(
     limit: usize,
 ) -> Result<Option<ObjectView>> {
     let extent = extent(conn)?;
-    let sql = "SELECT last FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
-    let last = first(conn, sql, (tenant.as_str(), key.as_str()), |row| Ok(EventId::from_i64(row.get(0)?)))?;
-    let Some(last) = last else { return Ok(None) };
+    let sql = "SELECT last, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+    let found = first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
+        Ok((EventId::from_i64(row.get(0)?), row.get(1)?))
+    })?;
+    let Some((last, number)) = found else { return Ok(None) };
+    let events = chain(conn, last, extent, limit)?;
+    Ok(Some(object_view(last, events, lanes(conn, number)?, extent)))
+}
+
+fn chain(conn: &Connection, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Arc<Event>>> {
     let mut events = Vec::new();
     let mut next = Some(last);
     let mut bytes = 0;
@@ -118,5 +126,22 @@ pub(crate) fn object(
         bytes += weight(&event);
         events.push(Arc::new(event));
     }
-    Ok(Some(ObjectView { last, events, extent }))
+    Ok(events)
+}
+
+/// The first lanes of an object in which somebody stands. Each is found behind the one before it, however many stand
+/// there.
+fn lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
+    let mut found = Vec::new();
+    let Some(all) = pointsman_store::lanes_of(object) else { return Ok(found) };
+    let (mut from, last) = all.into_inner();
+    while found.len() < LANES_READ
+        && let Some((lane, seq)) = tasks::first_of_lanes(conn, from, last)?
+    {
+        let head = tasks::task(conn, seq)?.ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
+        let standing = tasks::count_in_lane(conn, lane, LaneView::COUNTED)?;
+        found.push(LaneView::new(read_tasks::of_live(conn, head)?, standing));
+        from = lane + 1;
+    }
+    Ok(found)
 }

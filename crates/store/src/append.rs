@@ -50,11 +50,29 @@ impl<T: Tables> Txn<'_, T> {
         room: &mut Room,
         now: Timestamp,
     ) -> Result<Vec<Sequenced>> {
-        events.into_iter().map(|event| self.journal_one(event, room, now)).collect()
+        events.into_iter().map(|event| self.journal_one(event, None, room, now)).collect()
     }
 
-    fn journal_one(&mut self, new: NewEvent, room: &mut Room, now: Timestamp) -> Result<Sequenced> {
-        let id = self.state.ids.next(now);
+    /// Writes an event that was given an id when it was taken out of an outbox. It keeps that, unless a greater one was
+    /// journaled meanwhile.
+    pub fn journal_given(
+        &mut self,
+        event: NewEvent,
+        given: Option<EventId>,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<Sequenced> {
+        self.journal_one(event, given, room, now)
+    }
+
+    fn journal_one(
+        &mut self,
+        new: NewEvent,
+        given: Option<EventId>,
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Result<Sequenced> {
+        let id = self.state.ids.take(given, now);
         let handlers = self.state.resolve(&new.kind);
         let first_task = self.state.take_tasks(handlers.len());
         let object = match &new.key {

@@ -1,7 +1,8 @@
-//! What a job will look at, told before its transaction begins, so that it can be fetched at once. Nothing depends on it
-//! but speed.
+//! What a job will look at, told before its transaction begins, so that it can be fetched at once. Where objects have
+//! outboxes it is also how it is known whose are to be looked at first; nothing else depends on it but speed.
 
-use pointsman_core::store::{Claim, Emission, Ending};
+use pointsman_core::fire::{Makes, Settle};
+use pointsman_core::store::{Claim, Emission, Ending, Firing};
 use pointsman_core::{NewEvent, Order};
 
 use crate::row::HandlerId;
@@ -30,8 +31,17 @@ pub(crate) fn foresee_endings(
     foreseen: &mut Foreseen,
 ) {
     for ending in endings {
+        foreseen.tasks.push(ending.task);
         foreseen.lanes.extend(state.running.get(&ending.task).and_then(|running| running.live.lane));
         foresee_events(&ending.emits, state, foreseen);
+    }
+}
+
+pub(crate) fn foresee_firings(firings: &Vec<Firing>, state: &mut State, foreseen: &mut Foreseen) {
+    for firing in firings {
+        if let Settle::Fire { makes: Makes::Event(event), .. } = &firing.settle {
+            foresee_events(std::slice::from_ref(event), state, foreseen);
+        }
     }
 }
 

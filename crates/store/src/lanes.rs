@@ -6,6 +6,8 @@
 //! A crowd belongs to a handler without order that limits how many of an object's tasks run at a time. Whoever
 //! finds it full is blocked, and whoever leaves lets the oldest of the blocked in.
 
+use std::ops::RangeInclusive;
+
 use pointsman_core::{Order, TaskSeq, Timestamp};
 
 use crate::bands::bucket;
@@ -130,10 +132,23 @@ impl<T: Tables> Txn<'_, T> {
 /// Times this, numbers that lie close together lie far apart.
 const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// So many lanes an object can have.
+pub const LANES: i64 = 1 << 20;
+
 /// The number of an object's lane. Beyond a million handlers two of them may share one, and then wait for each other.
-fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
-    const HANDLERS: i64 = 1 << 20;
-    object * HANDLERS + handler % HANDLERS
+pub fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
+    object * LANES + handler % LANES
+}
+
+/// All lanes that an object can have; nothing if it is not a number that an object has.
+pub fn lanes_of(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
+    let first = object.checked_mul(LANES).filter(|first| *first > 0)?;
+    Some(first..=first + (LANES - 1))
+}
+
+/// The object whose lane it is; nothing if it is a pair's.
+pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
+    (lane > 0).then_some(lane / LANES)
 }
 
 /// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
@@ -160,6 +175,18 @@ mod tests {
     #[test]
     fn lanes_differ_by_object_and_handler_and_stand_in_the_order_of_objects() {
         assert!(lane_number(7, 1) < lane_number(7, 2) && lane_number(7, 2) < lane_number(8, 1));
+    }
+
+    #[test]
+    fn an_objects_lanes_are_one_range_with_nobody_elses() {
+        let lanes = lanes_of(7).unwrap();
+        for handler in [0, 1, LANES - 1, LANES, LANES + 1] {
+            let lane = lane_number(7, handler);
+            assert!(lanes.contains(&lane) && object_of_lane(lane) == Some(7), "{handler}");
+        }
+        assert!([lane_number(6, LANES - 1), lane_number(8, 0)].iter().all(|other| !lanes.contains(other)));
+        assert_eq!([0, -9, i64::MAX].map(lanes_of), [None, None, None]);
+        assert_eq!(object_of_lane(pair_number(1, 1, "a")), None);
     }
 
     #[test]

@@ -21,6 +21,8 @@
 //!   `gauges.rs` what the limits say, and `deal.rs` deals. `why.rs` gathers the same facts for one task.
 //! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
 //!   tasks.
+//! - `clock.rs`, `commits.rs`, `news.rs` and `beside.rs` are for stores that several nodes share: whose clock counts, what
+//!   commits tell the next writer, how nodes wake each other, and what runs beside the writer.
 //! - `sql.rs` is what programs do with tables of their own in a unit of work.
 //! - `store.rs` hands each verb to the writer or to a reader.
 //! - `finding.rs` is what an examination of a store finds, `transfer/` moves all that one store holds to another.
@@ -28,8 +30,11 @@
 mod add_orders;
 mod append;
 mod bands;
+pub mod beside;
 mod chains;
 mod claim;
+pub mod clock;
+pub mod commits;
 mod deal;
 pub mod error;
 pub mod finding;
@@ -38,6 +43,7 @@ mod foresight;
 mod gauges;
 mod lanes;
 mod life;
+pub mod news;
 mod objects;
 mod observe;
 mod orders;
@@ -68,6 +74,7 @@ pub use chains::Chains;
 pub use claim::Room;
 pub use error::{Fault, Result};
 pub use foresight::foresee_emissions;
+pub use lanes::{LANES, lane_number, lanes_of, object_of_lane};
 pub use reads::Reads;
 pub use state::State;
 pub use store::Keeper;

@@ -39,8 +39,8 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Advanced> {
         let before = self.tables.object(tenant, key)?;
         let number = match &before {
-            Some(known) => known.number,
-            None => self.state.take_object(),
+            Some(known) if known.number != 0 => known.number,
+            Some(_) | None => self.state.take_object(),
         };
         let others = before.iter().flat_map(|object| &object.sent).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));

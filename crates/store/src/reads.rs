@@ -72,6 +72,16 @@ pub trait Reads: Clone + Send + Sync + 'static {
         limit: usize,
     ) -> Result<FirePage>;
 
+    /// Why no events and orders are taken in now, though what is there can be worked off.
+    fn full(&self) -> Option<String> {
+        None
+    }
+
+    /// What is known to be not as it should be where the data lie.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Reads no more. The writer is closed after it.
     fn close(&self);
 }

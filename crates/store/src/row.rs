@@ -196,6 +196,7 @@ pub struct Gated {
 /// What is remembered of an object beyond its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
+    /// 0 for one that was heard of, but has had no event here.
     pub number: ObjectNumber,
     pub last: EventId,
     /// The last event that each handler was sent.

@@ -178,6 +178,11 @@ impl State {
         begun.filter(|(_, lease)| lease.fence > fence).collect()
     }
 
+    /// Ids up to this one may have been given beforehand, to what is not journaled yet.
+    pub fn reserve_ids(&mut self, up_to: EventId) {
+        self.ids.reserve(up_to);
+    }
+
     /// What the clock said when somebody last told.
     pub fn last_seen(&self) -> Timestamp {
         self.ids.seen()
@@ -224,7 +229,7 @@ impl State {
     }
 
     /// Writes the counters that changed. Called once before each commit.
-    pub(crate) fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
         self.flush_queues(tables)?;
         self.flush_gauges(tables)?;
         self.counters.last_event = self.ids.last();

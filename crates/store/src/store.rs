@@ -16,7 +16,7 @@ use pointsman_core::store::{
     Firing, Journal, Listener, LogPage, NewLogLine, NewOrder, NewRun, NoSuchPair, NodeId, NodeView,
     ObjectView, OrderCommand, OrderPage, OrderRefused, OrderView, Orders, Plan, Pruned, Queue, QueueView,
     Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules, Standing,
-    Store, Sweep, TaskFilter, TaskPage, Tasks,
+    Store, StoreError, Sweep, TaskFilter, TaskPage, Tasks,
 };
 use pointsman_core::task::why::Gate;
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
@@ -24,7 +24,7 @@ use pointsman_core::{
     EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
-use crate::foresight::{foresee_emissions, foresee_endings};
+use crate::foresight::{foresee_emissions, foresee_endings, foresee_firings};
 use crate::life::Remains;
 use crate::reads::Reads;
 use crate::registry::ADOPTED_AT_ONCE;
@@ -43,6 +43,11 @@ impl<R: Reads> Keeper<R> {
 
     pub fn writer(&self) -> &Writer<R::Tables> {
         &self.writer
+    }
+
+    /// Asked before anything is taken in.
+    fn has_room(&self) -> Result<()> {
+        self.reads.full().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
     /// Looks at all orders again whose chains have changed.
@@ -82,6 +87,10 @@ impl<R: Reads> Store for Keeper<R> {
         self.writer.work().trouble(Instant::now())
     }
 
+    fn warnings(&self) -> Vec<String> {
+        self.reads.warnings()
+    }
+
     fn close(&self) {
         // The writer goes last: only one who may write can leave everything in order.
         self.reads.close();
@@ -97,6 +106,7 @@ impl<R: Reads> Journal for Keeper<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
+        self.has_room()?;
         let asked = Asked { place: InGroup::First, with: (emissions, claim), foresee: foresee_emissions };
         self.writer
             .run_asked(asked, move |txn, (emissions, claim)| {
@@ -337,7 +347,8 @@ impl<R: Reads> Schedules for Keeper<R> {
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        self.writer.run(move |txn| txn.settle(firings, now)).await
+        let asked = Asked { place: InGroup::Last, with: firings, foresee: foresee_firings };
+        self.writer.run_asked(asked, move |txn, firings| txn.settle(firings, now)).await
     }
 
     async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
@@ -362,6 +373,7 @@ impl<R: Reads> Orders for Keeper<R> {
         orders: Vec<NewOrder>,
         now: Timestamp,
     ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>> {
+        self.has_room()?;
         self.writer.run(move |txn| txn.add_orders(orders, now)).await
     }
 

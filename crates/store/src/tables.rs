@@ -21,6 +21,7 @@ use crate::row::{
     AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
     QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
 };
+use crate::writer::Txn;
 
 /// How far everything has come. Numbers that a commit has given out are never given out again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +51,10 @@ pub struct Foreseen {
     /// Lanes whose first tasks will be looked at.
     pub lanes: Vec<i64>,
     pub answers: Vec<(Tenant, String)>,
+    /// Unfinished tasks.
+    pub tasks: Vec<TaskSeq>,
+    /// Who holds what in an outbox, by the names they have there: it is to be journaled first.
+    pub left: Vec<(String, Vec<u8>)>,
 }
 
 pub trait Tables: 'static {
@@ -343,6 +348,18 @@ pub trait Backend: Send + 'static {
 
     /// Begins a transaction, and tells how the memory beside it stands.
     fn begin(&mut self, foreseen: Foreseen) -> Result<Memory>;
+
+    /// Does what comes before all jobs of a transaction: an object's events that lie in an outbox come before its next.
+    /// Answers whether it is done with that. If not, jobs that [`Backend::must_wait`] names come again in the next
+    /// transaction, and the others go on.
+    fn go_first(_txn: &mut Txn<'_, Self::Tables>) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Whether a job that will look at this cannot be done yet.
+    fn must_wait(&self, _foreseen: &Foreseen) -> bool {
+        false
+    }
 
     /// More jobs have come while the right to write was waited for, and this is what they will look at.
     fn foresee(&mut self, _foreseen: Foreseen) -> Result<()> {

@@ -91,7 +91,7 @@ impl Readable {
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
         let said = match read {
             Ok(_) => outage.works(now),
-            Err(StoreError::Closed) => None,
+            Err(StoreError::Closed | StoreError::Full(_)) => None,
             Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.failed(now),
         };
         let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();

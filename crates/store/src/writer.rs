@@ -7,6 +7,9 @@
 //! A job checks before it writes: a refusal leaves no trace. If the database itself fails in the middle (a full
 //! disk), the whole group is rolled back, everyone is told, and the memory beside it is read again. If it fails in the
 //! commit, or its answer is lost, nobody knows whether the group is durable, and that is what everyone is told.
+//!
+//! A job for which its store is not ready (much lies in the outbox of an object that it writes to) is not done with its
+//! group: it comes again in the next transaction, and the others do not wait for it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -191,6 +194,23 @@ impl<T: Tables> Writer<T> {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    /// The text that is kept under a name: the first that anybody has left there, or this one.
+    pub async fn first_text(
+        &self,
+        name: &'static str,
+        text: &str,
+    ) -> std::result::Result<String, StoreError> {
+        let mine = text.to_string();
+        let keep = move |txn: &mut Txn<'_, T>| match txn.tables.text(name)? {
+            Some(kept) => Ok(kept),
+            None => {
+                txn.tables.put_text(name, &mine)?;
+                Ok(mine)
+            }
+        };
+        self.run(keep).await
+    }
+
     /// What has been done since the start. Holding it keeps nothing alive.
     pub fn work(&self) -> Arc<Work> {
         self.work.clone()
@@ -229,6 +249,14 @@ fn tell(listeners: &Listeners, signal: Signal) {
     }
 }
 
+/// Waits for the first job of a group, unless some of the last one had to wait; `false` if there will be none.
+fn has_some<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) -> bool {
+    if group.is_empty() {
+        group.extend(inbox.blocking_recv());
+    }
+    !group.is_empty()
+}
+
 /// Fills a group with what is waiting, in the order in which it is done.
 fn fill<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) {
     while group.len() < GROUP
@@ -254,12 +282,13 @@ struct WriterThread<B> {
 impl<B: Backend> WriterThread<B> {
     fn run(&mut self, mut inbox: Inbox<B::Tables>) {
         let mut group = Vec::new();
-        while let Some(first) = inbox.blocking_recv() {
-            group.push(first);
+        while has_some(&mut group, &mut inbox) {
             fill(&mut group, &mut inbox);
             let head = self.state.ids.last();
             self.work.begins(Instant::now());
             let outcome = self.commit(&mut group, &mut inbox).map_err(|fault| B::explain(&fault));
+            let done = outcome.as_ref().map_or(group.len(), |done| *done);
+            let outcome = outcome.map(drop);
             self.work.ended(&outcome, Instant::now());
             if outcome.is_err() {
                 self.backend.roll_back();
@@ -267,7 +296,7 @@ impl<B: Backend> WriterThread<B> {
             }
             // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
             let head = outcome.is_ok().then(|| self.tell_head(head)).flatten();
-            for job in group.drain(..) {
+            for job in group.drain(..done) {
                 job.answer(outcome.clone());
             }
             let work = outcome.is_ok() && self.tell_work();
@@ -277,7 +306,8 @@ impl<B: Backend> WriterThread<B> {
         }
     }
 
-    fn commit(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<()> {
+    /// Answers how many of the group are done, which are its first. The others had to wait.
+    fn commit(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<usize> {
         let foreseen = if self.stale { Foreseen::default() } else { self.foresee(group) };
         match self.backend.begin(foreseen)? {
             Memory::Current if !self.stale => {}
@@ -285,16 +315,19 @@ impl<B: Backend> WriterThread<B> {
                 self.state.catch_up(self.backend.tables(), changes)?;
                 self.let_more_in(group, inbox)?;
             }
-            Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload()?,
+            Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload(group)?,
         }
         let fences = self.state.counters.fences;
-        if let Err(fault) = self.work(group).and_then(|()| self.backend.commit()) {
-            self.untold.extend(self.state.begun_after(fences));
-            return Err(fault);
-        }
+        let done = match self.work(group).and_then(|done| self.backend.commit().map(|()| done)) {
+            Ok(done) => done,
+            Err(fault) => {
+                self.untold.extend(self.state.begun_after(fences));
+                return Err(fault);
+            }
+        };
         self.untold.clear();
         self.work.committed(self.backend.rows());
-        Ok(())
+        Ok(done)
     }
 
     /// What these jobs will look at.
@@ -318,22 +351,41 @@ impl<B: Backend> WriterThread<B> {
         self.backend.foresee(foreseen)
     }
 
-    fn work(&mut self, group: &mut [Box<dyn Job<B::Tables>>]) -> Result<()> {
+    fn work(&mut self, group: &mut Group<B::Tables>) -> Result<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for (task, lease) in &self.untold {
             txn.give_back(*task, *lease)?;
         }
-        for job in group {
+        let done = if B::go_first(&mut txn)? { group.len() } else { self.put_off(group) };
+        let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
+        for job in group.iter_mut().take(done) {
             job.work(&mut txn)?;
         }
-        self.state.flush(self.backend.tables())
+        self.state.flush(self.backend.tables())?;
+        Ok(done)
     }
 
-    fn reload(&mut self) -> Result<()> {
+    /// Puts jobs that must wait behind the others; answers how many need not.
+    fn put_off(&mut self, group: &mut Group<B::Tables>) -> usize {
+        let (go, wait): (Group<B::Tables>, Group<B::Tables>) = group.drain(..).partition(|job| {
+            let mut foreseen = Foreseen::default();
+            job.foresee(&mut self.state, &mut foreseen);
+            !self.backend.must_wait(&foreseen)
+        });
+        let done = go.len();
+        group.extend(go.into_iter().chain(wait));
+        done
+    }
+
+    fn reload(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
         self.state = State::load(self.backend.tables(), self.state.ids.seen())?;
         // What has become ready meanwhile was told to nobody here.
         self.state.woke = true;
-        self.stale = false;
+        if std::mem::take(&mut self.stale) {
+            // With a memory that was wrong nothing could be foreseen.
+            let foreseen = self.foresee(group);
+            self.backend.foresee(foreseen)?;
+        }
         Ok(())
     }
 

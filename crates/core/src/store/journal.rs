@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Claim, Claims, Result};
 use crate::engine_event::EngineEvent;
 use crate::journal::{Extent, Filter, Page, Retention};
-use crate::task::Task;
+use crate::task::{Status, Task};
 use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
 
 /// What one producer sends at once: all or nothing.
@@ -78,14 +78,50 @@ pub struct EventView {
 /// How many caused events are told of.
 pub const MOST_CAUSED: usize = 1000;
 
-/// An object's recent past.
+/// An object's recent past, and its lanes.
 #[derive(Clone, Debug)]
 pub struct ObjectView {
     /// The id of its last event, which outlives the journal.
     pub last: EventId,
     /// Its events, newest first, as far as they are remembered.
     pub events: Vec<Arc<Event>>,
+    /// Its lanes in which somebody stands, by the names of their handlers: at most [`MOST_LANES`].
+    pub lanes: Vec<LaneView>,
+    /// There are others.
+    pub more_lanes: bool,
     pub extent: Extent,
+}
+
+/// A lane in which somebody stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneView {
+    /// Who stands first, without its attempts: it runs, or waits, or has failed for good and holds the lane.
+    pub head: Task,
+    /// How many stand behind it: at most [`MOST_BEHIND`].
+    pub behind: u64,
+    /// There are more.
+    pub more: bool,
+}
+
+/// How many lanes of an object are told of.
+pub const MOST_LANES: usize = 100;
+/// So far those who stand behind the head of a lane are counted.
+pub const MOST_BEHIND: u64 = 10_000;
+
+impl LaneView {
+    /// It is enough to count those who stand in a lane up to here.
+    pub const COUNTED: u64 = MOST_BEHIND + 2;
+
+    /// A lane in which so many stand, the head among them.
+    pub fn new(head: Task, standing: u64) -> Self {
+        let behind = standing.saturating_sub(1);
+        Self { head, behind: behind.min(MOST_BEHIND), more: behind > MOST_BEHIND }
+    }
+
+    /// Its head has failed for good: nobody behind it runs before a person retries or cancels it.
+    pub fn is_halted(&self) -> bool {
+        self.head.life.state.status() == Status::Error
+    }
 }
 
 /// What a sweep of the pruner removed.
@@ -120,6 +156,8 @@ pub trait Journal: Send + Sync {
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>>;
 
+    /// An object with at most `limit` of its events, read in one transaction. What is read of its lanes is bounded,
+    /// however many stand in them.
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
 
     /// Forgets old events and old history. An unfinished task keeps its event, though observers no longer see

@@ -22,8 +22,8 @@ mod schedules;
 mod tasks;
 
 pub use journal::{
-    Emission, EventView, Idempotency, Journal, MOST_CAUSED, ObjectView, Pruned, Read, Receipt, Refused,
-    Sequenced,
+    Emission, EventView, Idempotency, Journal, LaneView, MOST_BEHIND, MOST_CAUSED, MOST_LANES, ObjectView,
+    Pruned, Read, Receipt, Refused, Sequenced,
 };
 pub use orders::{Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, Orders};
 pub use queue::{
@@ -47,6 +47,12 @@ pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
     /// What keeps it from writing now: its last commit failed, or one does not end. None: as far as it knows, nothing
     /// does. Anybody may be told; the details are in the log.
     fn trouble(&self) -> Option<String>;
+
+    /// What is not as it should be where it keeps its data, though it works: by what it could lose what it has
+    /// acknowledged, or why it takes no more in. It is known, not looked for: asking costs nothing. Anybody may be told.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Ends the store in good order: what was asked before is committed, what is asked after is refused.
     fn close(&self);
@@ -73,6 +79,9 @@ pub enum StoreError {
     /// not known: the answer to a commit may have been lost.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+    /// It has no room for more, and nothing was changed. What it holds is worked off all the same, and reads go on.
+    #[error("the store takes nothing more in: {0}")]
+    Full(String),
     /// What it holds cannot be understood.
     #[error("the store is damaged: {0}")]
     Damaged(String),

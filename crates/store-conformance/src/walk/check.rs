@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use pointsman_core::store::{Claim, Claimant, Claims, QueueView};
+use pointsman_core::store::{Claim, Claimant, Claims, LaneView, QueueView};
 use pointsman_core::task::{Command, Lease, Life, State};
 use pointsman_core::{EventId, HandlerName, Status, TaskSeq};
 
 use super::Walk;
-use super::model::{Counts, QueueName};
+use super::model::{Counts, Lanes, QueueName};
 use crate::world::*;
 
 impl Walk<'_> {
@@ -155,6 +155,16 @@ impl Walk<'_> {
             let shadow = &self.model.tasks[&task.seq];
             assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
             assert_eq!(nobodys(task.life), nobodys(shadow.life), "{}", task.id);
+        }
+    }
+
+    /// In the lanes of every object stand those who should, in their order.
+    pub(super) async fn check_lanes(&self) {
+        for ((tenant, key), want) in self.model.lanes() {
+            let view = must(self.world.store.object(&tenant, &key, 1).await).expect("it has had events");
+            let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
+            let got: Lanes = view.lanes.iter().map(lane).collect();
+            assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");
         }
     }
 

@@ -103,6 +103,9 @@ pub async fn walk(harness: &dyn Harness, seed: u64) {
     };
     for n in 1..=STEPS {
         walk = walk.step().await;
+        if n % 25 == 0 {
+            walk.check_lanes().await;
+        }
         if n % 100 == 0 {
             walk.check_tasks().await;
             walk.check_journal().await;
@@ -148,6 +151,7 @@ impl Walk<'_> {
             }
         }
         self.check_tasks().await;
+        self.check_lanes().await;
         self.check_attempts().await;
         self.check_journal().await;
         assert!(self.world.claim(10).await.is_empty());

@@ -61,6 +61,9 @@ pub(super) struct Model {
 
 type Object = (Tenant, ObjectKey);
 
+/// By handler who is first in a lane, and how many are behind.
+pub(super) type Lanes = BTreeMap<HandlerName, (TaskSeq, u64)>;
+
 pub(super) type QueueName = (HandlerName, QueueOf, Tenant);
 
 /// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
@@ -213,9 +216,7 @@ impl Model {
     pub(super) fn heads(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
-        let mut by_place: Vec<_> = self.live.iter().map(|seq| (seq, &self.tasks[seq])).collect();
-        by_place.sort_by_key(|(_, task)| task.place);
-        for (seq, task) in by_place {
+        for (seq, task) in self.by_place() {
             let first = match &task.lane {
                 Some(key) if task.life.ordered => taken.insert((&task.handler, &task.tenant, key)),
                 _ => true,
@@ -225,6 +226,24 @@ impl Model {
             }
         }
         heads
+    }
+
+    fn by_place(&self) -> Vec<(&TaskSeq, &Shadow)> {
+        let mut by_place: Vec<_> = self.live.iter().map(|seq| (seq, &self.tasks[seq])).collect();
+        by_place.sort_by_key(|(_, task)| task.place);
+        by_place
+    }
+
+    /// Of every object its lanes in which somebody stands: who is first, and how many are behind.
+    pub(super) fn lanes(&self) -> HashMap<Object, Lanes> {
+        let mut lanes: HashMap<Object, Lanes> =
+            self.last.keys().map(|object| (object.clone(), Lanes::new())).collect();
+        for (seq, task) in self.by_place() {
+            let Some(key) = task.lane.as_ref().filter(|_| task.life.ordered) else { continue };
+            let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
+            of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
+        }
+        lanes
     }
 
     /// All synchronous tasks before this one have had their first attempt.

@@ -190,6 +190,7 @@ impl Walk<'_> {
         let world = world.reopen().await;
         self = Self { world, ..self };
         self.check_tasks().await;
+        self.check_lanes().await;
         self.check_journal().await;
         self.check_counters(&BTreeSet::new()).await;
         self

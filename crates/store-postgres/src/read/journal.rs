@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::future::{try_join, try_join3, try_join4};
+use futures::future::{try_join, try_join4};
 use pointsman_core::journal::{Extent, Page};
 use pointsman_core::store::{EventView, MOST_CAUSED, ObjectView, Read};
 use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::views::{JournalPage, PAGE_BYTES, weight};
+use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view, weight};
 use tokio_postgres::Row;
 
 use super::{Chunk, MOST_BYTES, most, tasks};
@@ -104,25 +104,23 @@ async fn caused(session: &Session, id: EventId) -> Result<Vec<Arc<Event>>> {
     Ok(found)
 }
 
-/// Follows an object's chain from its last event back, as far as it is remembered.
+/// An object's chain, from its last event back as far as it is remembered, and its lanes.
 pub(super) async fn object(
     session: &Session,
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
+    let lanes = tasks::lanes(session, tenant, key);
     let (tenant, key) = (tenant.as_str(), key.as_str());
     let last = async { Ok(session.query(query!("read/object", TEXT, TEXT), &[&tenant, &key]).await?) };
     let events = async {
         let query = query!("read/object_events", TEXT, TEXT, INT8, INT8);
         Ok(session.query(query, &[&tenant, &key, &most(limit), &MOST_BYTES]).await?)
     };
-    let (extent, last, events) = try_join3(extent(session), last, events).await?;
+    let (extent, last, events, lanes) = try_join4(extent(session), last, events, lanes).await?;
     let Some(last) = last.first() else { return Ok(None) };
     let events = events.iter().take(limit).map(|row| event_of(row, 0).map(Arc::new));
-    Ok(Some(ObjectView {
-        last: EventId::from_i64(get(last, 0)?),
-        events: events.collect::<Result<_>>()?,
-        extent,
-    }))
+    let last = EventId::from_i64(get(last, 0)?);
+    Ok(Some(object_view(last, events.collect::<Result<_>>()?, lanes, extent)))
 }

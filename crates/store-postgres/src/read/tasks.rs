@@ -3,15 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 
 use futures::future::{try_join, try_join3};
-use pointsman_core::store::{LogPage, MOST_ATTEMPTS, QueueView, StoredLine, TaskFilter, TaskPage};
+use pointsman_core::store::{LaneView, LogPage, MOST_ATTEMPTS, QueueView, StoredLine, TaskFilter, TaskPage};
 use pointsman_core::task::{Attempt, LogLine, QueueOf, Realm, Task, TaskSeq};
-use pointsman_core::{HandlerName, TaskId, Tenant};
+use pointsman_core::{HandlerName, ObjectKey, TaskId, Tenant};
+use pointsman_store::LANES;
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Counts, level_of};
 use pointsman_store::tables::seq_of;
 use pointsman_store::views::{
-    LOG_BYTES, LiveNames, LiveRows, PastRows, TaskPaging, few_tasks, rows_wanted, task_of_live, task_of_past,
-    with_success,
+    LANES_READ, LOG_BYTES, LiveNames, LiveRows, PastRows, TaskPaging, few_tasks, rows_wanted, task_of_live,
+    task_of_past, with_success,
 };
 use tokio_postgres::Row;
 
@@ -90,6 +91,21 @@ fn of_unfinished(row: &Row, realm: Realm) -> Result<Task> {
 /// From a row with an ended task and then handler and tenant.
 fn of_ended(row: &Row, realm: Realm) -> Result<Task> {
     task_of_past(past_of(row, 0)?, handler(row, PAST)?, tenant(row, PAST + 1)?, realm)
+}
+
+/// The first lanes of an object in which somebody stands.
+pub(super) async fn lanes(session: &Session, tenant: &Tenant, key: &ObjectKey) -> Result<Vec<LaneView>> {
+    let rows = async {
+        let query = query!("read/lanes", TEXT, TEXT, INT8, INT8, INT8);
+        let (tenant, key, counted) = (tenant.as_str(), key.as_str(), LaneView::COUNTED as i64);
+        Ok(session.query(query, &[&tenant, &key, &LANES, &most(LANES_READ), &counted]).await?)
+    };
+    let (realm, rows) = try_join(realm(session), rows).await?;
+    let lane = |row: &Row| {
+        let standing: i64 = get(row, LIVE + 7)?;
+        Ok(LaneView::new(of_unfinished(row, realm)?, standing.unsigned_abs()))
+    };
+    rows.iter().map(lane).collect()
 }
 
 fn handler(row: &Row, at: usize) -> Result<HandlerName> {

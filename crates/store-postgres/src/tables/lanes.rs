@@ -1,10 +1,10 @@
 //! Who stands first in the lanes that transactions look at, as far as it was fetched.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::RangeInclusive;
 
 use pointsman_core::TaskSeq;
 use pointsman_store::row::{HandlerId, Head, Live, ObjectNumber, Phase, Waiting};
+use pointsman_store::{lanes_of, object_of_lane};
 
 /// So many tasks of a lane are known at most.
 pub(crate) const KNOWN: usize = 8;
@@ -138,35 +138,17 @@ impl Lanes {
     }
 
     fn lane(&mut self, lane: i64) -> Option<&mut Lane> {
-        if object_of(lane).is_some_and(|object| object > self.objects) {
+        if object_of_lane(lane).is_some_and(|object| object > self.objects) {
             return Some(self.known.entry(lane).or_insert_with(|| Lane { whole: true, ..Lane::default() }));
         }
         self.known.get_mut(&lane)
     }
 }
 
-/// The number of an object is what lies above these bits of its lanes' numbers.
-const OBJECT_BITS: u32 = 20;
-
-/// The object whose lane it is.
-pub(crate) fn object_of(lane: i64) -> Option<ObjectNumber> {
-    (lane > 0).then_some(lane >> OBJECT_BITS)
-}
-
-/// All lanes that an object can have.
-fn lanes_of(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
-    let from = object.checked_mul(1 << OBJECT_BITS).filter(|from| *from > 0)?;
-    Some(from..=from | ((1 << OBJECT_BITS) - 1))
-}
-
-/// The lane of an object with a handler.
-pub(crate) fn lane_of(object: ObjectNumber, handler: HandlerId) -> i64 {
-    (object << OBJECT_BITS) + handler % (1 << OBJECT_BITS)
-}
-
 #[cfg(test)]
 mod tests {
     use pointsman_core::Timestamp;
+    use pointsman_store::{LANES, lane_number};
 
     use super::*;
 
@@ -178,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_is_not_sure_of_a_new_objects_lane_is_asked_for() {
-        let (mut lanes, lane) = (Lanes::default(), lane_of(6, 1));
+        let (mut lanes, lane) = (Lanes::default(), lane_number(6, 1));
         lanes.begin(5);
         assert!(matches!(lanes.head(lane), Some(None)), "a new object has no tasks");
         lanes.fetched(lane, vec![head(3)], 2);
@@ -189,11 +171,14 @@ mod tests {
     #[test]
     fn what_others_touch_is_forgotten_and_nothing_else() {
         let mut lanes = Lanes::default();
-        let ours = [lane_of(1, 7), lane_of(2, 0), lane_of(2, (1 << OBJECT_BITS) - 1), lane_of(3, 0), -9];
-        ours.into_iter().zip(1..).for_each(|(lane, place)| lanes.fetched(lane, vec![head(place)], 2));
+        let ours = [(1, 7), (2, 0), (2, LANES - 1), (3, 0)];
+        let ours = ours.into_iter().map(|(object, handler)| lane_number(object, handler)).chain([-9]);
+        let ours: Vec<i64> = ours.collect();
+        ours.iter().zip(1..).for_each(|(lane, place)| lanes.fetched(*lane, vec![head(place)], 2));
         lanes.forget_object(2);
         lanes.forget_object(i64::MAX);
-        assert_eq!(ours.map(|lane| lanes.knows_head(lane)), [true, false, false, true, true]);
+        let known: Vec<bool> = ours.iter().map(|lane| lanes.knows_head(*lane)).collect();
+        assert_eq!(known, [true, false, false, true, true]);
         lanes.forget_object(-9);
         assert!(!lanes.knows_head(-9));
     }

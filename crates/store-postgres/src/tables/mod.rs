@@ -4,7 +4,6 @@
 //! will look at is fetched when it begins (`seen.rs`), what it writes is held back and goes together with the next
 //! question or with the commit (`held.rs`). A question that a table must answer takes along all that is held back.
 
-mod clock;
 mod columns;
 mod events;
 mod forgetting;
@@ -22,6 +21,8 @@ mod trait_impl;
 use std::cell::{Cell, RefCell};
 
 use pointsman_core::task::Realm;
+use pointsman_store::clock::{self, Clock};
+use pointsman_store::commits::{Change, Point, told};
 use pointsman_store::error::Result;
 use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
 use tokio_postgres::Row;
@@ -30,10 +31,9 @@ use crate::error::is_broken;
 use crate::link::{Link, Param, Piece, params};
 use crate::pool::Pool;
 use crate::session::{Query, query};
-use clock::Clock;
 use held::Held;
 use seen::Seen;
-use sequencer::{Change, Point, Sequencer, Told, told};
+use sequencer::{Sequencer, Told};
 use touched::Touched;
 
 /// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.

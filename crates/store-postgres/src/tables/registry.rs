@@ -6,13 +6,13 @@ use pointsman_core::limit::Pace;
 use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
 use pointsman_core::task::{QueueOf, Realm};
 use pointsman_core::{HandlerDef, Place, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
+use pointsman_store::commits::Change;
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
 use tokio_postgres::Row;
 
 use super::PgTables;
 use super::columns::clean;
-use super::sequencer::Change;
 use crate::documented::{canvas_of, space_of};
 use crate::link::{Piece, params};
 use crate::rows::{bucket, get, maybe_seq};

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use pointsman_core::{Event, EventId, TaskSeq, Tenant};
 use pointsman_store::error::{Fault, Result};
+use pointsman_store::lane_number;
 use pointsman_store::row::{HandlerId, Head, Numbered, Object, ObjectNumber, Waiting};
 use pointsman_store::tables::Foreseen;
 use tokio_postgres::Row;
 
-use super::lanes::{KNOWN, Lanes, lane_of};
+use super::lanes::{KNOWN, Lanes};
 use super::touched::{Became, Heard};
 use crate::link::{Piece, params};
 use crate::rows::{bucket, get, maybe_seq, phase, time};
@@ -40,7 +41,7 @@ impl Seen {
     /// The questions whose answers [`Seen::take`] takes.
     pub(crate) fn pieces(foreseen: &Foreseen) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        let Foreseen { objects, lanes, answers } = foreseen;
+        let Foreseen { objects, lanes, answers, .. } = foreseen;
         if !objects.is_empty() {
             let tenants: Vec<String> = objects.iter().map(|(tenant, ..)| tenant.to_string()).collect();
             let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
@@ -69,7 +70,7 @@ impl Seen {
     /// Parts what will be looked at into what must be asked for and what is known already.
     pub(crate) fn part(&self, foreseen: Foreseen) -> (Foreseen, Foreseen) {
         let (known, asked) = foreseen.lanes.into_iter().partition(|lane| self.lanes.knows_next(*lane));
-        let mut asked = Foreseen { lanes: asked, answers: foreseen.answers, objects: Vec::new() };
+        let mut asked = Foreseen { lanes: asked, answers: foreseen.answers, ..Foreseen::default() };
         let mut known = Foreseen { lanes: known, ..Foreseen::default() };
         for (tenant, key, handler) in foreseen.objects {
             let name = (tenant, key);
@@ -82,7 +83,7 @@ impl Seen {
     fn knows(&self, name: &(Tenant, String), handler: HandlerId) -> bool {
         self.object(name)
             .flatten()
-            .is_some_and(|object| handler <= 0 || self.lanes.knows_head(lane_of(object.number, handler)))
+            .is_some_and(|object| handler <= 0 || self.lanes.knows_head(lane_number(object.number, handler)))
     }
 
     /// An object, or that there is none; nothing if that is not known.
@@ -120,7 +121,9 @@ impl Seen {
                 Became::Now(object) => *known = Some(object),
                 Became::Otherwise => *known = None,
             }
-            empty.into_iter().for_each(|handler| self.lanes.fetched(lane_of(number, handler), vec![], KNOWN));
+            empty
+                .into_iter()
+                .for_each(|handler| self.lanes.fetched(lane_number(number, handler), vec![], KNOWN));
         }
     }
 
@@ -161,7 +164,7 @@ impl Seen {
             let Some((tenant, key, handler)) = wanted.get(index) else { continue };
             let object = object_of(row, 1)?;
             if *handler > 0 {
-                let lane = lanes.entry(lane_of(object.number, *handler)).or_default();
+                let lane = lanes.entry(lane_number(object.number, *handler)).or_default();
                 lane.extend(maybe_head(row, 4)?);
             }
             self.learn((tenant.clone(), key.clone()), Some(object));
@@ -246,7 +249,7 @@ mod tests {
         let name = |number: i64| (Tenant::default(), number.to_string());
         for number in 1..=4 {
             seen.learn(name(number), Some(object(number, 1)));
-            seen.lanes.fetched(lane_of(number, 7), vec![], KNOWN);
+            seen.lanes.fetched(lane_number(number, 7), vec![], KNOWN);
         }
         seen.hear(vec![
             Heard { number: 1, object: Became::Now(object(1, 2)), empty: vec![7] },
@@ -258,6 +261,9 @@ mod tests {
         assert_eq!([1, 2, 3, 4].map(last), [Some(2), None, Some(1), Some(1)]);
         let knows = |number: i64| seen.knows(&name(number), 7);
         assert_eq!([1, 2, 3, 4].map(knows), [true, false, false, true]);
-        assert!(seen.numbered(9).is_none() && !seen.lanes.knows_head(lane_of(9, 7)), "nobody here knows it");
+        assert!(
+            seen.numbered(9).is_none() && !seen.lanes.knows_head(lane_number(9, 7)),
+            "nobody here knows it"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{LogLine, State, Task};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::commits::Change;
 use pointsman_store::error::Result;
 use pointsman_store::row::{AttemptRow, Gated, HandlerId, Head, Live, Past, Phase, QueueId, Waiting};
 use tokio_postgres::Row;
@@ -10,7 +11,6 @@ use tokio_postgres::Row;
 use super::PgTables;
 use super::lanes::KNOWN;
 use super::seen::{maybe_head, waiting_of};
-use super::sequencer::Change;
 use crate::link::params;
 use crate::rows::{get, live_of, past_of, phase, time};
 use crate::session::query;

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use pointsman_core::EventId;
+use pointsman_store::object_of_lane;
 use pointsman_store::row::{HandlerId, Object};
 
-use super::lanes::object_of;
 use super::seen::Seen;
 
 /// What would take more bytes is not told: a row must fit into a page.
@@ -66,7 +66,7 @@ impl Touched {
 
     pub(crate) fn lane(&self, lane: i64) {
         if let Some(numbers) = &mut *self.numbers.borrow_mut() {
-            numbers.entry(object_of(lane).unwrap_or(lane)).or_insert(false);
+            numbers.entry(object_of_lane(lane).unwrap_or(lane)).or_insert(false);
         }
     }
 
@@ -211,9 +211,9 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use pointsman_core::Tenant;
+    use pointsman_store::lane_number;
 
     use super::*;
-    use crate::tables::lanes::lane_of;
 
     fn object(number: i64, last: i64) -> Object {
         let id = EventId::from_i64;
@@ -241,7 +241,7 @@ mod tests {
         lanes.into_iter().for_each(|lane| touched.lane(lane));
         [i64::MAX, 1, 5].into_iter().for_each(|number| touched.object(number));
         let mut seen = seen([object(1, i64::MAX), object(5, 8), object(70_000, 9)]);
-        seen.lanes.fetched(lane_of(5, 2), vec![], 2);
+        seen.lanes.fetched(lane_number(5, 2), vec![], 2);
         let told = touched.told(&seen).unwrap();
         let heard = read(&told).unwrap();
         assert_eq!(numbers(&heard), [i64::MIN + 7, -3, 1, 5, 70_000, i64::MAX]);

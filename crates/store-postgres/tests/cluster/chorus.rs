@@ -194,6 +194,9 @@ behave! {
     late {
         late_tasks_run_one_at_a_time_in_the_order_they_were_retried
     }
+    objects {
+        a_halted_head_is_told_until_it_is_retried_or_dropped
+    }
     order_walk {
         a_walk_of_orders_agrees_with_its_stream
         another_walk_of_orders_agrees_with_its_stream

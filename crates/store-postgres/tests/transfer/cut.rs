@@ -1,70 +1,25 @@
 //! Moves that are cut off, and go on.
 
-use pointsman_core::store::{self, StoreError};
-use pointsman_store::transfer::{
-    Movable, MoveError, NOTE, Page, Place, Report, Row, Section, Step, transfer,
-};
+use pointsman_core::store::StoreError;
+use pointsman_store::transfer::{Movable, MoveError, NOTE, Report, Section, Step, transfer};
+use pointsman_store_conformance::moving::{self, Before};
 use pointsman_store_conformance::world::*;
 use pointsman_store_postgres::{PgMove, Postgres};
 use pointsman_store_sqlite::{Sqlite, SqliteMove};
 use pointsman_testing::Proxy;
 
-use crate::full;
 use crate::house::connect;
 use crate::lair::{Lair, Movers, apart};
 
-/// Something is done before each page is written.
-pub(crate) struct Before<F> {
-    pub(crate) target: Box<dyn Movable>,
-    pub(crate) page: F,
-}
-
-impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
-    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
-        self.target.count(section)
-    }
-
-    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
-        self.target.read(section, after)
-    }
-
-    fn waiting(&mut self) -> store::Result<u64> {
-        self.target.waiting()
-    }
-
-    fn is_unchanged(&mut self) -> store::Result<bool> {
-        self.target.is_unchanged()
-    }
-
-    fn note(&mut self) -> store::Result<Option<String>> {
-        self.target.note()
-    }
-
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
-        (self.page)()?;
-        self.target.write(section, rows, note)
-    }
-
-    fn finish(&mut self) -> store::Result<bool> {
-        self.target.finish()
-    }
-}
-
 /// Moves so many pages at most.
-pub(crate) fn move_pages(from: &Lair, to: &Lair, mut pages: usize) -> Result<Report, MoveError> {
-    let page = move || {
-        let some = pages.checked_sub(1);
-        pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
-        Ok(())
-    };
-    let mut target = Before { target: to.target(), page };
-    transfer(&mut *from.source(), &mut target, &mut |_| {})
+pub(crate) fn move_pages(from: &Lair, to: &Lair, pages: usize) -> Result<Report, MoveError> {
+    moving::move_pages(&mut *from.source(), to.target(), pages)
 }
 
 /// A store with something of everything, ended.
 pub(crate) async fn filled(movers: &Movers) -> Lair {
-    let mut world = World::new(movers, full::plan()).await;
-    full::fill(&mut world).await;
+    let mut world = World::new(movers, moving::plan()).await;
+    moving::fill(&mut world).await;
     movers.leave()
 }
 

@@ -5,12 +5,10 @@
 mod common;
 mod cut;
 mod differing;
-mod full;
 #[path = "../house/mod.rs"]
 mod house;
 #[path = "../lair/mod.rs"]
 mod lair;
-mod lists;
 mod numbers;
 mod outbox;
 mod refused;

@@ -1,10 +1,11 @@
 //! What belongs to events that were emitted in SQL.
 
 use pointsman_store::transfer::{NotReady, Section, transfer};
+use pointsman_store_conformance::moving::Before;
 use pointsman_store_postgres::PgMove;
 use tokio::runtime::Handle;
 
-use crate::cut::{Before, filled};
+use crate::cut::filled;
 use crate::house::{House, connect, emit, event_of};
 use crate::lair::{Lair, Movers, apart};
 

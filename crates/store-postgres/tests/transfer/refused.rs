@@ -5,12 +5,13 @@ use std::time::SystemTime;
 use pointsman_core::Timestamp;
 use pointsman_core::store::{Registry, Store, StoreError};
 use pointsman_store::transfer::{MoveError, NotReady, transfer, verify};
+use pointsman_store_conformance::moving::Before;
 use pointsman_store_conformance::world::*;
 use pointsman_store_postgres::{PgMove, Postgres};
 use pointsman_store_sqlite::{OpenError, Sqlite, SqliteMove};
 use pointsman_testing::shared;
 
-use crate::cut::{Before, filled, move_pages};
+use crate::cut::{filled, move_pages};
 use crate::house::{connect, emit};
 use crate::lair::{Lair, Movers, apart};
 

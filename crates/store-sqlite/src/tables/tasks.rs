@@ -150,6 +150,20 @@ pub(super) fn in_lane(conn: &Connection, lane: i64) -> Result<Vec<(TaskSeq, Queu
     all(conn, sql, [lane], |row| Ok((seq_of(row)?, row.get(1)?)))
 }
 
+/// The first of these lanes in which somebody stands, and who stands first there.
+pub(crate) fn first_of_lanes(conn: &Connection, from: i64, to: i64) -> Result<Option<(i64, TaskSeq)>> {
+    let sql = "SELECT seq, lane FROM pointsman_task INDEXED BY pointsman_task_lane
+               WHERE lane BETWEEN ?1 AND ?2 AND place IS NOT NULL ORDER BY lane, place LIMIT 1";
+    first(conn, sql, (from, to), |row| Ok((row.get(1)?, seq_of(row)?)))
+}
+
+/// How many stand in a lane, counted up to so many.
+pub(crate) fn count_in_lane(conn: &Connection, lane: i64, most: u64) -> Result<u64> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM pointsman_task INDEXED BY pointsman_task_lane
+               WHERE lane = ?1 AND place IS NOT NULL LIMIT ?2)";
+    Ok(conn.prepare_cached(sql)?.query_row((lane, most as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
 pub(super) fn active_in_crowd(conn: &Connection, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT seq FROM pointsman_task WHERE crowd = ?1 AND phase IN (3, 4, 5)";
     some(conn, sql, [crowd], most, seq_of)

@@ -76,7 +76,7 @@ impl Movable for SqliteMove {
         page.map_err(|fault| explain(&fault))
     }
 
-    /// Nothing is emitted in SQL here.
+    /// There is no outbox here.
     fn waiting(&mut self) -> store::Result<u64> {
         Ok(0)
     }

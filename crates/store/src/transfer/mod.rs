@@ -38,8 +38,13 @@ pub trait Movable: Send {
     /// The next rows of a section, in an order of its own.
     fn read(&mut self, section: Section, after: Option<&Place>) -> Result<Page>;
 
-    /// How many events were emitted in SQL and have no id yet.
+    /// How many events lie in an outbox and have no id yet.
     fn waiting(&mut self) -> Result<u64>;
+
+    /// How many things of an outbox lie aside because they are no events. They are moved nowhere.
+    fn set_aside(&mut self) -> Result<u64> {
+        Ok(0)
+    }
 
     /// Whether nobody has written since it was opened. The last that is asked of a source.
     fn is_unchanged(&mut self) -> Result<bool>;
@@ -68,9 +73,14 @@ pub enum NotReady<E: std::error::Error + 'static> {
     )]
     InUse { at: String, nodes: String },
     #[error(
-        "the outbox of {at} holds {events} without an id; let a server run until it is empty, while nobody emits in SQL"
+        "the outbox of {at} holds {events} without an id; let a server run until it is empty, while nobody leaves more there"
     )]
     Undrained { at: String, events: String },
+    #[error(
+        "the outbox of {at} holds {events} without an id, and no server looks at those of {objects}, which are not in line; \
+         put them there, and let a server run until the outbox is empty: {command}"
+    )]
+    Stray { at: String, events: String, objects: String, command: String },
     #[error(
         "{0} is a pooler, and a move needs one connection from beginning to end; give the URL of the server itself"
     )]
@@ -90,7 +100,9 @@ pub enum MoveError {
     Unended,
     #[error("the target is not empty: it holds {0}")]
     NotEmpty(String),
-    #[error("the target holds this store already")]
+    #[error(
+        "the target holds this store already, as it was when it was moved, or before; name an empty target"
+    )]
     Done,
     #[error("the target is that of a move from another store, which has not ended")]
     Another,

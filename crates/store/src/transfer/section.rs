@@ -36,7 +36,7 @@ pub enum Section {
     /// Who changed what.
     Deeds,
     /// Of events that were emitted in SQL: which event each receipt stands for, the idempotency keys, and what was
-    /// refused. Only a store with an outbox has these three.
+    /// refused. Only a store that speaks SQL to producers has these three.
     Receipts,
     Keys,
     Refused,

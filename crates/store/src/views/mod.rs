@@ -2,10 +2,12 @@
 //! whoever reads brings the columns, in whatever way its database likes best.
 
 mod events;
+mod objects;
 mod orders;
 mod tasks;
 
 pub use events::{EventColumns, JournalPage, PAGE_BYTES, SCAN, context_text, weight};
+pub use objects::{LANES_READ, object_view};
 pub use orders::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts, key_range};
 pub use tasks::{
     LOG_BYTES, LiveNames, LiveRows, PastRows, TaskPaging, all_older_than, few_tasks, has_ended, matches,

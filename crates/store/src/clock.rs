@@ -1,4 +1,4 @@
-//! The server's clock beside ours. Nodes judge each other by it: a node is silent, and a worker's lease has run out, when
+//! The clock of a server beside ours, where a store lies on one. Nodes judge each other by it: a node is silent, and a worker's lease has run out, when
 //! that is so in the server's time, because no two machines have quite the same.
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use pointsman_core::Timestamp;
 const SLACK: i64 = 1_000_000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// By how many microseconds the server's clock is ahead of ours.
     ahead: Cell<i64>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// The server has said that it is this time, and was asked when ours was `asked`. An answer that took long says too
     /// little.
-    pub(crate) fn compare(&self, theirs: i64, asked: i64) {
+    pub fn compare(&self, theirs: i64, asked: i64) {
         let ours = now();
         if ours.saturating_sub(asked) < SLACK {
             self.differs(theirs.saturating_sub(ours));
@@ -42,23 +42,23 @@ impl Clock {
         }
     }
 
-    pub(crate) fn skew(&self) -> i64 {
+    pub fn skew(&self) -> i64 {
         self.ahead.get()
     }
 
     /// A time of ours in theirs.
-    pub(crate) fn there(&self, at: Timestamp) -> i64 {
+    pub fn there(&self, at: Timestamp) -> i64 {
         at.micros().saturating_add(self.ahead.get())
     }
 
     /// A time of theirs in ours.
-    pub(crate) fn here(&self, at: Timestamp) -> Timestamp {
+    pub fn here(&self, at: Timestamp) -> Timestamp {
         Timestamp::from_micros(at.micros().saturating_sub(self.ahead.get()))
     }
 }
 
 /// What time it is here, in microseconds since 1970.
-pub(crate) fn now() -> i64 {
+pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -4,9 +4,10 @@ use pointsman_core::chain::Action;
 use pointsman_core::fire::Punctual;
 use pointsman_core::store::{Abilities, Deed, Ended, Ending};
 use pointsman_core::{Limits, RuleKind};
-use pointsman_store_conformance::world::*;
 
-pub(crate) fn plan() -> Plan {
+use crate::world::*;
+
+pub fn plan() -> Plan {
     Plan::default()
         .by("server")
         .on("record", &["check!", "index", "gone"])
@@ -26,7 +27,7 @@ pub(crate) fn plan() -> Plan {
 }
 
 /// Fills a world that has this plan. Afterwards half of it is in the middle of something.
-pub(crate) async fn fill(world: &mut World<'_>) {
+pub async fn fill(world: &mut World<'_>) {
     let abilities = Abilities { handlers: world.plan.names(), ..Abilities::default() };
     must(world.store.announce(world.node, abilities).await);
     emit(world).await;
@@ -60,7 +61,7 @@ async fn work(world: &mut World<'_>) {
                 _ => Ended::Snoozed { until: world.later(40) },
             };
             let logs = vec![line(world.now, &format!("round {round}")), line(world.now, "two\0lines")];
-            world.end(Ending { logs, ..ending(task, ended) }).await.unwrap();
+            world.end(Ending { logs, ..ending(task, ended) }).await.expect("its fence is the last one");
         }
         world.tick(7);
     }

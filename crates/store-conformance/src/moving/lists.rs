@@ -4,13 +4,14 @@ use std::fmt::Debug;
 
 use pointsman_core::Timestamp;
 use pointsman_core::store::{NodeId, TaskFilter};
-use pointsman_store_conformance::world::*;
+
+use crate::world::*;
 
 const OBJECTS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
 const SCHEDULES: [&str; 3] = ["nightly", "shop/orders", "held"];
 
 /// Lists by name, as text. Of nodes, those up to this one.
-pub(crate) async fn lists(world: &World<'_>, node: NodeId) -> Vec<(String, String)> {
+pub async fn lists(world: &World<'_>, node: NodeId) -> Vec<(String, String)> {
     let mut told = Told::default();
     registry(world, node, &mut told).await;
     journal(world, &mut told).await;
@@ -23,7 +24,7 @@ pub(crate) async fn lists(world: &World<'_>, node: NodeId) -> Vec<(String, Strin
 }
 
 /// Tells which lists are not the same.
-pub(crate) fn assert_same(after: &[(String, String)], before: &[(String, String)]) {
+pub fn assert_same(after: &[(String, String)], before: &[(String, String)]) {
     assert_eq!(after.len(), before.len());
     for ((name, after), (_, before)) in after.iter().zip(before) {
         assert_eq!(after, before, "{name}");

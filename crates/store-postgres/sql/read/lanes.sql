@@ -1,0 +1,36 @@
+-- The first lanes of an object in which somebody stands, at most $4; it can have $3. Of each: who stands first, with what
+-- its row does not say itself, and how many stand there, counted up to $5. Each lane is found behind the one before it,
+-- however many stand there.
+WITH RECURSIVE head AS (
+    SELECT 1 AS nth, t.lane, t.seq, (o.number + 1) * $3 AS until
+    FROM pointsman.object o
+    CROSS JOIN LATERAL (
+        SELECT lane, seq FROM pointsman.task
+        WHERE lane >= o.number * $3 AND lane < (o.number + 1) * $3 AND place IS NOT NULL
+        ORDER BY lane, place LIMIT 1
+    ) t
+    WHERE o.tenant = $1 AND o.key = $2
+    UNION ALL
+    SELECT h.nth + 1, t.lane, t.seq, h.until
+    FROM head h
+    CROSS JOIN LATERAL (
+        SELECT lane, seq FROM pointsman.task
+        WHERE lane > h.lane AND lane < h.until AND place IS NOT NULL
+        ORDER BY lane, place LIMIT 1
+    ) t
+    WHERE h.nth < $4
+)
+SELECT t.seq, t.queue, t.event, t.ord, t.phase, t.lane, t.place, t.crowd, t.bucket, t.sync, t.stage, t.priority,
+       t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started,
+       t.prev_sent, t.planned, t.created, t.reason, t.error,
+       n.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.ord),
+       CASE WHEN t.phase >= 6 THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END,
+       (SELECT count(*) FROM (
+            SELECT FROM pointsman.task b WHERE b.lane = h.lane AND b.place IS NOT NULL LIMIT $5
+        ) b)
+FROM head h
+JOIN pointsman.task t ON t.seq = h.seq
+JOIN pointsman.queue q ON q.id = t.queue
+JOIN pointsman.handler n ON n.id = q.handler
+LEFT JOIN LATERAL (SELECT j.type, j.key FROM pointsman.journal j WHERE j.id = t.event LIMIT 1) j ON true
+ORDER BY h.nth

@@ -1,0 +1,26 @@
+//! What runs beside the writer of a store that several nodes share, as long as it is open.
+
+use std::sync::Mutex;
+
+use tokio::task::JoinHandle;
+
+#[derive(Debug, Default)]
+pub struct Beside(Mutex<Vec<JoinHandle<()>>>);
+
+impl Beside {
+    pub fn run(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
+    }
+
+    pub fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()));
+        tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A store that is dropped without having been closed leaves nothing behind either.
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

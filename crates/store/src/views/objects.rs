@@ -1,0 +1,23 @@
+//! Objects as their readers see them.
+
+use std::sync::Arc;
+
+use pointsman_core::journal::Extent;
+use pointsman_core::store::{LaneView, MOST_LANES, ObjectView};
+use pointsman_core::{Event, EventId};
+
+/// An object, from its last events and from its first lanes, of which one more is read than is told of.
+pub fn object_view(
+    last: EventId,
+    events: Vec<Arc<Event>>,
+    mut lanes: Vec<LaneView>,
+    extent: Extent,
+) -> ObjectView {
+    let more_lanes = lanes.len() > MOST_LANES;
+    lanes.truncate(MOST_LANES);
+    lanes.sort_by(|a, b| a.head.handler.cmp(&b.head.handler));
+    ObjectView { last, events, lanes, more_lanes, extent }
+}
+
+/// So many lanes are read.
+pub const LANES_READ: usize = MOST_LANES + 1;
