@@ -1,6 +1,7 @@
 //! A server's own folder. It is removed with the server, and if that could not be, by whoever comes next.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -54,6 +55,24 @@ fn sweep() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// Copies a folder with all that is in it, and gives it to the one who runs the server.
+pub(crate) fn copy(from: &Path, to: &Path, servant: &Servant) -> anyhow::Result<()> {
+    fs::create_dir(to).with_context(|| format!("cannot make {}", to.display()))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
+    servant.give(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target, servant)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+            servant.give(&target)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

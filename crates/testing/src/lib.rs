@@ -3,8 +3,10 @@
 //! ```text
 //!  postgres     a PostgreSQL server that can be stopped, killed and started again
 //!  pgbouncer    PgBouncer before one, in transaction mode
+//!  redis/       a Redis that can be stopped, killed, halted, started again and put back to an earlier state;
+//!               a cluster of them, and one with a replica and sentinels
 //!  proxy        a wire that can be cut, frozen, or made to lose answers
-//!  shared       the one server that all tests of a run have databases on
+//!  shared       the one server of a kind that all tests of a run have their data on
 //!  admin        databases on a server, and what is asked of it on the side
 //!  clients      Python and Node with their drivers, for tests that come from elsewhere
 //!
@@ -27,6 +29,7 @@ mod postgres;
 mod process;
 mod programs;
 mod proxy;
+mod redis;
 mod shared;
 mod target;
 mod template;
@@ -38,4 +41,7 @@ pub use clients::{node, python};
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Postgres, Settings};
 pub use proxy::Proxy;
-pub use shared::{SHARED_POSTGRES, shared};
+pub use redis::{
+    Redis, RedisAdmin, RedisCluster, RedisConnection, RedisSentinel, RedisSettings, Reply, fresh_prefix,
+};
+pub use shared::{SHARED_POSTGRES, SHARED_REDIS, shared, shared_redis};

@@ -12,11 +12,10 @@ use nix::sys::signal::Signal;
 use crate::admin::Admin;
 use crate::folder::Folder;
 use crate::port;
-use crate::process::{Process, send, wait_for};
+use crate::process::Process;
 use crate::programs::PostgresPrograms;
 use crate::proxy::Proxy;
 use crate::template;
-use crate::tree;
 use crate::user::Servant;
 
 /// How often another port is tried when somebody else was quicker to take one.
@@ -107,20 +106,7 @@ impl Postgres {
     /// Kills it and all of its processes at once, as if the machine had gone.
     pub fn kill(&self) -> anyhow::Result<()> {
         let mut process = self.process().take().context("the server does not run")?;
-        let pid = process.pid();
-        // Each of its processes is in a group of its own. Halted first, it starts no other while they are listed.
-        send(pid, Signal::SIGSTOP)?;
-        wait_for(|| tree::is_halted(pid));
-        let children = tree::children(pid)?;
-        process.end(Signal::SIGKILL)?;
-        for child in &children {
-            // It may have seen by itself that it is alone, and ended.
-            let _ = send(*child, Signal::SIGKILL);
-        }
-        if !wait_for(|| children.iter().all(|child| !tree::is_alive(*child))) {
-            bail!("processes of the server do not end: {children:?}");
-        }
-        Ok(())
+        process.kill_with_children()
     }
 
     /// The pid of its first process, while it runs.

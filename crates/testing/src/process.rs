@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::tree;
 use crate::user::Servant;
 
 /// How long a server may take to start or to end. It only bounds a test that fails anyway.
@@ -84,6 +85,24 @@ impl Process {
         self.child.kill()?;
         self.child.wait()?;
         bail!("the server did not end by {signal} in {PATIENCE:?}:\n{}", self.last_lines())
+    }
+
+    /// Kills the process and those that it has made, at once.
+    pub(crate) fn kill_with_children(&mut self) -> anyhow::Result<()> {
+        let pid = self.pid();
+        // Each of them may be in a group of its own. Halted first, it starts no other while they are listed.
+        send(pid, Signal::SIGSTOP)?;
+        wait_for(|| tree::is_halted(pid));
+        let children = tree::children(pid)?;
+        self.end(Signal::SIGKILL)?;
+        for child in &children {
+            // It may have seen by itself that it is alone, and ended.
+            let _ = send(*child, Signal::SIGKILL);
+        }
+        if !wait_for(|| children.iter().all(|child| !tree::is_alive(*child))) {
+            bail!("processes of the server do not end: {children:?}");
+        }
+        Ok(())
     }
 
     fn last_lines(&self) -> String {

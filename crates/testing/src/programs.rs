@@ -43,6 +43,13 @@ pub(crate) fn pgbouncer() -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Debian's `redis-tools` have the server too, which is one if it is called `redis-server`.
+pub(crate) fn redis() -> anyhow::Result<PathBuf> {
+    let names = ["redis-server", "redis-check-rdb"];
+    let found = names.into_iter().find_map(|name| Some(folder_with(&[name], &SERVERS)?.join(name)));
+    found.context("Redis is not installed; `apt-get install redis-tools` as root does it")
+}
+
 /// The first folder, of PATH and then of these, that has all of the programs.
 fn folder_with(programs: &[&str], more: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,12 +1,12 @@
 //! A database cluster made once and copied from then on: `initdb` takes most of a second, a copy a tenth of that.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::folder::copy;
 use crate::process::plain;
 use crate::programs::PostgresPrograms;
 use crate::target;
@@ -57,22 +57,4 @@ fn keep(data: &Path, templates: &Path, template: &Path) -> anyhow::Result<()> {
         Err(error) if !template.exists() => Err(error).context("cannot keep a cluster for copying"),
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-/// Copies a folder with all that is in it, and gives it to the one who runs the server.
-fn copy(from: &Path, to: &Path, servant: &Servant) -> anyhow::Result<()> {
-    fs::create_dir(to).with_context(|| format!("cannot make {}", to.display()))?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
-    servant.give(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target, servant)?;
-        } else {
-            fs::copy(entry.path(), &target)?;
-            servant.give(&target)?;
-        }
-    }
-    Ok(())
 }

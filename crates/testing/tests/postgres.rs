@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use pointsman_testing::{Admin, Postgres, SHARED_POSTGRES, Settings, shared};
+use pointsman_testing::{Admin, Postgres, SHARED_POSTGRES, SHARED_REDIS, Settings, shared};
 
 fn durable() -> Postgres {
     Postgres::start(Settings { durable: true, max_connections: 20, ..Settings::default() }).unwrap()
@@ -91,12 +91,15 @@ fn nothing_is_left_when_it_is_dropped() {
 fn a_killed_parent_leaves_no_server_behind() {
     let mut parent = Command::new(env!("CARGO_BIN_EXE_pointsman-testing"))
         .env_remove(SHARED_POSTGRES)
+        .env(SHARED_REDIS, "not needed")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    // Held to the end: it would end by itself if nobody heard the rest.
+    let mut told = BufReader::new(parent.stdout.take().unwrap());
     let mut line = String::new();
-    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    told.read_line(&mut line).unwrap();
     let url = line.trim().strip_prefix("TESTING_POSTGRES=").unwrap();
     let admin = Admin::new(url).unwrap();
     let file = admin.query("postgres", "SELECT pg_read_file('postmaster.pid')").unwrap();
