@@ -1,0 +1,65 @@
+//! The writer's side of Redis.
+
+use pointsman_core::store::StoreError;
+use pointsman_store::Txn;
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::tables::{Backend, Foreseen, Memory};
+
+use crate::outbox;
+use crate::tables::RedisTables;
+
+pub(crate) struct RedisBackend {
+    tables: RedisTables,
+}
+
+impl RedisBackend {
+    pub(crate) fn new(tables: RedisTables) -> Self {
+        Self { tables }
+    }
+}
+
+impl Drop for RedisBackend {
+    fn drop(&mut self) {
+        self.tables.workers_leave();
+    }
+}
+
+impl Backend for RedisBackend {
+    type Tables = RedisTables;
+
+    fn begin(&mut self, foreseen: Foreseen) -> Result<Memory> {
+        self.tables.begin(foreseen)
+    }
+
+    fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
+        self.tables.let_in(&foreseen)
+    }
+
+    fn go_first(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+        outbox::serve(txn)
+    }
+
+    fn must_wait(&self, foreseen: &Foreseen) -> bool {
+        self.tables.is_behind(foreseen)
+    }
+
+    fn tables(&self) -> &RedisTables {
+        &self.tables
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.tables.commit()
+    }
+
+    fn roll_back(&mut self) {
+        self.tables.roll_back();
+    }
+
+    fn explain(fault: &Fault) -> StoreError {
+        crate::error::explain(fault)
+    }
+
+    fn rows(&self) -> u64 {
+        self.tables.rows()
+    }
+}

@@ -1,0 +1,87 @@
+//! How somebody works by hand where our keys are: with redis-cli.
+
+use super::tls::Trust;
+use super::{Address, Endpoint, Source};
+use crate::error::OpenError;
+
+impl Endpoint {
+    /// How redis-cli is called there.
+    pub(crate) async fn redis_cli(&self) -> String {
+        self.call_at(self.resolve_beside().await)
+    }
+
+    /// The same, for whoever may wait.
+    pub(crate) fn redis_cli_blocking(&self) -> String {
+        self.call_at(self.resolve())
+    }
+
+    /// A server that is not found now is called by the first name that the URL has.
+    fn call_at(&self, at: Result<Address, OpenError>) -> String {
+        let mut call = String::from("redis-cli");
+        if let Some(Address { host, port }) = at.ok().as_ref().or(self.hosts.first()) {
+            call += &format!(" -h {} -p {port}", quoted(host.as_bytes()));
+        }
+        call += &format!(" -n {}", self.db);
+        match self.tls.as_ref().map(|tls| tls.trust()) {
+            None => {}
+            Some(Trust::Anyone) => call += " --tls --insecure",
+            Some(Trust::Issuer | Trust::Host) => call += " --tls",
+        }
+        if let Some(login) = &self.login {
+            let user = login.user.as_ref().map(|user| format!(" --user {}", quoted(user.as_bytes())));
+            call += &user.unwrap_or_default();
+            // What is in the environment redis-cli finds there.
+            call += if login.source == Source::Url { " --askpass" } else { "" };
+        }
+        call
+    }
+}
+
+/// A word as a shell reads it.
+pub(crate) fn quoted(word: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,-".contains(byte);
+    match std::str::from_utf8(word) {
+        Ok(text) if !text.is_empty() && word.iter().all(plain) => text.into(),
+        Ok(text) if !text.contains(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        Ok(_) | Err(_) => {
+            let bytes = word.iter().map(|byte| match byte {
+                byte if plain(byte) => char::from(*byte).to_string(),
+                byte => format!("\\x{byte:02x}"),
+            });
+            format!("$'{}'", bytes.collect::<String>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+        for (word, as_read) in [
+            (b"record:1".as_slice(), "record:1"),
+            (b"", "''"),
+            (b"{pointsman}:objects.with.events", "'{pointsman}:objects.with.events'"),
+            (b"it's here", r"'it'\''s here'"),
+            ("caf\u{e9}".as_bytes(), "'caf\u{e9}'"),
+            (b"a\nb", r"$'a\x0ab'"),
+            (b"\xff'", r"$'\xff\x27'"),
+        ] {
+            assert_eq!(quoted(word), as_read);
+        }
+    }
+
+    #[test]
+    fn a_call_leads_to_the_server_and_tells_no_password() {
+        let call = |url| {
+            let endpoint = Endpoint::parse(url).unwrap();
+            endpoint.call_at(Ok(endpoint.hosts[0].clone()))
+        };
+        assert_eq!(call("redis://db.example:7000/3"), "redis-cli -h db.example -p 7000 -n 3");
+        assert_eq!(call("redis://ann:s3cret@db"), "redis-cli -h db -p 6379 -n 0 --user ann --askpass");
+        assert_eq!(call("redis://:s3cret@db"), "redis-cli -h db -p 6379 -n 0 --askpass");
+        assert_eq!(call("rediss://db"), "redis-cli -h db -p 6379 -n 0 --tls");
+        assert_eq!(call("rediss://db?sslmode=require"), "redis-cli -h db -p 6379 -n 0 --tls --insecure");
+    }
+}

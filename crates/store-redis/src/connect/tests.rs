@@ -1,0 +1,157 @@
+use super::*;
+
+fn with(url: &str, set: &[(&str, &str)]) -> Result<Endpoint, OpenError> {
+    let of = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_string());
+    url::read(url, &of)
+}
+
+fn parsed(url: &str) -> Endpoint {
+    with(url, &[]).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+fn refused(url: &str) -> String {
+    match with(url, &[]) {
+        Ok(endpoint) => panic!("{url} was read as {endpoint}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_url_is_shown_without_its_passwords() {
+    for (url, shown) in [
+        ("redis://db", "redis://db:6379"),
+        ("redis://db.example:6380/2", "redis://db.example:6380/2"),
+        ("redis://ann:s3cret@db/", "redis://ann@db:6379"),
+        ("rediss://:s3cret@[::1]/0", "rediss://[::1]:6379"),
+        (
+            "redis+sentinel://ann:s3cret@a,b:1/m?sentinel_password=s3cret",
+            "redis+sentinel://ann@a:26379,b:1/m",
+        ),
+        ("rediss+sentinel://a/m%2Fn/3", "rediss+sentinel://a:26379/m/n/3"),
+        ("redis+cluster://a,b:7001,[::2]:7002", "redis+cluster://a:6379,b:7001,[::2]:7002"),
+        ("redis://db/?connect_timeout=9&prefix=team:", "redis://db:6379?prefix=team:"),
+        ("redis://db/1?prefix=a%26%25%40", "redis://db:6379/1?prefix=a%26%25%40"),
+        ("redis+cluster://a?prefix={pointsman}:", "redis+cluster://a:6379"),
+        ("redis+cluster://a?prefix={team}:", "redis+cluster://a:6379?prefix={team}:"),
+    ] {
+        let endpoint = parsed(url);
+        assert_eq!(endpoint.to_string(), shown);
+        assert!(!format!("{endpoint:?}").contains("s3cret"));
+        assert_eq!(endpoint.has_password(), url.contains("s3cret"), "{url}");
+    }
+}
+
+#[test]
+fn no_fault_shows_a_password() {
+    for url in [
+        "redis://ann:s3cret@db:port/0",
+        "redis://ann:s3cret@db/0?prefix=%20",
+        "redis://ann:s3cret@db/0?no_such=1",
+        "redis://ann:s3cret@/0",
+        "redis://ann:s3cret@db/many",
+        "mysql://ann:s3cret@db/bus",
+        "redis://ann:no@s3cret@db",
+        "redis://ann:no/@s3cret@db",
+        "redis://ann:no/s3cret@db",
+        "redis://ann:no?s3cret@db",
+        "redis://ann:no/?prefix=s3cret&@db:port",
+        "redis://ann:s3cret",
+        "redis://ann:s3cret/0",
+        "redis://ann:no?s3cret",
+        "redis://:s3cret",
+        "redis://s3cret@db",
+        "redis://ann:s3cret%ff@db",
+        "redis+sentinel://a/m?sentinel_user=b&sentinel_password=s3cret%ff",
+        "redis+sentinel://ann:s3cret@a,b",
+        "redis+cluster://ann:s3cret@a,b/1",
+        "redis://db?sentinel_password=s3cret",
+    ] {
+        assert!(!refused(url).contains("s3cret"), "{}", refused(url));
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_named_with_what_to_write_instead() {
+    for (url, told) in [
+        ("redis:db", "begins with none of redis://, rediss://, redis+sentinel://"),
+        ("redis://", "names no host; write redis://host:6379"),
+        ("redis+sentinel://", "write redis+sentinel://host1:26379"),
+        ("redis+cluster://a,,b", "write redis+cluster://host1:6379"),
+        ("redis://db:0", "no number from 1 to 65535"),
+        ("redis://db:66666", "no number from 1 to 65535"),
+        ("redis://[::1]6379", "no number from 1 to 65535"),
+        ("redis://[::1", "a sign that no host can have"),
+        ("redis://[db]", "a sign that no host can have"),
+        ("redis://d b", "a sign that no host can have"),
+        ("redis://a,b", "write redis+sentinel://"),
+        ("redis://db/one", "write redis://host:6379/0"),
+        ("redis://db/-1", "write redis://host:6379/0"),
+        ("redis://ann@db", "REDISCLI_AUTH"),
+        ("redis+sentinel://a,b", "does not name the master"),
+        ("redis+sentinel://a,b/m/two", "is not the number of a database"),
+        ("redis+cluster://a,b/1", "a cluster has only 0"),
+        ("redis://db?pool=8", "`pool` is not known, and can only be one of connect_timeout, prefix, "),
+        ("redis://db?prefx=8", "`prefx` is not known; did you mean `prefix`?"),
+        ("redis://db?connect_timeout=soon", "`connect_timeout` is `soon`"),
+        ("redis://db?connect_timeout=0", "`connect_timeout` is `0`, and can only be seconds, from 1"),
+        ("redis://db?prefix=a%20b", "`prefix` can only be up to 64"),
+        ("redis://db?prefix=%C3%A9", "`prefix` can only be up to 64"),
+        ("redis+cluster://a?prefix=plain:", "needs exactly one hash tag"),
+        ("redis+cluster://a?prefix={}:", "needs exactly one hash tag"),
+        ("redis+cluster://a?prefix={a}{b}", "needs exactly one hash tag"),
+        ("redis+cluster://a?prefix={{a}:", "needs exactly one hash tag"),
+        ("redis+cluster://a?prefix=", "needs exactly one hash tag"),
+        ("redis://db?sslrootcert=roots.pem", "let the URL begin with rediss"),
+        ("rediss://db?sslmode=disable", "`sslmode` is `disable`"),
+        ("rediss://db?sslrootcert=/no/such/file", "`sslrootcert` names /no/such/file, which cannot be read"),
+        ("rediss://db?sslcert=/no/such/file", "`sslcert` needs sslkey"),
+        ("rediss://db?sslcert=/no/such/file&sslkey=/neither", "`sslcert` names /no/such/file"),
+        ("redis://db?sentinel_user=ann", "`sentinel_user` is for sentinels"),
+        ("redis+sentinel://a/m?sentinel_user=ann", "`sentinel_user` needs sentinel_password"),
+    ] {
+        assert!(refused(url).contains(told), "{url}: {}", refused(url));
+    }
+    let long = "p".repeat(65);
+    assert!(refused(&format!("redis://db?prefix={long}")).contains("up to 64"));
+}
+
+#[test]
+fn what_is_not_given_has_a_sensible_value() {
+    let plain = parsed("redis://db");
+    assert_eq!((plain.prefix(), plain.patience, plain.db), ("", Duration::from_secs(5), 0));
+    assert!(plain.login.is_none() && !plain.is_encrypted());
+    assert_eq!(parsed("redis+cluster://a").prefix(), "{pointsman}:");
+    let set = parsed("redis://db/7?connect_timeout=9&prefix=team");
+    assert_eq!((set.prefix(), set.patience, set.db), ("team", Duration::from_secs(9), 7));
+    assert_eq!(parsed("redis+cluster://a?prefix=%7Bteam%7D%3A").prefix(), "{team}:");
+    assert_eq!(parsed("redis+cluster://a?prefix=one:{team}").prefix(), "one:{team}");
+}
+
+#[test]
+fn of_a_parameter_that_is_given_twice_the_last_counts() {
+    assert_eq!(parsed("redis://db?prefix=a&prefix=b").prefix(), "b");
+}
+
+#[test]
+fn the_environment_holds_the_password_where_the_url_has_none() {
+    let set = [(url::PASSWORD, "env"), (url::SENTINEL_PASSWORD, "watch")];
+    let login = |url| {
+        let endpoint = with(url, &set).unwrap();
+        assert!(!endpoint.to_string().contains("env"));
+        endpoint.login.map(|login| (login.user, login.password, login.source))
+    };
+    assert_eq!(login("redis://db"), Some((None, "env".into(), Source::Environment)));
+    assert_eq!(login("redis://ann@db"), Some((Some("ann".into()), "env".into(), Source::Environment)));
+    assert_eq!(login("redis://ann:a%40b:c@db"), Some((Some("ann".into()), "a@b:c".into(), Source::Url)));
+    assert_eq!(login("redis://:pw@db"), Some((None, "pw".into(), Source::Url)));
+    assert_eq!(login("redis://ann:@db"), Some((Some("ann".into()), String::new(), Source::Url)));
+    assert_eq!(login("redis://:@db"), None, "who says that there is no password means it");
+    let sentinels = |url| match with(url, &set).unwrap().mode {
+        Mode::Sentinel { login, .. } => login.map(|login| (login.user, login.password)),
+        Mode::Single | Mode::Cluster => None,
+    };
+    assert_eq!(sentinels("redis+sentinel://a/m"), Some((None, "watch".into())));
+    let both = "redis+sentinel://a/m?sentinel_user=eve&sentinel_password=p";
+    assert_eq!(sentinels(both), Some((Some("eve".into()), "p".into())));
+    assert!(!with("redis://db", &set).unwrap().has_password(), "the URL has none");
+}

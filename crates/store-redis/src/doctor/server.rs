@@ -1,0 +1,138 @@
+//! The server itself: how far away it is, how it is found, and what time it has.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use pointsman_store::finding::Finding;
+use redis::RedisResult;
+
+use super::{Checked, Doctor};
+use crate::connect::line;
+
+/// A commit takes a few ways there and back; beyond this they are felt.
+const FAR: Duration = Duration::from_millis(20);
+/// By how many seconds clocks may differ.
+const APART: f64 = 1.0;
+const ROUNDS: u32 = 5;
+
+impl Doctor {
+    pub(super) async fn server(&self) -> Checked {
+        let mut connection = self.connection();
+        let way = self.way().await?;
+        let info: String = redis::cmd("INFO").arg("server").query_async(&mut connection).await?;
+        let client: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await?;
+        let version = line(&info, "redis_version").unwrap_or_default();
+        Ok(vec![
+            self.judge_connection(way, is_near(&client)),
+            Finding::ok("version", format!("Redis {version}, {}", self.endpoint.mode())),
+        ])
+    }
+
+    fn judge_connection(&self, way: Duration, near: bool) -> Finding {
+        let encrypted = if self.endpoint.is_encrypted() { "encrypted" } else { "not encrypted" };
+        let way_ms = way.as_secs_f64() * 1000.0;
+        let found = format!("{}, {encrypted}, {way_ms:.1} ms there and back", self.endpoint);
+        if !self.endpoint.is_encrypted() && !near {
+            return Finding::warning("connection", found).advise(
+                "Whoever is on the way can read it. Give the server a certificate (tls-port), and let the URL begin with \
+                 rediss.",
+            );
+        }
+        if way > FAR {
+            return Finding::warning("connection", found)
+                .advise("Every commit takes that long a few times. Run the nodes near the server.");
+        }
+        Finding::ok("connection", found)
+    }
+
+    /// The shortest time that a way there and back takes.
+    async fn way(&self) -> RedisResult<Duration> {
+        let mut connection = self.connection();
+        let mut shortest = Duration::MAX;
+        for _ in 0..ROUNDS {
+            let begun = Instant::now();
+            redis::cmd("PING").exec_async(&mut connection).await?;
+            shortest = shortest.min(begun.elapsed());
+        }
+        Ok(shortest)
+    }
+
+    /// Whether each host of the URL leads to the server, and all to the same.
+    pub(super) async fn hosts(&self) -> Checked {
+        let endpoint = self.endpoint.clone();
+        let Some(leads) = endpoint.lead_where().await else { return Ok(vec![]) };
+        let astray: Vec<String> =
+            leads.iter().filter_map(|lead| lead.as_ref().err()).map(ToString::to_string).collect();
+        let mut places: Vec<String> = leads.iter().flatten().map(ToString::to_string).collect();
+        places.sort();
+        places.dedup();
+        let found = format!("{} in the URL, which lead to {}", leads.len(), places.join(" and to "));
+        let finding = match (astray.is_empty(), places.len(), leads.len()) {
+            (false, ..) => Finding::warning("hosts", astray.join("; "))
+                .advise("Others are asked instead. See to it, or take it out of the URL."),
+            (true, 0 | 1, 1) => Finding::warning("hosts", "the URL names only one")
+                .advise("While that one is gone, the server cannot be found: name the others, too."),
+            (true, 0 | 1, _) => Finding::ok("hosts", found),
+            (true, ..) => Finding::warning("hosts", found)
+                .advise("They do not agree; after a failover that lasts a moment. Look again."),
+        };
+        Ok(vec![finding])
+    }
+
+    pub(super) async fn clock(&self) -> Checked {
+        let (before, begun) = (SystemTime::now(), Instant::now());
+        let (seconds, micros): (f64, f64) = redis::cmd("TIME").query_async(&mut self.connection()).await?;
+        let took = begun.elapsed().as_secs_f64();
+        let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        Ok(vec![difference(seconds + micros / 1e6 - before, took)])
+    }
+}
+
+/// Whether a connection stays on its machine: then both its ends have the same address.
+fn is_near(client: &str) -> bool {
+    let ip = |name: &str| {
+        let address = client.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        address.and_then(|address| address.rsplit_once(':')).map(|(ip, _)| ip)
+    };
+    ip("addr").is_some_and(|there| ip("laddr") == Some(there))
+}
+
+/// The server's clock was read at some time within `took` after ours.
+fn difference(ahead: f64, took: f64) -> Finding {
+    let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
+    let found = match apart {
+        apart if apart.abs() < 0.05 => "as this machine's".into(),
+        apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
+        apart => format!("{:.1} s behind this machine's", -apart),
+    };
+    match apart.abs() > APART {
+        true => Finding::warning("clock", found)
+            .advise("Let both machines ask a time server: delays and leases are told by their clocks."),
+        false => Finding::ok("clock", found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_store::finding::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn clocks_are_apart_when_no_delay_explains_it() {
+        let told = |ahead, took| {
+            let Finding { verdict, found, .. } = difference(ahead, took);
+            (verdict, found)
+        };
+        assert_eq!(told(2.0, 2.5), (Verdict::Ok, "as this machine's".into()));
+        assert_eq!(told(3.5, 0.5), (Verdict::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(told(-60.0, 0.5), (Verdict::Warning, "60.0 s behind this machine's".into()));
+    }
+
+    #[test]
+    fn a_connection_is_near_if_it_stays_on_its_machine() {
+        assert!(is_near("id=3 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8"));
+        assert!(is_near("id=3 addr=[::1]:5000 laddr=[::1]:6379 fd=8"));
+        assert!(!is_near("id=3 addr=10.0.0.2:5000 laddr=10.0.0.1:6379 fd=8"));
+        assert!(!is_near(""));
+    }
+}

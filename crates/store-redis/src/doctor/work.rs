@@ -1,0 +1,211 @@
+//! Who is at work on the store: its nodes, the outbox, and the event workers that hold something of it.
+
+use std::sync::Arc;
+
+use pointsman_core::store::NodeView;
+use pointsman_store::clock;
+use pointsman_store::finding::{Finding, age};
+use redis::{RedisError, RedisResult};
+use serde::Deserialize;
+
+use super::{Checked, Doctor, checked, escaped};
+use crate::connect::quoted;
+use crate::error::codes;
+use crate::keys::Keys;
+use crate::readers::Readers;
+use crate::tables::outbox::KEPT_ASIDE;
+
+/// A node that is silent for longer is given up by the others, in seconds.
+const SILENT: f64 = 30.0;
+/// So many, of things that are listed; the rest is counted.
+const LISTED: usize = 3;
+/// So many keys are looked through for what workers hold, in pages.
+pub(super) const LOOKED_THROUGH: usize = 1_000_000;
+pub(super) const PAGE: usize = 5_000;
+/// So many signs of a reason are told; the rest stands in the list.
+const LONGEST_REASON: usize = 160;
+const SET_ASIDE: &str = include_str!("../lua/set_aside.lua");
+
+/// Why something was set aside.
+#[derive(Deserialize)]
+struct Header {
+    object: String,
+    reason: String,
+    at: String,
+}
+
+impl Doctor {
+    pub(super) async fn at_work(&self, findings: &mut Vec<Finding>) {
+        let mut live = 0;
+        checked("nodes", findings, async {
+            let (found, living) = self.nodes().await?;
+            live = living;
+            Ok(found)
+        })
+        .await;
+        checked("outbox", findings, self.line(live)).await;
+        checked("event workers", findings, self.workers()).await;
+        checked("not in line", findings, self.strays()).await;
+        checked("set aside", findings, self.set_aside()).await;
+    }
+
+    /// Objects that have events.
+    async fn line(&self, live: usize) -> Checked {
+        let waiting = match self.length("outbox", "objects.with.events").await? {
+            Ok(waiting) => waiting,
+            Err(strange) => return Ok(vec![strange]),
+        };
+        let found = match waiting {
+            0 => "empty".into(),
+            1 => "1 object has events".into(),
+            _ => format!("{waiting} objects have events, or had some when they were put in line"),
+        };
+        Ok(vec![match (waiting, live) {
+            (0, _) | (_, 1..) => Finding::ok("outbox", found),
+            (_, 0) => Finding::warning("outbox", found).advise("Start a node: it takes them."),
+        }])
+    }
+
+    /// How long a list is; or that somebody else has made something else of it.
+    async fn length(&self, what: &'static str, name: &str) -> RedisResult<Result<u64, Finding>> {
+        let key = Keys::new(self.endpoint.prefix()).named(name);
+        match redis::cmd("LLEN").arg(&key).query_async(&mut self.connection()).await {
+            Err(error) if is_of_another_type(&error) => {
+                let key = String::from_utf8_lossy(&key);
+                Ok(Err(Finding::fault(what, format!("{key} is not a list: it is somebody else's"))
+                    .advise("Rename it: no event that is left in a list is journaled meanwhile.")))
+            }
+            length => length.map(Ok),
+        }
+    }
+
+    /// Answers how many live, too, as far as is known.
+    async fn nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
+        let point = Keys::new(self.endpoint.prefix()).named("pointsman:point");
+        let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
+        if !exists {
+            return Ok((vec![], 0));
+        }
+        let readers = Readers::new(Arc::new(self.endpoint.clone()));
+        let read = readers.glance(|reader| reader.sight.nodes()).await;
+        readers.close();
+        Ok(match read {
+            Ok(nodes) => {
+                let (finding, live) = judge_nodes(&nodes, clock::now());
+                (vec![finding], live)
+            }
+            Err(error) => (vec![Finding::fault("nodes", format!("could not be looked at: {error}"))], 0),
+        })
+    }
+
+    /// Event workers that hold an object, and do not say that they live.
+    async fn workers(&self) -> Checked {
+        let (keys, mut connection) = (Keys::new(self.endpoint.prefix()), self.connection());
+        let start = keys.named("event.worker:");
+        let pattern = format!("{}event.worker:*:object", escaped(self.endpoint.prefix()));
+        let (mut cursor, mut looked_at, mut dead) = (0_u64, 0, Vec::new());
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(PAGE).arg("TYPE").arg("list");
+            let (next, page): (u64, Vec<Vec<u8>>) = scan.query_async(&mut connection).await?;
+            for key in page {
+                let Some(worker) = key.strip_prefix(&*start).and_then(|rest| rest.strip_suffix(b":object"))
+                else {
+                    continue;
+                };
+                let mut questions = redis::pipe();
+                questions.cmd("EXISTS").arg([&*start, worker, b":heartbeat"].concat());
+                questions.cmd("LINDEX").arg(&key).arg(0);
+                let (lives, object): (bool, Option<Vec<u8>>) = questions.query_async(&mut connection).await?;
+                if let (false, Some(object)) = (lives, object) {
+                    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    dead.push(format!("{} holds {}", shown(worker), shown(&object)));
+                }
+            }
+            (cursor, looked_at) = (next, looked_at + PAGE);
+            if cursor == 0 || looked_at >= LOOKED_THROUGH {
+                return Ok(vec![judge_workers(&dead)]);
+            }
+        }
+    }
+
+    /// What producers left that is no event.
+    async fn set_aside(&self) -> Checked {
+        let count = match self.length("set aside", "events.set.aside").await? {
+            Ok(0) => return Ok(vec![Finding::ok("set aside", "nothing")]),
+            Ok(count) => count,
+            Err(strange) => return Ok(vec![strange]),
+        };
+        let key = Keys::new(self.endpoint.prefix()).named("events.set.aside");
+        let mut newest = redis::cmd("EVAL_RO");
+        newest.arg(SET_ASIDE).arg(1).arg(&key).arg(1);
+        let newest: Vec<Vec<u8>> = newest.query_async(&mut self.connection()).await?;
+        let newest = newest.first().and_then(|header| serde_json::from_slice(header).ok());
+        let (call, key) = (self.endpoint.redis_cli().await, quoted(&key));
+        let advice = format!(
+            "Look at them: {call} LRANGE {key} 0 9. Each has a line that tells what was wrong, and then what was left. \
+             When you have seen to them: {call} DEL {key}"
+        );
+        Ok(vec![Finding::warning("set aside", judge_aside(count, newest)).advise(advice)])
+    }
+}
+
+/// Whether a key is not of the type that a command needs.
+pub(super) fn is_of_another_type(error: &RedisError) -> bool {
+    codes(error).iter().any(|code| code == "WRONGTYPE")
+}
+
+fn judge_aside(count: u64, newest: Option<Header>) -> String {
+    let things =
+        if count == 1 { "thing that was left is no event" } else { "things that were left are no events" };
+    let kept = if count >= KEPT_ASIDE { ", and of more than these the oldest are gone" } else { "" };
+    let newest = newest.map(|Header { object, reason, at }| {
+        let seconds = at.split('.').next().unwrap_or_default();
+        let reason: String = reason.chars().take(LONGEST_REASON).collect();
+        format!("; the newest, for {object} at {seconds}: {reason}")
+    });
+    format!("{count} {things}{kept}{}", newest.unwrap_or_default())
+}
+
+fn judge_nodes(nodes: &[NodeView], now: i64) -> (Finding, usize) {
+    let here = nodes.iter().filter(|node| !node.gone);
+    let silence = |node: &NodeView| (now - node.heard.micros()) as f64 / 1e6;
+    let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > SILENT);
+    let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
+    let told = match live.len() {
+        0 => "none runs".into(),
+        count => listed(&format!("{count} live"), &names),
+    };
+    let finding = match silent.is_empty() {
+        true => Finding::ok("nodes", told),
+        false => {
+            let names: Vec<String> =
+                silent.iter().map(|node| format!("{} for {}", node.name, age(silence(node)))).collect();
+            Finding::warning("nodes", format!("{told}; {}", listed("silent", &names))).advise(
+                "If it was killed: what it ran goes to the others, or to the next node that starts. If it runs: see its \
+                 log, and its clock.",
+            )
+        }
+    };
+    (finding, live.len())
+}
+
+fn judge_workers(dead: &[String]) -> Finding {
+    match dead.len() {
+        0 => Finding::ok("event workers", "none that is dead holds an object"),
+        count => {
+            let found = listed(&format!("{count} without a sign of life"), dead);
+            Finding::warning("event workers", found)
+                .advise("A node takes over what they hold within a minute. If none runs, start one.")
+        }
+    }
+}
+
+/// A list for people, of which only the first are told.
+pub(super) fn listed(what: &str, things: &[String]) -> String {
+    let told = things.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match things.len() {
+        n if n > LISTED => format!("{what}: {told}; and {} more", n - LISTED),
+        _ => format!("{what}: {told}"),
+    }
+}

@@ -1,0 +1,95 @@
+//! Whether the server takes what commits do, and how long that takes.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use pointsman_store::finding::Finding;
+use redis::RedisResult;
+use uuid::Uuid;
+
+use super::{Checked, Doctor};
+use crate::error::{codes, reason};
+
+/// Commits that take longer are felt.
+const SLOW: Duration = Duration::from_millis(50);
+/// After so many milliseconds what was written is gone, whoever forgot it.
+const KEPT: u32 = 10_000;
+const ROUNDS: u32 = 5;
+/// How long a message may take.
+const NEWS: Duration = Duration::from_secs(5);
+/// Commits are scripts that write.
+const WRITE: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
+
+impl Doctor {
+    pub(super) async fn writing(&self) -> Checked {
+        let key = self.scratch();
+        let written = self.write(&key).await;
+        let removed = redis::cmd("UNLINK").arg(&key).exec_async(&mut self.connection()).await;
+        let finding = match written.and_then(|took| removed.map(|()| took)) {
+            Ok(took) => {
+                let found = format!("acknowledged after {:.1} ms", took.as_secs_f64() * 1000.0);
+                match took > SLOW {
+                    true => Finding::warning("writing", found).advise(
+                        "Every commit takes that long. Give Redis a faster disk, or less to share it with.",
+                    ),
+                    false => Finding::ok("writing", found),
+                }
+            }
+            Err(error) => {
+                let advice = match codes(&error).first().map(String::as_str) {
+                    Some("OOM") => "Raise maxmemory, or see who else fills it.",
+                    Some("MISCONF") => "See Redis's log, and whether its disk is full.",
+                    Some("NOREPLICAS") => "See why its replicas are gone, or lower min-replicas-to-write.",
+                    Some("NOPERM") => {
+                        "Give the user the rights to run scripts, and to write all keys of the store."
+                    }
+                    Some(_) | None => "See Redis's log.",
+                };
+                Finding::fault("writing", format!("refused: {}", reason(&error))).advise(advice)
+            }
+        };
+        Ok(vec![finding])
+    }
+
+    /// The shortest time until a write is acknowledged.
+    async fn write(&self, key: &str) -> RedisResult<Duration> {
+        let mut connection = self.connection();
+        let mut shortest = Duration::MAX;
+        for round in 0..ROUNDS {
+            let begun = Instant::now();
+            let mut write = redis::cmd("EVAL");
+            write.arg(WRITE).arg(1).arg(key).arg(round).arg(KEPT).exec_async(&mut connection).await?;
+            shortest = shortest.min(begun.elapsed());
+        }
+        Ok(shortest)
+    }
+
+    /// Whether other nodes can wake this one.
+    pub(super) async fn listening(&self) -> Checked {
+        let finding = match self.hears().await {
+            Ok(()) => Finding::ok("listening", "nodes can wake each other"),
+            Err(why) => Finding::warning("listening", why)
+                .advise("Nodes find new work by looking now and then meanwhile. Give the user the rights to PUBLISH and \
+                         SUBSCRIBE (ACL SETUSER … &* +@pubsub)."),
+        };
+        Ok(vec![finding])
+    }
+
+    async fn hears(&self) -> Result<(), String> {
+        let (channel, in_words) = (self.scratch(), |error| reason(&error));
+        let mut listener = self.endpoint.connect_for_listening().await.map_err(|error| error.to_string())?;
+        listener.subscribe(&channel).await.map_err(in_words)?;
+        let published = redis::cmd("PUBLISH").arg(&channel).arg("").exec_async(&mut self.connection()).await;
+        published.map_err(in_words)?;
+        let heard = tokio::time::timeout(NEWS, listener.on_message().next()).await;
+        match heard.ok().flatten() {
+            Some(_) => Ok(()),
+            None => Err(format!("nothing was heard within {} s of what was published", NEWS.as_secs())),
+        }
+    }
+
+    /// A name that nobody else has.
+    fn scratch(&self) -> String {
+        format!("{}pointsman:doctor:{}", self.endpoint.prefix(), Uuid::new_v4().simple())
+    }
+}

@@ -1,0 +1,173 @@
+//! The Redis store: any number of nodes on one Redis, a master behind sentinels, or a slot of a Redis Cluster.
+//!
+//! ```text
+//!   node ── writer ──▶ take the turn … all that is waiting … commit, one script ──▶ next node
+//!        ◀─ readers ── each read of one moment, never in the writers' way
+//!        ◀─ watch ──── a channel: what the others' commits have brought
+//! ```
+//!
+//! What is decided lies in `pointsman-store`; here is how its tables are kept. Redis has no transactions that one could read
+//! and write in. So a writer reads what it needs, holds back what it writes (`sight/`), and sends all of it with its commit,
+//! which Redis takes only if nobody has written since (`lua/commit.lua`). Whose turn it is, is told by a key that runs out:
+//! it spares conflicts, and nothing depends on it but time.
+//!
+//! - `keys.rs` is what lies where, `rows.rs` and `codec.rs` how, `places.rs` in which indexes a task stands, `standing.rs`
+//!   how far everything has come.
+//! - `sight/` is what is seen of Redis, with all that was written and not yet sent; `lookup/` what the writer and readers
+//!   find there.
+//! - `tables/` is a transaction of the writer; `link.rs` and `batch.rs` are its connection, `backend.rs` hands it to the writer.
+//! - `read/` is all that reads, over `readers.rs`.
+//! - `outbox/` journals what producers have left in the keys of document 001; `tables/documented.rs` writes those of 002.
+//! - `unit.rs` lets a program put its own commands and its events into one step.
+//! - `watch.rs` wakes the other nodes and is woken by them; `health.rs` looks how the server fares (`settings.rs`,
+//!   `memory.rs`).
+//! - `transfer/` is how all of it is moved to another store, or from one.
+//! - `connect/` is where Redis is, and how to connect to it.
+//! - Every script is a file in `lua/` that says what it is for, what its keys are and what it is given (`script.rs`).
+
+mod backend;
+mod batch;
+mod codec;
+mod connect;
+pub mod doctor;
+mod error;
+mod health;
+mod keys;
+mod link;
+mod lookup;
+mod memory;
+mod outbox;
+mod places;
+mod read;
+mod reader;
+mod readers;
+mod reads;
+mod rows;
+mod script;
+mod settings;
+mod sight;
+mod standing;
+mod tables;
+mod transfer;
+mod turn;
+mod unit;
+mod watch;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use pointsman_core::Timestamp;
+use pointsman_store::beside::Beside;
+use pointsman_store::news::News;
+use pointsman_store::{Fault, Keeper, Writer};
+
+use backend::RedisBackend;
+use health::{Health, Lookout};
+use keys::Keys;
+use link::Link;
+use readers::Readers;
+use tables::RedisTables;
+use unit::Units;
+
+pub use connect::Endpoint;
+pub use error::OpenError;
+pub use transfer::RedisMove;
+
+/// Under which name it is kept what all nodes accept.
+const FIRST_TOKEN: &str = "first_token";
+/// The newest layout that this version knows.
+const LAYOUT: u32 = 1;
+
+/// The Redis store. Cheap to clone; all clones are the same store.
+pub type RedisStore = Keeper<Redis>;
+
+/// A Redis, as its readers see it.
+#[derive(Clone, Debug)]
+pub struct Redis {
+    readers: Readers,
+    writer: Writer<RedisTables>,
+    news: Arc<News>,
+    beside: Arc<Beside>,
+    endpoint: Arc<Endpoint>,
+    health: Arc<Health>,
+    units: Units,
+}
+
+impl Redis {
+    /// Connects to Redis, and lays out a store there if there is none.
+    pub async fn open(url: &str, now: Timestamp) -> Result<RedisStore, OpenError> {
+        let endpoint = Arc::new(Endpoint::parse(url)?);
+        let writer = start_writer(endpoint.clone(), now).await?;
+        let news = Arc::new(News::default());
+        writer.overhear(news.clone());
+        let readers = Readers::new(endpoint.clone());
+        let lookout = Lookout::begin(endpoint.clone()).await;
+        let health = lookout.health();
+        let (beside, units) = (Arc::default(), Units::new(endpoint.clone()));
+        let redis = Self { readers, writer: writer.clone(), news, beside, endpoint, health, units };
+        redis.run_beside(lookout);
+        Ok(Keeper::new(writer, redis))
+    }
+
+    /// The hash of the token that all nodes on this Redis accept: that of the first of them, or this one if none has left
+    /// any.
+    pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+        self.writer.first_text(FIRST_TOKEN, sha256).await
+    }
+
+    /// How many commits there were since it was opened, how many rows they changed, and how many times others were
+    /// woken.
+    pub fn work(&self) -> (u64, u64, u64) {
+        let work = self.writer.work();
+        (work.commits(), work.rows(), self.news.sent())
+    }
+
+    fn run_beside(&self, lookout: Lookout) {
+        let Self { readers, writer, news, endpoint, .. } = self;
+        let tasks = [
+            tokio::spawn(watch::tell(Arc::downgrade(news), endpoint.clone())),
+            tokio::spawn(watch::listen(news.clone(), endpoint.clone(), writer.clone())),
+            tokio::spawn(watch::look(news.clone(), readers.clone(), writer.clone())),
+            tokio::spawn(outbox::run(endpoint.clone(), writer.clone())),
+            tokio::spawn(outbox::sweep(endpoint.clone())),
+            tokio::spawn(lookout.go_on()),
+        ];
+        self.beside.run(tasks);
+    }
+}
+
+/// The writer's connection belongs to the writer's thread, which waits for it as no task may.
+async fn start_writer(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
+    let at = endpoint.place();
+    let started = tokio::task::spawn_blocking(move || start(endpoint, now)).await;
+    started.map_err(|error| OpenError::Failed { at, reason: error.to_string() })?
+}
+
+fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>, OpenError> {
+    let at = endpoint.place();
+    let failed = |fault: Fault| error::unopened(&at, fault);
+    let tables = RedisTables::new(Link::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+    if !tables.open().map_err(failed)? {
+        tables.found(&first_texts()).map_err(failed)?;
+        tables.open().map_err(failed)?;
+    }
+    check_layout(&tables, &at)?;
+    let started = Writer::start(RedisBackend::new(tables), "redis-writer", now);
+    started.map_err(Fault::from).and_then(|started| started).map_err(failed)
+}
+
+/// Whether this version knows the layout of what is there.
+fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
+    let layout = tables.sight.number("layout").map_err(|fault| error::unopened(at, fault))?;
+    if layout > LAYOUT.into() {
+        let found = u32::try_from(layout).unwrap_or(u32::MAX);
+        return Err(OpenError::Newer { at: at.into(), found, known: LAYOUT });
+    }
+    Ok(())
+}
+
+/// What a store holds from its beginning.
+fn first_texts() -> [(&'static str, String); 3] {
+    let random = || RandomState::new().build_hasher().finish();
+    [("layout", LAYOUT.to_string()), ("realm", (random() >> 4).to_string()), ("salt", random().to_string())]
+}

@@ -1,0 +1,216 @@
+//! The event workers of document 001: they take objects that have events, and see to it that these are journaled.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pointsman_core::outage::Outage;
+use pointsman_store::tables::Foreseen;
+use pointsman_store::{Asked, Place, State, Writer};
+use redis::aio::MultiplexedConnection;
+use tokio::time::sleep;
+
+use crate::connect::Endpoint;
+use crate::error::{codes, reason};
+use crate::keys::Keys;
+use crate::link::{Words, word, words};
+use crate::script;
+use crate::tables::RedisTables;
+use crate::tables::outbox::{HEARTBEAT, sweep_of};
+
+/// So many names in the line are looked at in one go: those of objects that others hold are thrown away.
+const NAMES: u64 = 1_000;
+/// How long a worker waits for an object before it shows again that it lives.
+const WAIT: Duration = Duration::from_secs(1);
+/// After a failure.
+const PAUSE: Duration = Duration::from_millis(300);
+/// In this time all keys are looked through for what dead workers hold.
+const ROUND: Duration = Duration::from_secs(30);
+/// So many keys are looked at in one go.
+const PIECE: u64 = 1_000;
+
+type Held = Vec<(String, Vec<u8>)>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+struct Drainer {
+    endpoint: Arc<Endpoint>,
+    keys: Keys,
+    writer: Writer<RedisTables>,
+    workers: Vec<String>,
+    connection: Option<MultiplexedConnection>,
+}
+
+/// Drains the outbox whenever something lies in it, as long as the store is open.
+pub(crate) async fn run(endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
+    let keys = Keys::new(endpoint.prefix());
+    let mut drainer = Drainer { keys, endpoint, writer, workers: vec![], connection: None };
+    let mut outage = Outage::default();
+    loop {
+        let (drained, now) = (drainer.drain().await, Instant::now());
+        match drained {
+            Ok(()) if outage.works(now).is_some() => tracing::info!("the outbox is drained again"),
+            Ok(()) => {}
+            Err(error) => {
+                drainer.connection = None;
+                if outage.failed(now).is_some() {
+                    let error = explain(&error, &drainer.keys.named("objects.with.events"));
+                    tracing::warn!(error, "the outbox cannot be drained: what is left there waits");
+                }
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Drainer {
+    /// Waits until there is something, and has it journaled.
+    async fn drain(&mut self) -> Result<(), BoxError> {
+        if self.workers.is_empty() {
+            self.workers = self.writer.run(|txn| Ok(txn.tables.workers())).await?;
+        }
+        let held = self.take().await?;
+        if held.is_empty() {
+            return self.wait().await;
+        }
+        let asked = Asked { place: Place::First, with: held, foresee: foresee_held };
+        Ok(self.writer.run_asked(asked, |_, _| Ok(())).await?)
+    }
+
+    /// Waits for something in the line. Nothing is moved: whoever takes an object does so together with holding it.
+    async fn wait(&mut self) -> Result<(), BoxError> {
+        let line = self.keys.named("objects.with.events");
+        match self.ask(words!["BLMOVE", &line, &line, "RIGHT", "RIGHT", WAIT.as_secs().to_string()]).await {
+            // A server whose memory is full refuses this, and not what drains it.
+            Err(error) if is_full(&error) => sleep(WAIT).await,
+            answer => drop(answer?),
+        }
+        Ok(())
+    }
+
+    /// Says that the workers live, and takes objects for them.
+    async fn take(&mut self) -> Result<Held, BoxError> {
+        let mut arguments = words![self.keys.named(""), HEARTBEAT.to_string(), NAMES.to_string()];
+        arguments.extend(self.workers.iter().map(word));
+        let taken =
+            self.ask(script::TAKE.call(vec![self.keys.named("objects.with.events")], arguments)).await?;
+        let taken: Vec<Vec<u8>> = redis::from_redis_value(taken)?;
+        let mut held = Vec::with_capacity(taken.len() / 2);
+        let mut taken = taken.into_iter();
+        while let (Some(worker), Some(object)) = (taken.next(), taken.next()) {
+            held.push((String::from_utf8(worker)?, object));
+        }
+        Ok(held)
+    }
+
+    async fn ask(&mut self, words: Words) -> Result<redis::Value, BoxError> {
+        let connection = match &mut self.connection {
+            Some(open) => open,
+            None => self.connection.insert(connect(&self.endpoint).await?),
+        };
+        Ok(command(&words).query_async(connection).await?)
+    }
+}
+
+/// What is held is journaled before the jobs of its transaction; there is nothing else to do.
+fn foresee_held(held: &Held, _: &mut State, foreseen: &mut Foreseen) {
+    foreseen.left.extend(held.iter().cloned());
+}
+
+/// Looks all keys through, slowly, for objects that dead workers hold, as long as the store is open.
+pub(crate) async fn sweep(endpoint: Arc<Endpoint>) {
+    loop {
+        if let Err(error) = sweep_once(&endpoint).await {
+            tracing::debug!(%error, "what dead workers hold could not be looked for");
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+async fn sweep_once(endpoint: &Endpoint) -> Result<(), BoxError> {
+    let keys = Keys::new(endpoint.prefix());
+    let mut connection = connect(endpoint).await?;
+    let all: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
+    let pause = ROUND / u32::try_from(all / PIECE + 1).unwrap_or(u32::MAX);
+    // What workers hold, and who holds an object.
+    let pattern = keys.pattern("*event.worker*");
+    let mut cursor = b"0".to_vec();
+    loop {
+        let scan = words!["SCAN", &cursor, "MATCH", &pattern, "COUNT", PIECE.to_string()];
+        let (next, found): (Vec<u8>, Vec<Vec<u8>>) = command(&scan).query_async(&mut connection).await?;
+        if let Some(words) = sweep_words(&keys, &found) {
+            let swept: u64 = command(&words).query_async(&mut connection).await?;
+            if swept > 0 {
+                tracing::info!(objects = swept, "what dead event workers held is put in line again");
+            }
+        }
+        sleep(pause).await;
+        if next == b"0" {
+            return Ok(());
+        }
+        cursor = next;
+    }
+}
+
+/// Looks at the workers and objects that these keys tell of, if there are such.
+fn sweep_words(keys: &Keys, found: &[Vec<u8>]) -> Option<Words> {
+    let names = || found.iter().filter_map(|key| keys.name_of(key));
+    let worker =
+        |name: &'_ [u8]| Some(name.strip_prefix(b"event.worker:")?.strip_suffix(b":object")?.to_vec());
+    let workers: Words = names().filter_map(worker).collect();
+    let objects: Words = names().filter_map(|name| name.strip_suffix(b":event.worker")).map(word).collect();
+    let any = !workers.is_empty() || !objects.is_empty();
+    any.then(|| sweep_of(keys, &workers, &objects))
+}
+
+/// A connection that knows the scripts.
+async fn connect(endpoint: &Endpoint) -> Result<MultiplexedConnection, BoxError> {
+    let mut connection = endpoint.connect().await?;
+    for script in script::ALL {
+        let _: String = command(&script.load()).query_async(&mut connection).await?;
+    }
+    Ok(connection)
+}
+
+fn command(words: &Words) -> redis::Cmd {
+    let mut command = redis::Cmd::new();
+    words.iter().for_each(|word| {
+        command.arg(word);
+    });
+    command
+}
+
+/// What keeps the outbox from being drained, in words for the person who runs it.
+fn explain(error: &BoxError, line: &[u8]) -> String {
+    match error.downcast_ref() {
+        // Of all keys that workers use, only the line has a name that others could have chosen.
+        Some(error) if codes(error).iter().any(|code| code == "WRONGTYPE") => {
+            let line = String::from_utf8_lossy(line);
+            format!("{line} is not a list; rename what somebody else has put there")
+        }
+        Some(error) => reason(error),
+        None => error.to_string(),
+    }
+}
+
+fn is_full(error: &BoxError) -> bool {
+    error.downcast_ref().is_some_and(|error| codes(error).iter().any(|code| code == "OOM"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_somebody_else_uses_is_named() {
+        let told = |words: &str| {
+            let said = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).unwrap();
+            explain(&said.extract_error().unwrap_err().into(), b"p:objects.with.events")
+        };
+        let named = "p:objects.with.events is not a list; rename what somebody else has put there";
+        assert_eq!(told("WRONGTYPE Operation against a key script: 1f, on @user_script:62."), named);
+        assert_eq!(
+            told("LOADING Redis is loading the dataset in memory"),
+            "LOADING Redis is loading the dataset in memory"
+        );
+        assert_eq!(explain(&"no way".into(), b""), "no way");
+    }
+}

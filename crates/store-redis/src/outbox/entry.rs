@@ -1,0 +1,145 @@
+//! What a producer has left, and the event that it is.
+
+use pointsman_core::event::{Context, MAX_DEPTH};
+use pointsman_core::wire::EventBody;
+use pointsman_core::{Cause, EventId, NewEvent, ObjectKey, TaskSeq, Tenant, Timestamp};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::tables::outbox::{Entry, LONGEST};
+
+/// The event that was left for an object, or why it is none.
+pub(super) fn read(object: &[u8], entry: &Entry, now: Timestamp) -> Result<NewEvent, String> {
+    let bytes = match entry {
+        Entry::Event(bytes) => bytes,
+        Entry::TooLong(bytes) => return Err(format!("it has {bytes} bytes, and may have {LONGEST}")),
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
+    let (cause, text) = caused(text)?;
+    let body = EventBody::parse(text).map_err(|fault| match fault.pointer.is_empty() {
+        true => format!("it is not the JSON of an event: {fault}"),
+        false => fault.to_string(),
+    })?;
+    let event = body.into_event(now, &Tenant::default()).map_err(|fault| fault.to_string())?;
+    let key = key_of(object, &event.tenant)?;
+    match &event.key {
+        Some(named) if *named != key => Err(format!("/key: it is {named}, and was left for {key}")),
+        Some(_) | None => Ok(NewEvent { key: Some(key), cause, ..event }),
+    }
+}
+
+/// What stands before an event that one of our own units of work has left: what caused it. No JSON begins so.
+const CAUSED: char = '\u{1}';
+
+/// What caused an event, if that is told, and the event.
+fn caused(text: &str) -> Result<(Option<Cause>, &str), String> {
+    let Some(told) = text.strip_prefix(CAUSED) else { return Ok((None, text)) };
+    let (told, event) = told.split_once('\n').ok_or("nothing stands behind what caused it")?;
+    let numbers: Vec<i64> = told.split(' ').filter_map(|number| number.parse().ok()).collect();
+    let [event_id, task, depth] = numbers[..] else { return Err("what caused it cannot be read".into()) };
+    let depth = u16::try_from(depth).ok().filter(|depth| *depth <= MAX_DEPTH);
+    let depth = depth.ok_or("too many events that cause each other")?;
+    let caused = Some(event_id).filter(|id| *id != 0).map(EventId::from_i64);
+    Ok((Some(Cause { event: caused, task: TaskSeq(task), depth }), event))
+}
+
+/// An event as it is left for its object.
+pub(crate) fn element(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Body<'e> {
+        #[serde(rename = "type")]
+        kind: &'e str,
+        sub: Option<&'e str>,
+        value: Box<RawValue>,
+        context: &'e Context,
+        tenant: &'e str,
+        at: Option<String>,
+        priority: u16,
+    }
+    let body = Body {
+        kind: event.kind.as_str(),
+        sub: event.sub.as_ref().map(|sub| sub.as_str()),
+        value: RawValue::from_string(event.value.as_str().into())?,
+        context: &event.context,
+        tenant: event.tenant.as_str(),
+        at: event.due.map(|due| due.to_string()),
+        priority: event.priority.get(),
+    };
+    let body = serde_json::to_string(&body)?;
+    let told = event.cause.map(|Cause { event, task, depth }| {
+        format!("{CAUSED}{} {task} {depth}\n", event.map_or(0, EventId::as_i64))
+    });
+    Ok([told.unwrap_or_default(), body].concat().into_bytes())
+}
+
+/// The key of an object, which has its tenant's name before it unless that is the default one.
+fn key_of(object: &[u8], tenant: &Tenant) -> Result<ObjectKey, String> {
+    let name = std::str::from_utf8(object).map_err(|_| "the object's name is not UTF-8".to_string())?;
+    let key = match *tenant == Tenant::default() {
+        true => name,
+        false => {
+            let rest = name.strip_prefix(tenant.as_str()).and_then(|rest| rest.strip_prefix('/'));
+            rest.ok_or_else(|| {
+                format!("/tenant: objects of {tenant} are named {tenant}/key, and not {name}")
+            })?
+        }
+    };
+    ObjectKey::new(key).map_err(|error| format!("the object's name: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn left(object: &str, text: &str) -> Result<NewEvent, String> {
+        read(object.as_bytes(), &Entry::Event(text.as_bytes().into()), NOW)
+    }
+
+    #[test]
+    fn the_object_is_the_key() {
+        let event = left("work:1", r#"{"type": "work.changed", "value": {"n": 1.50}}"#).unwrap();
+        assert_eq!((event.kind.as_str(), event.key.unwrap().as_str()), ("work.changed", "work:1"));
+        assert_eq!(event.value.as_str(), r#"{"n": 1.50}"#);
+        let event = left("shop/a/1", r#"{"type": "a", "tenant": "shop", "key": "a/1"}"#).unwrap();
+        assert_eq!((event.tenant.as_str(), event.key.unwrap().as_str()), ("shop", "a/1"));
+        assert_eq!(left("a/1", r#"{"type": "a"}"#).unwrap().key.unwrap().as_str(), "a/1");
+    }
+
+    #[test]
+    fn what_a_unit_of_work_leaves_is_the_event_that_it_was() {
+        let mut event =
+            left("k", r#"{"type": "a.b", "sub": "s", "value": {"n": 1.50}, "priority": 7}"#).unwrap();
+        event.due = Some(Timestamp::from_micros(1_234_567_890));
+        event.context.insert("ip".into(), "::1".into());
+        for cause in [None, Some(Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 })] {
+            event.cause = cause;
+            let element = Entry::Event(element(&event).unwrap().into());
+            assert_eq!(read(b"k", &element, NOW).unwrap(), event);
+        }
+        for broken in ["\u{1}", "\u{1}1 2\n{}", "\u{1}1 2 900\n{\"type\":\"a\"}"] {
+            assert!(left("k", broken).unwrap_err().contains("cause"), "{broken}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_says_why() {
+        for (object, text, why) in [
+            ("o", "", "JSON"),
+            ("o", "[]", "JSON object"),
+            ("o", r#"{"value": 1}"#, "/type"),
+            ("o", r#"{"type": "OrderStarted"}"#, "/type"),
+            ("o", r#"{"type": "a", "key": "p"}"#, "/key"),
+            ("o", r#"{"type": "a", "tenant": "shop"}"#, "/tenant"),
+            ("shop/", r#"{"type": "a", "tenant": "shop"}"#, "name"),
+            ("o", r#"{"type": "a", "extra": 1}"#, "extra"),
+        ] {
+            let reason = left(object, text).unwrap_err();
+            assert!(reason.contains(why), "{text}: {reason}");
+        }
+        assert!(read(b"\xff", &Entry::Event(br#"{"type":"a"}"#.as_slice().into()), NOW).is_err());
+        assert!(read(b"o", &Entry::Event(b"\xff".as_slice().into()), NOW).unwrap_err().contains("UTF-8"));
+        assert!(read(b"o", &Entry::TooLong(9_000_000), NOW).unwrap_err().contains("9000000 bytes"));
+    }
+}

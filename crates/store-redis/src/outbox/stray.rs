@@ -1,0 +1,59 @@
+//! Objects with events that nobody looks at: they were never put in line, or whoever holds them is dead and does not know
+//! of it. Sweeping finds the latter; the former may be somebody else's lists, so that it is for people to see to them.
+
+use std::collections::BTreeSet;
+
+use crate::connect::quoted;
+use crate::keys::Keys;
+use crate::link::{Words, words};
+
+/// So many objects are looked at in one go.
+const PIECE: usize = 200;
+/// So many objects are put in line by one command.
+pub(crate) const NAMED: usize = 10;
+/// What the keys look like that tell of such objects.
+pub(crate) const FORM: &str = "*:event*";
+const SCRIPT: &str = include_str!("../lua/stray.lua");
+
+pub(crate) type Objects = BTreeSet<Vec<u8>>;
+
+/// The object that a key of document 001 tells of.
+pub(crate) fn object_of(name: &[u8]) -> Option<Vec<u8>> {
+    name.strip_suffix(b":events").or_else(|| name.strip_suffix(b":event.worker")).map(<[u8]>::to_vec)
+}
+
+/// Asks which of these objects have events that nobody looks at, unless they are in line; a few with each command.
+pub(crate) fn questions(keys: &Keys, objects: &Objects) -> Vec<Words> {
+    let objects = Vec::from_iter(objects.iter().cloned());
+    let ask = |some: &[Vec<u8>]| {
+        let script = words!["EVAL_RO", SCRIPT, "1", keys.named("objects.with.events"), keys.named("")];
+        [&script, some].concat()
+    };
+    objects.chunks(PIECE).map(ask).collect()
+}
+
+/// The command that puts the first of these objects in line, if redis-cli is called so.
+pub(crate) fn put_in_line(call: &str, keys: &Keys, strays: &Objects) -> String {
+    let names: Vec<String> = strays.iter().take(NAMED).map(|object| quoted(object)).collect();
+    format!("{call} LPUSH {} {}", quoted(&keys.named("objects.with.events")), names.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_known_by_their_keys() {
+        assert_eq!(object_of(b"record:1:events"), Some(b"record:1".to_vec()));
+        assert_eq!(object_of(b"record:1:event.worker"), Some(b"record:1".to_vec()));
+        assert_eq!((object_of(b"event.worker:w:event"), object_of(b"objects.with.events")), (None, None));
+    }
+
+    #[test]
+    fn the_first_are_put_in_line() {
+        let strays: Objects = (10..30).map(|n| format!("o {n}").into_bytes()).collect();
+        let told = put_in_line("redis-cli", &Keys::new("p:"), &strays);
+        assert!(told.starts_with("redis-cli LPUSH p:objects.with.events 'o 10' 'o 11' "), "{told}");
+        assert_eq!(told.matches("'o ").count(), NAMED);
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading events.
+
+use std::sync::Arc;
+
+use pointsman_core::journal::{Extent, Page};
+use pointsman_core::store::{EventView, MOST_CAUSED, ObjectView, Read};
+use pointsman_core::{Event, EventId, ObjectKey, TaskSeq, Tenant};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view};
+use redis::Value;
+
+use super::{Chunk, tasks};
+use crate::codec::Ordered;
+use crate::keys::Index;
+use crate::link::{Words, word, words};
+use crate::reader::{Reader, TRIES, point_words, standing_of};
+use crate::rows;
+use crate::script;
+use crate::sight::{Sight, entries, strings};
+use crate::standing::Standing;
+
+/// A page is not read again only because somebody has written. Events are never changed; new ones stand behind the head that
+/// was read first, where this page does not look. But those that are forgotten go, and if the mark has come into the page
+/// meanwhile, there may be holes in it that its reader would take for nothing. So the mark is looked at again behind each
+/// piece.
+pub(crate) fn page(reader: &Reader, read: &Read) -> Result<Page> {
+    for _ in 0..TRIES {
+        if let Some(page) = without_holes(&reader.sight, read)? {
+            return Ok(page);
+        }
+    }
+    reader.in_turn(|sight, _| without_holes(sight, read)?.ok_or_else(|| Fault::damaged("a page with holes")))
+}
+
+/// Nothing if some of it was forgotten meanwhile.
+fn without_holes(sight: &Sight, read: &Read) -> Result<Option<Page>> {
+    let mut chunk = Chunk::of(read.limit);
+    let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
+    let piece = |after, until, chunk: Chunk| piece_words(sight, read.backwards, after, until, chunk.size());
+    let first = [point_words(sight), piece(after, until, chunk), point_words(sight)];
+    let mut answers = sight.link.send(&first)?.into_iter();
+    let standing = standing_of(answers.next().unwrap_or(Value::Nil))?;
+    let mut page = JournalPage::new(read, standing.extent());
+    let (low, high) = page.range();
+    loop {
+        let found = entries(answers.next().unwrap_or(Value::Nil))?;
+        if standing_of(answers.next().unwrap_or(Value::Nil))?.counters.forgotten > low {
+            return Ok(None);
+        }
+        for (id, row) in &found {
+            (after, until) = if read.backwards { (after, before(*id)) } else { (*id, until) };
+            if *id > low && *id <= high && !page.take(rows::unpack_event(*id, row)?.event) {
+                return Ok(Some(page.page()));
+            }
+        }
+        (after, until) = (after.max(low), until.min(high));
+        if found.len() < chunk.size() || after >= until {
+            return Ok(Some(page.page()));
+        }
+        chunk = chunk.after(found.iter().map(|(_, row)| row.len()).sum());
+        answers = sight.link.send(&[piece(after, until, chunk), point_words(sight)])?.into_iter();
+    }
+}
+
+fn before(id: EventId) -> EventId {
+    EventId::from_i64(id.as_i64() - 1)
+}
+
+/// Events after one id, up to and with another, in their order or from the newest on.
+fn piece_words(sight: &Sight, backwards: bool, after: EventId, until: EventId, most: usize) -> Words {
+    let (after, until, most) = (format!("({after}-0"), format!("{until}-0"), most.to_string());
+    match backwards {
+        false => words!["XRANGE", sight.keys.journal(), after, until, "COUNT", most],
+        true => words!["XREVRANGE", sight.keys.journal(), until, after, "COUNT", most],
+    }
+}
+
+pub(crate) fn event_view(sight: &Sight, standing: &Standing, id: EventId) -> Result<Option<EventView>> {
+    let extent = standing.extent();
+    if id <= extent.forgotten {
+        return Ok(None);
+    }
+    let Some(found) = sight.journaled(id)? else { return Ok(None) };
+    let tasks = tasks::whole_tasks(sight, &tasks_of(sight, id)?)?;
+    let caused = caused_by(sight, id)?;
+    Ok(Some(EventView { event: Arc::new(found.event), tasks, caused, extent }))
+}
+
+/// What an event caused, and what that caused: the nearer first.
+fn caused_by(sight: &Sight, id: EventId) -> Result<Vec<Arc<Event>>> {
+    let keys = vec![sight.keys.journal(), sight.keys.index(&Index::Caused)];
+    let most = [MOST_CAUSED, PAGE_BYTES].map(|most| word(most.to_string()));
+    let arguments = [words![Ordered::of(id.as_i64()).done()], most.to_vec()].concat();
+    let found = entries(sight.link.ask(script::CAUSED.call(keys, arguments))?)?;
+    found.iter().map(|(id, row)| Ok(Arc::new(rows::unpack_event(*id, row)?.event))).collect()
+}
+
+/// The tasks of an event: those that were made when it was journaled, and replays.
+pub(super) fn tasks_of(sight: &Sight, event: EventId) -> Result<Vec<TaskSeq>> {
+    let made = sight.journaled(event)?;
+    let mut seqs = sight.seqs_in(&Index::Late, &Ordered::of(event.as_i64()).done(), 1, usize::MAX)?;
+    seqs.extend(made.iter().flat_map(|made| made.own_tasks()));
+    seqs.sort_unstable();
+    seqs.dedup();
+    Ok(seqs)
+}
+
+/// An object's chain, from its last event back as far as it is remembered, and its lanes.
+pub(crate) fn object(
+    sight: &Sight,
+    standing: &Standing,
+    tenant: &Tenant,
+    key: &ObjectKey,
+    limit: usize,
+) -> Result<Option<ObjectView>> {
+    let extent = standing.extent();
+    let Some(object) = sight.object(tenant, key.as_str())? else { return Ok(None) };
+    let mut events: Vec<Arc<Event>> = Vec::new();
+    for row in chain(sight, object.last, extent, limit)? {
+        let id = events.last().map_or(Some(object.last), |later| later.prev);
+        let id = id.ok_or_else(|| Fault::damaged("an event before the first"))?;
+        events.push(Arc::new(rows::unpack_event(id, &row)?.event));
+    }
+    Ok(Some(object_view(object.last, events, tasks::lanes(sight, object.number)?, extent)))
+}
+
+fn chain(sight: &Sight, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Vec<u8>>> {
+    let (last, forgotten) = (last.to_string(), extent.forgotten.to_string());
+    let arguments = words![last, forgotten, limit.to_string(), PAGE_BYTES.to_string()];
+    strings(sight.link.ask(script::CHAIN.call(vec![sight.keys.journal()], arguments))?)
+}

@@ -1,0 +1,173 @@
+//! Reading orders and chains.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::order::{Order, OrderStatistics};
+use pointsman_core::store::{ChainView, OrderPage, OrderView};
+use pointsman_core::{Json, TaskId, TaskSeq, Tenant, Timestamp};
+use pointsman_store::Chains;
+use pointsman_store::error::Result;
+use pointsman_store::row::{Live, Phase};
+use pointsman_store::views::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts};
+
+use super::names::Names;
+use super::tasks::bare_tasks;
+use super::walk::{Nodes, Walk};
+use crate::codec::Member;
+use crate::keys::Table;
+use crate::sight::{Question, Sight};
+use crate::standing::Standing;
+
+/// What there is to know of all orders and queues together.
+pub(super) fn surroundings(sight: &Sight) -> Result<Surroundings> {
+    let realm = Question::Row(Table::Texts, Member::from_slice(b"realm"));
+    sight.look(vec![Question::Table(Table::Chains), Question::Table(Table::Rules), realm])?;
+    Ok(Surroundings { chains: Chains::of(sight.chains()?), rules: sight.rules()?, realm: sight.realm()? })
+}
+
+pub(crate) fn order(
+    sight: &Sight,
+    standing: &Standing,
+    key: &OrderKey,
+) -> Result<Option<(OrderView, Extent)>> {
+    let Some(found) = sight.order_named(key)? else { return Ok(None) };
+    let mut viewer = Viewer::new(sight)?;
+    let view = viewer.views(vec![found.order])?.pop();
+    Ok(view.map(|view| (view, standing.extent())))
+}
+
+pub(crate) fn orders(
+    sight: &Sight,
+    standing: &Standing,
+    (path, tenant): (&PathFilter, Option<&Tenant>),
+    after: Option<&OrderKey>,
+    limit: usize,
+) -> Result<OrderPage> {
+    let mut page = OrderPaging::new(limit, standing.extent());
+    let mut viewer = Viewer::new(sight)?;
+    // One more than is wanted tells whether there is more.
+    let mut walk = Walk::new(sight, path, tenant, after, limit.saturating_add(1));
+    while let Some(piece) = walk.next()? {
+        if !viewer.views(piece)?.into_iter().all(|view| page.take(view)) {
+            break;
+        }
+    }
+    Ok(page.page())
+}
+
+/// All orders of a path without their values, so that what is held does not grow with those.
+pub(crate) fn all_orders(
+    sight: &Sight,
+    standing: &Standing,
+    path: &PathFilter,
+    tenant: Option<&Tenant>,
+) -> Result<OrderPage> {
+    let mut page = OrderPage { orders: Vec::new(), next: None, extent: standing.extent() };
+    let mut viewer = Viewer::new(sight)?;
+    let mut walk = Walk::new(sight, path, tenant, None, usize::MAX);
+    while let Some(mut piece) = walk.next()? {
+        piece.iter_mut().for_each(|order| order.value = Json::null());
+        page.orders.extend(viewer.views(piece)?);
+    }
+    Ok(page)
+}
+
+/// Makes views of orders, a piece at a time.
+struct Viewer<'s> {
+    sight: &'s Sight,
+    around: Surroundings,
+    names: Names,
+}
+
+impl<'s> Viewer<'s> {
+    fn new(sight: &'s Sight) -> Result<Self> {
+        Ok(Self { sight, around: surroundings(sight)?, names: Names::default() })
+    }
+
+    fn views(&mut self, orders: Vec<Order>) -> Result<Vec<OrderView>> {
+        let mut tasks = Vec::with_capacity(orders.len());
+        for order in &orders {
+            tasks.push(task_of(self.sight, order)?);
+        }
+        self.names.learn(self.sight, tasks.iter().flatten().map(|live| live.queue))?;
+        let failed = failed(self.sight, &orders)?;
+        let views = orders.into_iter().zip(tasks).map(|(order, task)| {
+            let failed = order.halted_by.and_then(|seq| failed.get(&seq).cloned());
+            let step = StepColumns { failed, ..self.step(task)? };
+            Ok(self.around.view(order, step))
+        });
+        views.collect()
+    }
+
+    fn step(&self, task: Option<Live>) -> Result<StepColumns> {
+        let Some(live) = task else { return Ok(StepColumns::default()) };
+        Ok(StepColumns {
+            phase: Some(live.phase),
+            due: Some(live.due()),
+            retries: live.life.retries.into(),
+            handler: Some(self.names.get(live.queue)?.handler.clone()),
+            failed: None,
+        })
+    }
+}
+
+/// The task of an order's step.
+fn task_of(sight: &Sight, order: &Order) -> Result<Option<Live>> {
+    order.task.map_or(Ok(None), |task| sight.task(task))
+}
+
+/// The tasks that suspended these orders, and what they said.
+fn failed(sight: &Sight, orders: &[Order]) -> Result<HashMap<TaskSeq, (TaskId, Option<String>)>> {
+    let seqs: Vec<TaskSeq> = orders.iter().filter_map(|order| order.halted_by).collect();
+    let tasks = bare_tasks(sight, &seqs)?;
+    Ok(tasks.into_iter().map(|task| (task.seq, (task.id, task.error))).collect())
+}
+
+pub(crate) fn statistics(
+    sight: &Sight,
+    standing: &Standing,
+    path: &PathFilter,
+    tenant: Option<&Tenant>,
+    now: Timestamp,
+) -> Result<(OrderStatistics, Extent)> {
+    let mut sum = OrderStatistics::default();
+    let mut walk = Walk::new(sight, path, tenant, None, usize::MAX);
+    while let Some(piece) = walk.next()? {
+        for order in piece {
+            let task = task_of(sight, &order)?;
+            sum.add(&counts(columns(&order, task.as_ref()), now));
+        }
+    }
+    Ok((sum, standing.extent()))
+}
+
+/// What the statistics look at in an order.
+fn columns(order: &Order, task: Option<&Live>) -> OrderColumns {
+    let waits = |live: &Live| live.phase.code() <= Phase::Ready.code();
+    OrderColumns {
+        started: order.started.is_some(),
+        planned: order.planned,
+        suspended: order.suspended,
+        has_task: order.task.is_some(),
+        runs: task.is_some_and(|live| live.phase == Phase::Locked),
+        set_back: task.is_some_and(|live| live.life.retries > 0 && waits(live)),
+    }
+}
+
+pub(crate) fn chains(sight: &Sight, standing: &Standing) -> Result<(Vec<ChainView>, Extent)> {
+    let known = sight.chains()?;
+    let mut orders: HashMap<String, BTreeMap<NodeId, u64>> = HashMap::new();
+    let mut nodes = Nodes::new(sight);
+    while let Some(piece) = nodes.next()? {
+        for (path, node) in piece {
+            *orders.entry(path).or_default().entry(node).or_default() += 1;
+        }
+    }
+    let views = known.into_iter().filter_map(|known| {
+        let orders = orders.remove(known.path().as_str()).unwrap_or_default();
+        chain_view(known, orders.into_iter().collect())
+    });
+    Ok((views.collect(), standing.extent()))
+}

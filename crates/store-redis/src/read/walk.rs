@@ -1,0 +1,129 @@
+//! Walks through many orders, a piece at a time. What a piece brought is forgotten before the next.
+
+use std::ops::Bound;
+
+use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_core::journal::PathFilter;
+use pointsman_core::order::Order;
+use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::error::Result;
+use pointsman_store::row::Numbered;
+use pointsman_store::views::key_range;
+
+use super::Chunk;
+use crate::codec::{Member, digits};
+use crate::keys::{Index, Table};
+use crate::lookup::number_of;
+use crate::rows;
+use crate::sight::{Question, Sight, Way};
+
+/// The orders of a path and a tenant, by key.
+pub(super) struct Walk<'a> {
+    sight: &'a Sight,
+    path: &'a PathFilter,
+    tenant: Option<&'a Tenant>,
+    /// From where on, and up to where.
+    from: Bound<Member>,
+    to: String,
+    chunk: Chunk,
+    done: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        sight: &'a Sight,
+        path: &'a PathFilter,
+        tenant: Option<&'a Tenant>,
+        after: Option<&OrderKey>,
+        wanted: usize,
+    ) -> Self {
+        let (low, to) = key_range(path);
+        let from = match after.map(OrderKey::to_string) {
+            Some(after) if after >= low => Bound::Excluded(after.into_bytes().into()),
+            Some(_) | None => Bound::Included(low.into_bytes().into()),
+        };
+        Self { sight, path, tenant, from, to, chunk: Chunk::of(wanted), done: false }
+    }
+
+    /// The next ones, with their tasks looked at. There may be more even if these are none.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Order>>> {
+        if self.done {
+            return Ok(None);
+        }
+        self.sight.forget();
+        let lower = self.from.as_ref().map(Member::as_slice);
+        let bounds = (lower, Bound::Excluded(self.to.as_bytes()));
+        let mut keys = self.sight.members(&Index::OrderKeys, bounds, Way::Up, self.chunk.size())?;
+        self.done = keys.len() < self.chunk.size();
+        if let Some(last) = keys.last() {
+            self.from = Bound::Excluded(last.clone());
+        }
+        keys.retain(|key| str::from_utf8(key).is_ok_and(|key| self.path.matches(key)));
+        let numbers = numbers_of(self.sight, keys)?;
+        let mut orders = orders_of(self.sight, &numbers)?;
+        self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());
+        orders.retain(|order| self.tenant.is_none_or(|tenant| order.tenant == *tenant));
+        with_tasks(self.sight, orders).map(Some)
+    }
+}
+
+fn numbers_of(sight: &Sight, keys: Vec<Member>) -> Result<Vec<i64>> {
+    let name = |key: &Member| Question::Row(Table::OrderNames, key.clone());
+    sight.look(keys.iter().map(name).collect())?;
+    let mut numbers = Vec::with_capacity(keys.len());
+    for key in keys {
+        numbers.extend(sight.row(Table::OrderNames, key)?.map(|n| number_of(&n)).transpose()?);
+    }
+    Ok(numbers)
+}
+
+fn orders_of(sight: &Sight, numbers: &[i64]) -> Result<Vec<Order>> {
+    let row = |n: &i64| Question::Row(Table::Orders, digits(*n));
+    sight.look(numbers.iter().map(row).collect())?;
+    let mut orders = Vec::with_capacity(numbers.len());
+    for n in numbers {
+        let row = sight.row(Table::Orders, n.to_string())?;
+        let found = row.map(|row| rows::unpack_order(*n, &row)).transpose()?;
+        orders.extend(found.map(|Numbered { order, .. }| order));
+    }
+    Ok(orders)
+}
+
+/// Whether an order runs is told by its task.
+fn with_tasks(sight: &Sight, mut orders: Vec<Order>) -> Result<Vec<Order>> {
+    let tasks: Vec<TaskSeq> = orders.iter().filter_map(|order| order.task).collect();
+    sight.foresee_tasks(&tasks)?;
+    for order in &mut orders {
+        let task = order.task.map_or(Ok(None), |task| sight.task(task))?;
+        order.running = task.is_some_and(|live| live.lease().is_some());
+    }
+    Ok(orders)
+}
+
+/// Where all orders stand: chain and node of each.
+pub(super) struct Nodes<'s> {
+    sight: &'s Sight,
+    after: Member,
+    chunk: Chunk,
+    done: bool,
+}
+
+impl<'s> Nodes<'s> {
+    pub(super) fn new(sight: &'s Sight) -> Self {
+        Self { sight, after: Member::new(), chunk: Chunk::of(usize::MAX), done: false }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Vec<(String, NodeId)>>> {
+        if self.done {
+            return Ok(None);
+        }
+        self.sight.forget();
+        let bounds = (Bound::Excluded(&*self.after), Bound::Unbounded);
+        let members = self.sight.members(&Index::OrdersOf, bounds, Way::Up, self.chunk.size())?;
+        self.done = members.len() < self.chunk.size();
+        self.after = members.last().cloned().unwrap_or_default();
+        let orders = orders_of(self.sight, &Sight::last_numbers(&members)?)?;
+        self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());
+        Ok(Some(orders.into_iter().map(|order| (order.key.chain.to_string(), order.node)).collect()))
+    }
+}

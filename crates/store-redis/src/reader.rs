@@ -1,0 +1,176 @@
+//! One who reads. All that it sees is of one moment: it looks how far everything has come before and after, and if somebody
+//! has written meanwhile, it reads again. Where there is always somebody who does, it takes the turn, and nobody writes.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pointsman_store::clock::{self, Clock};
+use pointsman_store::error::{BoxError, Fault, Result};
+use redis::Value;
+use uuid::Uuid;
+
+use crate::codec::Member;
+use crate::connect::Endpoint;
+use crate::error::is_broken;
+use crate::keys::{Keys, Table};
+use crate::link::{Link, Words, words};
+use crate::sight::{Question, Sight, int_of, list, maybe_bytes, text_of};
+use crate::standing::{GONE, POINT, Standing, point_bytes};
+use crate::turn;
+
+/// So often a read is tried before it takes the turn.
+pub(crate) const TRIES: usize = 4;
+/// And so often in its turn.
+const TURNS: usize = 2;
+/// How long it waits for the turn.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) sight: Sight,
+    /// The name under which it has the turn.
+    me: String,
+}
+
+impl Reader {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        let keys = Keys::new(endpoint.prefix());
+        Self { sight: Sight::new(Link::new(endpoint), keys), me: Uuid::new_v4().to_string() }
+    }
+
+    /// Sees to it that there is a connection, and that the server's clock is known.
+    pub(crate) fn open(&self, clock: &Mutex<Clock>) -> Result<()> {
+        let fresh = self.sight.link.open()?;
+        let asked = clock::now();
+        let theirs = if fresh { Some(time_of(self.sight.link.ask(words!["TIME"])?)?) } else { None };
+        let clock = clock.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(theirs) = theirs {
+            clock.compare(theirs, asked);
+        }
+        self.sight.clock_is_ahead(clock.skew());
+        Ok(())
+    }
+
+    /// How far everything has come.
+    pub(crate) fn standing(&self) -> Result<Standing> {
+        standing_of(self.sight.link.ask(point_words(&self.sight))?)
+    }
+
+    /// Runs `read`: all that it sees is of one moment.
+    pub(crate) fn moment<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<T> {
+        for _ in 0..TRIES {
+            if let Some(seen) = self.undisturbed(&read)? {
+                return Ok(seen);
+            }
+        }
+        self.in_turn(read)
+    }
+
+    /// The same while nobody writes. The turn may run out, and then others do.
+    pub(crate) fn in_turn<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<T> {
+        for _ in 0..TURNS {
+            let seen = self.take_turn().and_then(|()| {
+                self.sight.link.keep_turn(&turn::renew(&self.sight.keys, &self.me));
+                self.undisturbed(&read)
+            });
+            self.sight.link.keep_turn_no_longer();
+            // Should this fail, the turn runs out by itself.
+            let _ = self.sight.link.ask_batch(&turn::hand_on(&self.sight.keys, &self.me));
+            if let Some(seen) = seen.transpose() {
+                return seen;
+            }
+        }
+        Err(late("others have written again and again while it was read; try again"))
+    }
+
+    /// Runs `read`; nothing if somebody has written meanwhile. Then a failure counts as little as what was seen.
+    fn undisturbed<T>(&self, read: impl Fn(&Sight, &Standing) -> Result<T>) -> Result<Option<T>> {
+        self.sight.forget();
+        // Most reads name tasks, for which they need this.
+        let also = vec![Question::Row(Table::Texts, Member::from_slice(b"realm"))];
+        let mut answers = self.sight.look_after(vec![point_words(&self.sight)], also)?;
+        let before = standing_of(answers.pop().unwrap_or(Value::Nil))?;
+        let seen = read(&self.sight, &before);
+        if seen.as_ref().is_err_and(is_broken) {
+            return seen.map(Some);
+        }
+        match self.point()? == point_bytes(before.point) {
+            true => seen.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Version and mark of the last commit.
+    fn point(&self) -> Result<Vec<u8>> {
+        let last = (POINT - 1).to_string();
+        let point = self.sight.link.ask(words!["GETRANGE", point_key(&self.sight), "0", last])?;
+        Ok(maybe_bytes(point)?.map(|bytes| bytes.to_vec()).unwrap_or_default())
+    }
+
+    fn take_turn(&self) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let answer = self.sight.link.ask(turn::ask(&self.sight.keys, &self.me, None))?;
+            if int_of(list(answer)?.into_iter().next().unwrap_or(Value::Nil))? != 0 {
+                return Ok(());
+            }
+            self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?;
+        }
+        Err(late(format!("those who write left no room for it within {} s", PATIENCE.as_secs())))
+    }
+}
+
+/// It could not be read now, though nothing is wrong.
+fn late(why: impl Into<BoxError>) -> Fault {
+    Fault::Database(why.into())
+}
+
+fn point_key(sight: &Sight) -> Vec<u8> {
+    sight.keys.named("pointsman:point")
+}
+
+/// Asks how far everything has come.
+pub(crate) fn point_words(sight: &Sight) -> Words {
+    words!["GET", point_key(sight)]
+}
+
+pub(crate) fn standing_of(answer: Value) -> Result<Standing> {
+    let point = maybe_bytes(answer)?.ok_or_else(|| Fault::damaged(GONE))?;
+    Standing::unpack(&point)
+}
+
+/// The server's time, in microseconds since 1970.
+pub(crate) fn time_of(answer: Value) -> Result<i64> {
+    let mut parts = list(answer)?.into_iter();
+    let mut number = || text_of(parts.next().unwrap_or(Value::Nil))?.parse::<i64>().map_err(Fault::damaged);
+    Ok(number()? * 1_000_000 + number()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_testing::{fresh_prefix, shared_redis};
+
+    use super::*;
+    use crate::turn::RENEWAL;
+
+    /// The turn of one that reads for long is short all the same: should it die, nobody waits for longer than that.
+    #[test]
+    fn whoever_reads_for_long_renews_its_turn() {
+        let url = shared_redis().unwrap().url_under(&fresh_prefix());
+        let reader = Reader::new(Arc::new(Endpoint::parse(&url).unwrap()));
+        let turn = reader.sight.keys.named("pointsman:turn");
+        let left = || int_of(reader.sight.link.ask(words!["PTTL", &turn]).unwrap()).unwrap();
+        reader.sight.link.ask(words!["SET", point_key(&reader.sight), Standing::default().pack()]).unwrap();
+        let read = |sight: &Sight, _: &Standing| {
+            assert!((1..=3_000).contains(&left()));
+            for _ in 0..2 {
+                sight.link.ask(words!["PEXPIRE", &turn, "60000"])?;
+                std::thread::sleep(RENEWAL);
+                assert!((1..=3_000).contains(&left()));
+            }
+            Ok(())
+        };
+        reader.in_turn(read).unwrap();
+        assert_eq!(left(), -2, "it was handed on");
+    }
+}

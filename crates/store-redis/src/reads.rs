@@ -1,0 +1,147 @@
+//! The verbs that read, each handed to a reader.
+
+use async_trait::async_trait;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderPage, OrderView, QueueView,
+    Read, Result, TaskFilter, TaskPage,
+};
+use pointsman_core::task::{Task, TaskId, TaskSeq};
+use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
+use pointsman_store::Reads;
+
+use crate::Redis;
+use crate::read::{journal, list, orders, people, tasks};
+use crate::tables::RedisTables;
+
+#[async_trait]
+impl Reads for Redis {
+    type Tables = RedisTables;
+
+    async fn extent(&self) -> Result<Extent> {
+        self.readers.glance(|reader| Ok(reader.standing()?.extent())).await
+    }
+
+    async fn page(&self, read: Read) -> Result<Page> {
+        self.readers.glance(move |reader| journal::page(reader, &read)).await
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventView>> {
+        self.readers.run(move |sight, standing| journal::event_view(sight, standing, id)).await
+    }
+
+    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.readers.run(move |sight, standing| journal::object(sight, standing, &tenant, &key, limit)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeView>> {
+        self.readers.run(|sight, _| sight.nodes()).await
+    }
+
+    /// They are one table, which is of one moment by itself.
+    async fn rules(&self) -> Result<Vec<Rule>> {
+        self.readers.glance(|reader| reader.sight.rules()).await
+    }
+
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+        let handler = handler.cloned();
+        self.readers.run(move |sight, _| tasks::queues(sight, handler.as_ref())).await
+    }
+
+    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+        self.readers.run(move |sight, _| people::deeds(sight, before, limit)).await
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+        let id = id.clone();
+        self.readers
+            .run(move |sight, standing| {
+                Ok(tasks::task_named(sight, &id)?.map(|task| (task, standing.extent())))
+            })
+            .await
+    }
+
+    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
+        self.readers.walk(move |sight, standing| list::tasks(sight, standing, &filter, before, limit)).await
+    }
+
+    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.readers.glance(move |reader| tasks::lost(&reader.sight, &held)).await
+    }
+
+    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+        let id = id.clone();
+        self.readers.run(move |sight, _| tasks::logs(sight, &id, from, limit)).await
+    }
+
+    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        let key = key.clone();
+        self.readers.run(move |sight, standing| orders::order(sight, standing, &key)).await
+    }
+
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderKey>,
+        limit: usize,
+    ) -> Result<OrderPage> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers
+            .walk(move |sight, standing| {
+                orders::orders(sight, standing, (&path, tenant.as_ref()), after.as_ref(), limit)
+            })
+            .await
+    }
+
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers
+            .walk(move |sight, standing| orders::all_orders(sight, standing, &path, tenant.as_ref()))
+            .await
+    }
+
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)> {
+        let (path, tenant) = (path.clone(), tenant.cloned());
+        self.readers
+            .walk(move |sight, standing| orders::statistics(sight, standing, &path, tenant.as_ref(), now))
+            .await
+    }
+
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+        self.readers.walk(orders::chains).await
+    }
+
+    async fn fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage> {
+        let schedule = schedule.clone();
+        self.readers
+            .run(move |sight, standing| people::fires(sight, standing, &schedule, before, limit))
+            .await
+    }
+
+    fn full(&self) -> Option<String> {
+        self.health.full()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.health.warnings()
+    }
+
+    fn close(&self) {
+        self.beside.stop();
+        self.readers.close();
+    }
+}

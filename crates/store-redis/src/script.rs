@@ -1,0 +1,52 @@
+//! The scripts that Redis runs: a file each in `lua/`, loaded when a connection is opened and called by their hashes.
+
+use std::sync::LazyLock;
+
+/// A script, and the hash that Redis knows it by.
+#[derive(Debug)]
+pub(crate) struct Script {
+    source: &'static str,
+    hash: LazyLock<String>,
+}
+
+/// Declares scripts and lists them all.
+macro_rules! scripts {
+    ($($name:ident = $file:literal;)*) => {
+        $(pub(crate) static $name: Script = Script {
+            source: include_str!(concat!("lua/", $file)),
+            hash: LazyLock::new(|| redis::Script::new(include_str!(concat!("lua/", $file))).get_hash().into()),
+        };)*
+        pub(crate) static ALL: &[&Script] = &[$(&$name),*];
+    };
+}
+
+scripts! {
+    BEGIN = "begin.lua";
+    CAUSED = "caused.lua";
+    CHAIN = "chain.lua";
+    COMMIT = "commit.lua";
+    LANES = "lanes.lua";
+    READY = "ready.lua";
+    SERVE = "serve.lua";
+    SWEEP = "sweep.lua";
+    TAKE = "take.lua";
+    UNIT = "unit.lua";
+}
+
+impl Script {
+    /// The words that load it.
+    pub(crate) fn load(&self) -> Vec<Vec<u8>> {
+        vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), self.source.as_bytes().to_vec()]
+    }
+
+    /// The words that call it with these keys and arguments.
+    pub(crate) fn call(&self, keys: Vec<Vec<u8>>, arguments: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut words = Vec::with_capacity(3 + keys.len() + arguments.len());
+        words.push(b"EVALSHA".to_vec());
+        words.push(self.hash.as_bytes().to_vec());
+        words.push(keys.len().to_string().into_bytes());
+        words.extend(keys);
+        words.extend(arguments);
+        words
+    }
+}

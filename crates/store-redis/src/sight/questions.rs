@@ -1,0 +1,224 @@
+//! Looking at many things in one way there and back, and reading what Redis answers.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use pointsman_core::EventId;
+use pointsman_store::error::{Fault, Result};
+use redis::Value;
+
+use super::indexes::{FIRST, Way, after_prefix};
+use super::{Bytes, Sight, events, indexes};
+use crate::codec::Member;
+use crate::keys::{Index, Table};
+use crate::link::{Words, word, words};
+
+/// Something to look at.
+#[derive(Clone, Debug)]
+pub(crate) enum Question {
+    Row(Table, Member),
+    Table(Table),
+    /// The first members of an index that begin so.
+    Group(Index, Member),
+    Event(EventId),
+}
+
+/// A command, and what its answer is of.
+enum Asked {
+    Rows(Table, Vec<Member>),
+    Table(Table),
+    Group(Index, Member),
+    Event(EventId),
+}
+
+impl Sight {
+    /// Looks at all of these, so far as they are not known, and remembers what was seen.
+    pub(crate) fn look(&self, questions: Vec<Question>) -> Result<()> {
+        self.look_after(vec![], questions).map(drop)
+    }
+
+    /// The same behind other commands, whose answers are answered.
+    pub(crate) fn look_after(&self, before: Vec<Words>, questions: Vec<Question>) -> Result<Vec<Value>> {
+        let asked = self.unknown(questions);
+        let count = before.len();
+        let mut commands = before;
+        commands.extend(asked.iter().map(|asked| self.words_of(asked)));
+        if commands.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut answers = self.link.send(&commands)?;
+        let seen = answers.split_off(count.min(answers.len()));
+        for (asked, answer) in asked.into_iter().zip(seen) {
+            self.remember(asked, answer)?;
+        }
+        Ok(answers)
+    }
+
+    /// The commands for what is not known: one for all rows of a table.
+    fn unknown(&self, questions: Vec<Question>) -> Vec<Asked> {
+        let mut rows: BTreeMap<Table, Vec<Member>> = BTreeMap::new();
+        let mut asked = Vec::new();
+        for question in questions {
+            match question {
+                Question::Row(table, field) => {
+                    if self.rows.borrow().get(&table, &field).is_none() {
+                        rows.entry(table).or_default().push(field);
+                    }
+                }
+                Question::Table(table) => {
+                    if !self.rows.borrow().is_whole(&table) {
+                        asked.push(Asked::Table(table));
+                    }
+                }
+                Question::Group(index, prefix) => {
+                    if self.indexes.borrow().known(&index, &prefix, 1).is_none() {
+                        asked.push(Asked::Group(index, prefix));
+                    }
+                }
+                Question::Event(id) => {
+                    if self.events.borrow().get(id).is_none() {
+                        asked.push(Asked::Event(id));
+                    }
+                }
+            }
+        }
+        asked.extend(rows.into_iter().map(|(table, fields)| Asked::Rows(table, fields)));
+        asked
+    }
+
+    fn words_of(&self, asked: &Asked) -> Words {
+        match asked {
+            Asked::Rows(Table::LastIds, objects) => {
+                let ids = objects.iter().map(|object| self.keys.last_id(object));
+                [word("MGET")].into_iter().chain(ids).collect()
+            }
+            Asked::Rows(table, fields) => {
+                words!["HMGET", self.keys.table(table)].into_iter().chain(fields.iter().map(word)).collect()
+            }
+            Asked::Table(table) => words!["HGETALL", self.keys.table(table)],
+            Asked::Group(index, prefix) => {
+                let end = after_prefix(prefix);
+                let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+                let bounds = (Bound::Included(&**prefix), upper);
+                indexes::range_words(self.keys.index(index), bounds, Way::Up, self.first_of(index, prefix))
+            }
+            Asked::Event(id) => {
+                let id = events::entry(*id);
+                words!["XRANGE", self.keys.journal(), &id, &id]
+            }
+        }
+    }
+
+    /// How many members of a group are asked for: the first ones, and as many as were taken out of it.
+    fn first_of(&self, index: &Index, prefix: &[u8]) -> usize {
+        let end = after_prefix(prefix);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        FIRST + self.indexes.borrow().removed_between(index, (Bound::Included(prefix), upper))
+    }
+
+    fn remember(&self, asked: Asked, answer: Value) -> Result<()> {
+        match asked {
+            Asked::Rows(table, fields) => {
+                let mut rows = self.rows.borrow_mut();
+                for (field, value) in fields.into_iter().zip(list(answer)?) {
+                    rows.fetched(&table, field, maybe_bytes(value)?);
+                }
+            }
+            Asked::Table(table) => self.rows.borrow_mut().fetched_all(table, pairs(answer)?),
+            Asked::Group(index, prefix) => {
+                let most = self.first_of(&index, &prefix);
+                let members = members(answer)?;
+                let whole = members.len() < most;
+                self.indexes.borrow_mut().fetched(index, prefix, members, whole);
+            }
+            Asked::Event(id) => {
+                let value = entries(answer)?.pop().map(|(_, value)| value);
+                self.events.borrow_mut().fetched(id, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// An event that a script has found.
+    pub(crate) fn saw_event(&self, id: EventId, value: Bytes) {
+        self.events.borrow_mut().fetched(id, Some(value));
+    }
+
+    /// A row that a script has found.
+    pub(crate) fn saw_row(&self, table: &Table, field: Member, value: Bytes) {
+        self.rows.borrow_mut().fetched(table, field, Some(value));
+    }
+}
+
+fn strange(what: &str) -> Fault {
+    Fault::damaged(format!("Redis answered something else than {what}"))
+}
+
+pub(crate) fn list(answer: Value) -> Result<Vec<Value>> {
+    match answer {
+        Value::Array(values) => Ok(values),
+        Value::Nil => Ok(vec![]),
+        _ => Err(strange("a list")),
+    }
+}
+
+pub(crate) fn maybe_bytes(answer: Value) -> Result<Option<Bytes>> {
+    match answer {
+        Value::Nil => Ok(None),
+        Value::BulkString(bytes) => Ok(Some(bytes.into())),
+        Value::SimpleString(text) => Ok(Some(text.into_bytes().into())),
+        Value::Int(number) => Ok(Some(number.to_string().into_bytes().into())),
+        Value::Okay => Ok(Some(b"OK".as_slice().into())),
+        _ => Err(strange("a string")),
+    }
+}
+
+pub(crate) fn text_of(answer: Value) -> Result<String> {
+    let bytes = maybe_bytes(answer)?.ok_or_else(|| strange("a string"))?;
+    String::from_utf8(bytes.to_vec()).map_err(Fault::damaged)
+}
+
+pub(crate) fn int_of(answer: Value) -> Result<i64> {
+    match answer {
+        Value::Int(number) => Ok(number),
+        _ => Err(strange("a number")),
+    }
+}
+
+pub(crate) fn strings(answer: Value) -> Result<Vec<Vec<u8>>> {
+    let strings = list(answer)?.into_iter().map(|value| match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        _ => Err(strange("a list of strings")),
+    });
+    strings.collect()
+}
+
+/// Members of an index.
+pub(crate) fn members(answer: Value) -> Result<Vec<Member>> {
+    Ok(strings(answer)?.iter().map(|member| Member::from_slice(member)).collect())
+}
+
+/// Names and values, which come one after the other.
+fn pairs(answer: Value) -> Result<Vec<(Member, Bytes)>> {
+    let strings = strings(answer)?;
+    let mut pairs = Vec::with_capacity(strings.len() / 2);
+    let mut strings = strings.into_iter();
+    while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
+        pairs.push((name.into(), value.into()));
+    }
+    Ok(pairs)
+}
+
+/// Entries of the journal.
+pub(crate) fn entries(answer: Value) -> Result<Vec<(EventId, Bytes)>> {
+    let entry = |value: Value| {
+        let mut parts = list(value)?.into_iter();
+        let name = text_of(parts.next().unwrap_or(Value::Nil))?;
+        let id = name.strip_suffix("-0").and_then(|id| id.parse().ok());
+        let id = id.ok_or_else(|| Fault::damaged(format!("the journal has an entry {name}")))?;
+        let fields = strings(parts.next().unwrap_or(Value::Nil))?;
+        let value = fields.into_iter().nth(1).ok_or_else(|| strange("an event"))?;
+        Ok((id, value.into()))
+    };
+    list(answer)?.into_iter().map(entry).collect()
+}

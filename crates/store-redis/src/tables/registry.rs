@@ -1,0 +1,237 @@
+//! Texts, queues, handlers, rules, nodes, deeds, and the digests of what is configured in files.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use pointsman_core::limit::Pace;
+use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
+use pointsman_core::task::{QueueOf, Realm};
+use pointsman_core::{HandlerDef, Place, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
+use pointsman_store::commits::Change;
+use pointsman_store::error::Result;
+use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
+
+use super::RedisTables;
+use crate::codec::ordered;
+use crate::keys::{Index, Table};
+use crate::lookup::HandlerEntry;
+use crate::rows;
+use crate::sight::Way;
+
+/// Texts that are parts of the registration.
+const REGISTERED: [&str; 3] = ["routes", "tenants", "chain_routes"];
+
+const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+
+impl RedisTables {
+    pub(super) fn find_realm(&self) -> Result<Realm> {
+        self.sight.realm()
+    }
+
+    pub(super) fn find_salt(&self) -> Result<u64> {
+        self.sight.number("salt")
+    }
+
+    pub(super) fn find_text(&self, name: &str) -> Result<Option<String>> {
+        self.sight.text(name)
+    }
+
+    pub(super) fn keep_text(&self, name: &str, text: &str) -> Result<()> {
+        if REGISTERED.contains(&name) {
+            self.registry_changes();
+        }
+        self.sight.put(Table::Texts, name, text.into());
+        Ok(())
+    }
+
+    // --- queues --------------------------------------------------------------------------------------------------
+
+    pub(super) fn all_queues(&self) -> Result<Vec<QueueRow>> {
+        self.sight.queue_rows()
+    }
+
+    pub(super) fn add_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
+        let id = self.take(|standing| &mut standing.queues);
+        self.sight.put(Table::Queues, id.to_string(), rows::pack_queue(handler, tenant, of));
+        self.changed(Change::Queue(id));
+        Ok(id)
+    }
+
+    pub(super) fn keep_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
+        for (id, counts) in counts {
+            self.sight.put(Table::Counts, id.to_string(), rows::pack_counts(counts));
+            self.changed(Change::Queue(*id));
+        }
+        Ok(())
+    }
+
+    pub(super) fn head_of(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+        let first = self.sight.members(&Index::Ready(queue), EVERYTHING, Way::Up, 1)?;
+        first.first().map(|member| Ok((-ordered(member, 0)?, TaskSeq(ordered(member, 2)?)))).transpose()
+    }
+
+    pub(super) fn ranks_of(&self, queue: QueueId) -> Result<Vec<Ranks>> {
+        let mut ranks: BTreeMap<(i64, Option<u16>), (i64, i64)> = BTreeMap::new();
+        for member in self.sight.members(&Index::Ready(queue), EVERYTHING, Way::Up, usize::MAX)? {
+            let (score, rank) = (-ordered(&member, 0)?, ordered(&member, 1)?);
+            let bucket = member.last_chunk().map(|bytes| u16::from_be_bytes(*bytes));
+            let bucket = bucket.filter(|bucket| *bucket != u16::MAX);
+            let (least, greatest) = ranks.entry((score, bucket)).or_insert((rank, rank));
+            (*least, *greatest) = ((*least).min(rank), (*greatest).max(rank));
+        }
+        Ok(ranks.into_iter().map(|((score, bucket), (least, most))| (score, bucket, least, most)).collect())
+    }
+
+    // --- handlers ------------------------------------------------------------------------------------------------
+
+    pub(super) fn all_handlers(&self) -> Result<Vec<HandlerRow>> {
+        self.sight.handlers()
+    }
+
+    pub(super) fn define_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
+        let known = self.sight.handlers()?;
+        let mut next = known.len() as HandlerId;
+        for row in known.iter().filter(|row| !handlers.iter().any(|def| def.name == row.def.name)) {
+            let entry = HandlerEntry { def: row.def.clone(), defined: false };
+            self.sight.put(Table::Handlers, row.id.to_string(), rows::json(&entry)?);
+        }
+        for def in handlers {
+            let id = match known.iter().find(|row| row.def.name == def.name) {
+                Some(row) => row.id,
+                None => {
+                    next += 1;
+                    next
+                }
+            };
+            let entry = HandlerEntry { def: def.clone(), defined: true };
+            self.sight.put(Table::Handlers, id.to_string(), rows::json(&entry)?);
+        }
+        self.registry_changes();
+        Ok(())
+    }
+
+    pub(super) fn keep_pace(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
+        self.sight.put(Table::Paces, handler.to_string(), rows::json(pace)?);
+        self.changed(Change::Pace(handler));
+        Ok(())
+    }
+
+    pub(super) fn gaps_of(&self, handler: HandlerId) -> Result<String> {
+        let row = self.sight.row(Table::Gaps, handler.to_string())?;
+        row.map_or(Ok("[]".into()), |row| rows::of_text(&row))
+    }
+
+    pub(super) fn keep_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
+        self.sight.put(Table::Gaps, handler.to_string(), gaps.into());
+        Ok(())
+    }
+
+    pub(super) fn all_files(&self) -> Result<BTreeMap<String, String>> {
+        let rows = self.sight.all(Table::Files)?;
+        rows.iter().map(|(key, digest)| Ok((rows::of_text(key)?, rows::of_text(digest)?))).collect()
+    }
+
+    pub(super) fn keep_file(&self, key: &str, digest: &str) -> Result<()> {
+        self.sight.put(Table::Files, key, digest.into());
+        Ok(())
+    }
+
+    pub(super) fn remove_file(&self, key: &str) -> Result<()> {
+        self.sight.delete(Table::Files, key);
+        Ok(())
+    }
+
+    // --- rules ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn all_rules(&self) -> Result<Vec<Rule>> {
+        self.sight.rules()
+    }
+
+    pub(super) fn keep_rule(&self, rule: &Rule) -> Result<()> {
+        let field = rule_field(rule.kind, &rule.place, rule.tenant.as_ref());
+        self.sight.put(Table::Rules, field, rows::json(rule)?);
+        self.registry_changes();
+        Ok(())
+    }
+
+    pub(super) fn remove_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<()> {
+        self.sight.delete(Table::Rules, rule_field(kind, place, tenant));
+        self.registry_changes();
+        Ok(())
+    }
+
+    // --- nodes and deeds -----------------------------------------------------------------------------------------
+
+    pub(super) fn all_nodes(&self) -> Result<Vec<NodeView>> {
+        self.sight.nodes()
+    }
+
+    pub(super) fn nodes_alive(&self) -> Result<Vec<NodeId>> {
+        let nodes = self.sight.node_rows(false)?;
+        Ok(nodes.iter().filter(|node| !node.gone).map(|node| node.id).collect())
+    }
+
+    /// Times at which nodes were heard of are the server's, as in `clock`.
+    pub(super) fn add_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+        let id = self.take(|standing| &mut standing.nodes);
+        let at = Timestamp::from_micros(self.clock.there(now));
+        let abilities = Abilities::default();
+        let node =
+            NodeView { id, name: name.into(), joined: at, heard: at, gone: false, abilities, running: 0 };
+        self.put_node(&node)?;
+        self.registry_changes();
+        Ok(id)
+    }
+
+    fn put_node(&self, node: &NodeView) -> Result<()> {
+        self.sight.put(Table::Nodes, node.id.to_string(), rows::pack_node(node)?);
+        Ok(())
+    }
+
+    fn change_node(&self, id: NodeId, change: impl FnOnce(&mut NodeView)) -> Result<bool> {
+        let Some(row) = self.sight.row(Table::Nodes, id.to_string())? else { return Ok(false) };
+        let mut node = rows::unpack_node(id, &row, 0)?;
+        let lives = !node.gone;
+        change(&mut node);
+        self.put_node(&node)?;
+        Ok(lives)
+    }
+
+    pub(super) fn keep_abilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
+        self.change_node(node, |node| node.abilities = abilities.clone()).map(drop)
+    }
+
+    pub(super) fn hear_node(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+        let heard = Timestamp::from_micros(self.clock.there(now));
+        self.change_node(node, |node| {
+            if !node.gone {
+                node.heard = heard;
+            }
+        })
+    }
+
+    pub(super) fn remove_node(&self, node: NodeId) -> Result<()> {
+        self.change_node(node, |node| node.gone = true)?;
+        self.registry_changes();
+        Ok(())
+    }
+
+    pub(super) fn nodes_silent(&self, before: Timestamp) -> Result<Vec<NodeId>> {
+        let before = self.clock.there(before);
+        let nodes = self.sight.node_rows(false)?;
+        let silent = nodes.iter().filter(|node| !node.gone && node.heard.micros() < before);
+        Ok(silent.map(|node| node.id).collect())
+    }
+
+    pub(super) fn add_deed(&self, deed: &Deed) -> Result<()> {
+        let n = self.take(|standing| &mut standing.deeds);
+        self.sight.put(Table::Deeds, n.to_string(), rows::pack_deed(deed));
+        Ok(())
+    }
+}
+
+/// No two rules of one kind are of the same place and tenant.
+fn rule_field(kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Vec<u8> {
+    let tenant = tenant.map_or("", |tenant| tenant.as_str());
+    [kind.as_str(), place.space(), &place.name(), tenant].join("\0").into_bytes()
+}

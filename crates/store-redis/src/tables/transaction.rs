@@ -1,0 +1,352 @@
+//! How a transaction begins, commits and is given up.
+
+use std::time::{Duration, Instant};
+
+use pointsman_core::{TaskSeq, Tenant};
+use pointsman_store::clock;
+use pointsman_store::commits::{Change, Commit, Point, changed, since, told};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::HandlerId;
+use pointsman_store::tables::{Changes, Foreseen, Memory};
+use redis::Value;
+
+use super::RedisTables;
+use crate::batch::Batch;
+use crate::codec::{Member, Ordered, digits, ordered};
+use crate::error::{is_broken, refused};
+use crate::keys::{Index, Table, bucket};
+use crate::link::{Words, words};
+use crate::lookup::object_questions;
+use crate::sight::{Question, int_of, list, maybe_bytes, text_of};
+use crate::standing::{GONE, Standing, pack_commit, point_bytes, unpack_commit};
+use crate::turn::{self, Sent};
+
+/// How long a commit whose answer was lost is sent again.
+const PERSISTENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// So many first ones of a lane are looked at: one may end, and then the next has its turn.
+const HEADS: usize = 2;
+
+/// What the turn's script said.
+enum Turn {
+    Taken(Box<Standing>, Vec<Commit>),
+    Waiting,
+    /// Nothing was ever written here.
+    Nothing,
+}
+
+/// The turn was taken.
+struct Taken {
+    standing: Standing,
+    /// What the last commits changed.
+    commits: Vec<Commit>,
+    /// Something was left for an object that will be written to.
+    occupied: bool,
+}
+
+impl RedisTables {
+    /// Takes the turn, and reads how far everything has come; `false` if nothing is there yet.
+    pub(crate) fn open(&self) -> Result<bool> {
+        match self.wait_for_turn(&Foreseen::default())? {
+            Some(taken) => {
+                self.standing.replace(taken.standing);
+                self.hand_on()?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    pub(crate) fn begin(&self, foreseen: Foreseen) -> Result<Memory> {
+        self.sight.link.keep_turn_no_longer();
+        self.changes.take();
+        self.outbox.clear();
+        self.registry_changed.set(false);
+        let Some(Taken { standing, commits, occupied }) = self.wait_for_turn(&foreseen)? else {
+            return Err(Fault::damaged(GONE));
+        };
+        self.standing.replace(standing.clone());
+        self.before.replace(standing);
+        self.sight.clock_is_ahead(self.clock.skew());
+        let memory = self.memory(&commits)?;
+        match memory {
+            Memory::Current => {}
+            Memory::Behind(_) => self.look_ahead(&foreseen)?,
+            Memory::Unknown => {
+                // Reading everything may take longer than a turn.
+                self.sight.link.keep_turn(&turn::renew(&self.sight.keys, &self.me));
+                self.look_ahead(&foreseen)?;
+            }
+        }
+        self.look_at_lanes(&foreseen)?;
+        self.look_at_outbox(&foreseen, occupied)?;
+        Ok(memory)
+    }
+
+    /// Asks for the turn until it is there, and fetches what the transaction will look at.
+    fn wait_for_turn(&self, foreseen: &Foreseen) -> Result<Option<Taken>> {
+        loop {
+            let asked = clock::now();
+            let before = vec![self.turn_words(), self.given_words(), self.occupied_words(foreseen)];
+            let mut answers = self.sight.look_after(before, self.questions(foreseen))?.into_iter();
+            let mut answer = || answers.next().unwrap_or(Value::Nil);
+            match self.understand(answer(), asked)? {
+                Turn::Taken(standing, commits) => {
+                    let given = list(answer())?.into_iter().next().unwrap_or(Value::Nil);
+                    self.outbox.begins(maybe_bytes(given)?);
+                    let occupied = int_of(answer())? > 0;
+                    return Ok(Some(Taken { standing: *standing, commits, occupied }));
+                }
+                Turn::Nothing => return Ok(None),
+                Turn::Waiting => {
+                    // Somebody else is writing, and what was seen may be of before that.
+                    self.sight.forget();
+                    self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?;
+                }
+            }
+        }
+    }
+
+    fn turn_words(&self) -> Words {
+        let known = self.remembered.get().map(|(point, _)| point.version);
+        turn::ask(&self.sight.keys, &self.me, known)
+    }
+
+    fn understand(&self, answer: Value, asked: i64) -> Result<Turn> {
+        let mut parts = list(answer)?.into_iter();
+        let mut part = || parts.next().unwrap_or(Value::Nil);
+        if int_of(part())? == 0 {
+            return Ok(Turn::Waiting);
+        }
+        let (seconds, micros) = (text_of(part())?, text_of(part())?);
+        let number = |text: String| text.parse::<i64>().map_err(Fault::damaged);
+        self.clock.compare(number(seconds)? * 1_000_000 + number(micros)?, asked);
+        let point = maybe_bytes(part())?.filter(|point| !point.is_empty());
+        let Some(point) = point else { return Ok(Turn::Nothing) };
+        let mut commits = Vec::new();
+        for told in parts {
+            commits.extend(maybe_bytes(told)?.map(|told| unpack_commit(&told)).transpose()?);
+        }
+        commits.reverse();
+        Ok(Turn::Taken(Box::new(Standing::unpack(&point)?), commits))
+    }
+
+    /// How the memory beside the tables stands to what they hold.
+    fn memory(&self, commits: &[Commit]) -> Result<Memory> {
+        let (point, registry) = {
+            let standing = self.standing.borrow();
+            (standing.point, standing.registry)
+        };
+        let before = self.remembered.replace(Some((point, registry)));
+        let changes = match before {
+            Some((known, same)) if same == registry => {
+                let later = since(commits, known, |commit| commit.point);
+                later.and_then(|later| changed(later.iter().map(|commit| commit.changes.as_ref())))
+            }
+            Some(_) | None => None,
+        };
+        if changes.is_some() && before.is_some_and(|(known, _)| known == point) {
+            return Ok(Memory::Current);
+        }
+        self.sight.forget();
+        match changes {
+            Some(changes) => self.catch_up(changes).map(Memory::Behind),
+            None => Ok(Memory::Unknown),
+        }
+    }
+
+    fn catch_up(&self, changes: Vec<Change>) -> Result<Changes> {
+        let counters = self.standing.borrow().counters;
+        let mut caught = Changes { counters, ..Changes::default() };
+        let (mut queues, mut all) = (vec![], false);
+        for change in changes {
+            match change {
+                Change::Queue(id) => queues.push(id),
+                Change::Pace(id) => caught.paces.push((id, self.sight.pace(id)?)),
+                Change::Task(seq) => caught.tasks.push(seq),
+                Change::AllQueues => all = true,
+            }
+        }
+        if all {
+            caught.queues = self.sight.queue_rows()?;
+            return Ok(caught);
+        }
+        queues.sort_unstable();
+        queues.dedup();
+        let row = |id: &i64| {
+            let field = digits(*id);
+            [Question::Row(Table::Queues, field.clone()), Question::Row(Table::Counts, field)]
+        };
+        self.sight.look(queues.iter().flat_map(row).collect())?;
+        for id in queues {
+            caught.queues.extend(self.sight.queue_row(id)?);
+        }
+        Ok(caught)
+    }
+
+    /// What a transaction will look at, as far as that can be asked for at once.
+    fn questions(&self, foreseen: &Foreseen) -> Vec<Question> {
+        let mut questions = Vec::new();
+        let unknown = |(tenant, key, _): &&(Tenant, String, HandlerId)| !self.sight.knows_object(tenant, key);
+        for (tenant, key, _) in foreseen.objects.iter().filter(unknown) {
+            questions.extend(object_questions(tenant, key));
+        }
+        let lane = |lane: &i64| Question::Group(Index::Lanes, Ordered::of(*lane).done());
+        questions.extend(foreseen.lanes.iter().map(lane));
+        let answer = |(tenant, key): &(Tenant, String)| answer_field(tenant, key);
+        questions.extend(foreseen.tasks.iter().map(|seq| {
+            let (bucket, field) = bucket(*seq);
+            Question::Row(Table::Tasks(bucket), field)
+        }));
+        questions.extend(foreseen.answers.iter().map(|a| Question::Row(Table::Answers, answer(a).into())));
+        questions
+    }
+
+    /// Fetches what more jobs will look at.
+    pub(crate) fn look_ahead(&self, foreseen: &Foreseen) -> Result<()> {
+        self.sight.look(self.questions(foreseen))?;
+        self.look_at_lanes(foreseen)
+    }
+
+    /// More jobs share the transaction.
+    pub(crate) fn let_in(&self, foreseen: &Foreseen) -> Result<()> {
+        let asked = vec![self.occupied_words(foreseen)];
+        let occupied = self.sight.look_after(asked, self.questions(foreseen))?.pop();
+        self.look_at_lanes(foreseen)?;
+        self.look_at_outbox(foreseen, int_of(occupied.unwrap_or(Value::Nil))? > 0)
+    }
+
+    /// The lanes of objects, whose numbers are known only now; then those who come first in all lanes.
+    fn look_at_lanes(&self, foreseen: &Foreseen) -> Result<()> {
+        let mut lanes: Vec<Member> = foreseen.lanes.iter().map(|lane| Ordered::of(*lane).done()).collect();
+        let others = lanes.len();
+        for (tenant, key, handler) in foreseen.objects.iter().filter(|(_, _, handler)| *handler != 0) {
+            if let Some(object) = self.sight.object(tenant, key)? {
+                lanes.push(Ordered::of(pointsman_store::lane_number(object.number, *handler)).done());
+            }
+        }
+        let group = |lane: &Member| Question::Group(Index::Lanes, lane.clone());
+        self.sight.look(lanes.iter().skip(others).map(group).collect())?;
+        let mut heads = Vec::new();
+        for lane in &lanes {
+            for member in self.sight.first_known(&Index::Lanes, lane, HEADS) {
+                let (bucket, field) = bucket(TaskSeq(ordered(&member, 2)?));
+                heads.push(Question::Row(Table::Tasks(bucket), field));
+            }
+        }
+        self.sight.look(heads)
+    }
+
+    /// `next.event.id` of 001 holds the last id that was given out.
+    fn tell_last_id(&self) {
+        let last = self.standing.borrow().counters.last_event;
+        if last != self.before.borrow().counters.last_event {
+            self.sight.also(words!["SET", self.sight.keys.named("next.event.id"), last.to_string()]);
+        }
+    }
+
+    pub(crate) fn commit(&self) -> Result<()> {
+        self.commit_and(false)
+    }
+
+    /// Commits what was done so far, and begins the next transaction: nobody else has the turn between them.
+    pub(crate) fn commit_and_go_on(&self) -> Result<()> {
+        self.commit_and(true)?;
+        self.before.replace(self.standing.borrow().clone());
+        self.registry_changed.set(false);
+        self.outbox.ends();
+        self.look_at_all_left()
+    }
+
+    fn commit_and(&self, keep_turn: bool) -> Result<()> {
+        self.tell_last_id();
+        let writes = self.sight.writes();
+        let registry_changed = self.registry_changed.get();
+        if writes.is_empty() && !registry_changed && *self.standing.borrow() == *self.before.borrow() {
+            return self.hand_on();
+        }
+        let next = {
+            let mut standing = self.standing.borrow_mut();
+            standing.point = standing.point.next();
+            standing.registry += i64::from(registry_changed);
+            standing.clone()
+        };
+        let commit = Commit { point: next.point, changes: told(self.changes.take()) };
+        let sent = Sent {
+            before: point_bytes(self.before.borrow().point),
+            point: next.pack(),
+            told: pack_commit(&commit),
+            keep_turn,
+            fences: &self.outbox.fences(),
+            writes: Some(&writes),
+        };
+        self.send_commit(&turn::commit(&self.sight.keys, &self.me, sent))?;
+        self.rows.set(self.rows.get() + writes.words() as u64 / 2);
+        self.remembered.set(Some((next.point, next.registry)));
+        Ok(())
+    }
+
+    /// Sends a commit, and sends it again if its answer does not come: Redis knows it by its mark.
+    fn send_commit(&self, commit: &Batch) -> Result<()> {
+        let begun = Instant::now();
+        let answer = loop {
+            // Should it not be done, all that was seen is forgotten anyway.
+            match self.sight.link.ask_batch_and(commit, &mut || self.sight.settle()) {
+                Err(fault) if is_broken(&fault) && begun.elapsed() < PERSISTENCE => std::thread::sleep(PAUSE),
+                answer => break answer?,
+            }
+        };
+        if let Value::Array(parts) = answer {
+            let key = parts.into_iter().nth(1).map(text_of).transpose()?.unwrap_or_default();
+            return Err(Fault::damaged(format!(
+                "the key {key} is of another type than it should be; nothing was stored"
+            )));
+        }
+        match text_of(answer)?.as_str() {
+            "done" => Ok(()),
+            "behind" => Err(refused("another node has written meanwhile; try again")),
+            "unknown" => {
+                Err(refused("its answer was lost for so long that nobody knows whether it was stored"))
+            }
+            _ => Err(refused("another worker has taken the events over; try again")),
+        }
+    }
+
+    /// Lets the next one have the turn, without having written anything.
+    fn hand_on(&self) -> Result<()> {
+        self.sight.link.ask_batch(&turn::hand_on(&self.sight.keys, &self.me))?;
+        self.sight.settle();
+        Ok(())
+    }
+
+    /// Writes the first things that a store holds, unless another node was quicker.
+    pub(crate) fn found(&self, texts: &[(&str, String)]) -> Result<()> {
+        for (name, text) in texts {
+            self.sight.put(Table::Texts, name, text.clone().into_bytes());
+        }
+        let writes = self.sight.writes();
+        let standing = Standing { point: Point::default().next(), ..Standing::default() };
+        let commit = Commit { point: standing.point, changes: None };
+        let (point, told) = (standing.pack(), pack_commit(&commit));
+        let sent = Sent { point, told, writes: Some(&writes), ..Sent::default() };
+        self.sight.link.ask_batch(&turn::commit(&self.sight.keys, &self.me, sent))?;
+        self.sight.forget();
+        Ok(())
+    }
+
+    /// Whoever waits need not wait until the turn has run out, unless there is nobody to tell.
+    pub(crate) fn roll_back(&self) {
+        self.sight.forget();
+        self.remembered.set(None);
+        if self.sight.link.is_open() && self.hand_on().is_err() {
+            self.sight.link.cut();
+        }
+        self.sight.forget();
+    }
+}
+
+/// Where the answer for an idempotency key lies.
+pub(super) fn answer_field(tenant: &Tenant, key: &str) -> Vec<u8> {
+    format!("{tenant}/{key}").into_bytes()
+}

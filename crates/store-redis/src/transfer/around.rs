@@ -1,0 +1,155 @@
+//! What lies beside a store, or around it: outboxes, nodes that live, keys of others. No index tells of these keys; they
+//! are found by their names.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_store::error::Result;
+
+use super::RedisMove;
+use crate::link::{Words, words};
+use crate::outbox::stray::{self, Objects};
+use crate::reader::time_of;
+use crate::sight::{list, strings};
+
+/// The key that every store has.
+const POINT: &str = "pointsman:point";
+/// A node that was heard of within this time lives.
+const ALIVE: Duration = Duration::from_secs(60);
+/// So many keys are looked at in one go.
+const PIECE: &str = "1000";
+
+impl RedisMove {
+    /// Hands out all keys whose names have this form, of this type, but those of other stores, some at a time. One may come
+    /// twice.
+    pub(super) fn each_key(
+        &self,
+        form: &str,
+        kind: Option<&str>,
+        found: &mut dyn FnMut(Words) -> Result<()>,
+    ) -> Result<()> {
+        let others = self.others()?;
+        self.scan(form, kind, &mut |mut keys| {
+            keys.retain(|key| !others.iter().any(|other| key.starts_with(other)));
+            if keys.is_empty() { Ok(()) } else { found(keys) }
+        })
+    }
+
+    /// What the keys of other stores begin with that lie among ours: this one may have no prefix, and they have one.
+    fn others(&self) -> Result<&Words> {
+        if let Some(known) = self.others.get() {
+            return Ok(known);
+        }
+        let (own, mut others) = (self.keys().named(""), Words::new());
+        self.scan(&format!("*{POINT}"), Some("string"), &mut |keys| {
+            let prefixes = keys.iter().filter_map(|key| key.strip_suffix(POINT.as_bytes()));
+            others.extend(prefixes.filter(|prefix| *prefix != own).map(<[u8]>::to_vec));
+            Ok(())
+        })?;
+        Ok(self.others.get_or_init(|| others))
+    }
+
+    fn scan(&self, form: &str, kind: Option<&str>, found: &mut dyn FnMut(Words) -> Result<()>) -> Result<()> {
+        let mut cursor = b"0".to_vec();
+        loop {
+            let mut scan = words!["SCAN", cursor, "MATCH", self.keys().pattern(form), "COUNT", PIECE];
+            if let Some(kind) = kind {
+                scan.extend(words!["TYPE", kind]);
+            }
+            let mut answer = list(self.ask(scan)?)?;
+            let keys = strings(answer.pop().unwrap_or(redis::Value::Nil))?;
+            cursor = strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            if !keys.is_empty() {
+                found(keys)?;
+            }
+            if cursor == b"0" {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How many events lie in outboxes, or are in flight, and have not been journaled.
+    pub(super) fn count_waiting(&self) -> Result<u64> {
+        let (mut lists, mut events) = (HashSet::new(), 0);
+        for form in ["*:events", "event.worker:*:event"] {
+            self.each_key(form, Some("list"), &mut |keys| {
+                let keys = keys.into_iter().filter(|key| lists.insert(key.clone()));
+                let lengths: Vec<Words> = keys.map(|key| words!["LLEN", key]).collect();
+                events += self.sum(&lengths)?;
+                Ok(())
+            })?;
+        }
+        Ok(events)
+    }
+
+    /// Objects with events that no server looks at, so that they stay where they are however long one runs.
+    pub(super) fn strays(&self) -> Result<Objects> {
+        let line =
+            strings(self.ask(words!["LRANGE", self.keys().named("objects.with.events"), "0", "-1"])?)?;
+        let (line, mut strays) = (HashSet::<Vec<u8>>::from_iter(line), Objects::new());
+        self.each_key(stray::FORM, None, &mut |keys| {
+            let objects = keys.iter().filter_map(|key| stray::object_of(self.keys().name_of(key)?));
+            let outside: Objects = objects.filter(|object| !line.contains(object)).collect();
+            for question in stray::questions(self.keys(), &outside) {
+                strays.extend(strings(self.ask(question)?)?);
+            }
+            Ok(())
+        })?;
+        Ok(strays)
+    }
+
+    /// How many things lie aside because they are no events.
+    pub(super) fn count_set_aside(&self) -> Result<u64> {
+        self.sum(&[words!["LLEN", self.keys().named("events.set.aside")]])
+    }
+
+    /// The nodes that were heard of within the last minute, by the clock of the server.
+    pub(super) fn living(&self) -> Result<Vec<String>> {
+        let now = Timestamp::from_micros(time_of(self.ask(words!["TIME"])?)?);
+        let nodes = self.sight().node_rows(false)?;
+        let living = nodes.into_iter().filter(|node| !node.gone && node.heard > now.minus(ALIVE));
+        Ok(living.map(|node| node.name).collect())
+    }
+
+    /// A key that a store would write to, where there is no store. Producers may have left events all the same.
+    pub(super) fn strange_key(&self) -> Result<Option<String>> {
+        let mut strange = None;
+        self.each_key("*", None, &mut |keys| {
+            let is_strange = |key: &Vec<u8>| {
+                let name = self.keys().name_of(key).map(String::from_utf8_lossy);
+                name.is_some_and(|name| is_of_a_store(&name))
+            };
+            strange = strange.take().or_else(|| keys.into_iter().find(is_strange));
+            Ok(())
+        })?;
+        Ok(strange.map(|key| String::from_utf8_lossy(&key).into_owned()))
+    }
+}
+
+/// Whether a key is ours, or one of the documents'. Whose turn it is may be told where there is no store yet.
+fn is_of_a_store(name: &str) -> bool {
+    const NAMED: [&str; 4] =
+        ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
+    const BEGINS: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
+    const ENDS: [&str; 2] = [":last.event.id", ":event.worker"];
+    !name.starts_with("pointsman:turn")
+        && (NAMED.contains(&name)
+            || BEGINS.iter().any(|begin| name.starts_with(begin))
+            || ENDS.iter().any(|end| name.ends_with(end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_producers_leave_is_no_part_of_a_store() {
+        for name in ["order:1:events", "objects.with.events", "session:1", "pointsman:turn", "sync_tasks"] {
+            assert!(!is_of_a_store(name), "{name}");
+        }
+        for name in ["pointsman:point", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
+            assert!(is_of_a_store(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The cells of rows that go from one store to another: how they are made, and taken one after the other.
+
+use std::vec::IntoIter;
+
+use pointsman_core::{EventId, TaskSeq, Tenant, Timestamp};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::transfer::{Cell, Row, Section};
+
+/// What a cell is made of.
+pub(super) trait AsCell {
+    fn cell(self) -> Cell;
+}
+
+/// Makes a row.
+macro_rules! row {
+    ($($cell:expr),+ $(,)?) => { vec![$($crate::transfer::cells::AsCell::cell($cell)),+] };
+}
+pub(super) use row;
+
+impl AsCell for i64 {
+    fn cell(self) -> Cell {
+        Cell::Number(self)
+    }
+}
+
+impl AsCell for u32 {
+    fn cell(self) -> Cell {
+        Cell::Number(self.into())
+    }
+}
+
+impl AsCell for bool {
+    fn cell(self) -> Cell {
+        Cell::Number(self.into())
+    }
+}
+
+impl AsCell for Timestamp {
+    fn cell(self) -> Cell {
+        Cell::Number(self.micros())
+    }
+}
+
+impl AsCell for EventId {
+    fn cell(self) -> Cell {
+        Cell::Number(self.as_i64())
+    }
+}
+
+impl AsCell for TaskSeq {
+    fn cell(self) -> Cell {
+        Cell::Number(self.0)
+    }
+}
+
+impl AsCell for &str {
+    fn cell(self) -> Cell {
+        Cell::Text(self.into())
+    }
+}
+
+impl AsCell for String {
+    fn cell(self) -> Cell {
+        Cell::Text(self)
+    }
+}
+
+impl AsCell for Vec<u8> {
+    fn cell(self) -> Cell {
+        Cell::Bytes(self)
+    }
+}
+
+impl<T: AsCell> AsCell for Option<T> {
+    fn cell(self) -> Cell {
+        self.map_or(Cell::Null, AsCell::cell)
+    }
+}
+
+/// The cells of a row, taken one after the other.
+#[derive(Debug)]
+pub(super) struct Cells {
+    section: Section,
+    cells: IntoIter<Cell>,
+}
+
+impl Cells {
+    pub(super) fn of(section: Section, row: Row) -> Result<Self> {
+        if row.len() != section.columns().len() {
+            return Err(Fault::damaged(format!("a row of {section} that has other columns")));
+        }
+        Ok(Self { section, cells: row.into_iter() })
+    }
+
+    fn next(&mut self) -> Cell {
+        self.cells.next().unwrap_or(Cell::Null)
+    }
+
+    fn strange(&self) -> Fault {
+        Fault::damaged(format!("a row of {} holds something else than its column", self.section))
+    }
+
+    pub(super) fn maybe(&mut self) -> Result<Option<i64>> {
+        match self.next() {
+            Cell::Number(number) => Ok(Some(number)),
+            Cell::Null => Ok(None),
+            Cell::Text(_) | Cell::Bytes(_) => Err(self.strange()),
+        }
+    }
+
+    pub(super) fn number(&mut self) -> Result<i64> {
+        self.maybe()?.ok_or_else(|| self.strange())
+    }
+
+    /// A number that may be no larger than its column is in the domain.
+    pub(super) fn small<T: TryFrom<i64>>(&mut self) -> Result<T> {
+        let number = self.number()?;
+        T::try_from(number).map_err(|_| self.strange())
+    }
+
+    pub(super) fn flag(&mut self) -> Result<bool> {
+        Ok(self.number()? != 0)
+    }
+
+    pub(super) fn maybe_text(&mut self) -> Result<Option<String>> {
+        match self.next() {
+            Cell::Text(text) => Ok(Some(text)),
+            Cell::Null => Ok(None),
+            Cell::Number(_) | Cell::Bytes(_) => Err(self.strange()),
+        }
+    }
+
+    pub(super) fn text(&mut self) -> Result<String> {
+        self.maybe_text()?.ok_or_else(|| self.strange())
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+        match self.next() {
+            Cell::Bytes(bytes) => Ok(bytes),
+            Cell::Null | Cell::Number(_) | Cell::Text(_) => Err(self.strange()),
+        }
+    }
+
+    pub(super) fn time(&mut self) -> Result<Timestamp> {
+        self.number().map(Timestamp::from_micros)
+    }
+
+    pub(super) fn maybe_time(&mut self) -> Result<Option<Timestamp>> {
+        Ok(self.maybe()?.map(Timestamp::from_micros))
+    }
+
+    pub(super) fn maybe_event(&mut self) -> Result<Option<EventId>> {
+        Ok(self.maybe()?.map(EventId::from_i64))
+    }
+
+    pub(super) fn tenant(&mut self) -> Result<Tenant> {
+        Tenant::new(self.text()?).map_err(Fault::damaged)
+    }
+}

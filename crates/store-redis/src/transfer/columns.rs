@@ -1,0 +1,268 @@
+//! Rows as they go from one store to another, and what they mean here.
+
+use pointsman_core::chain::NodeId;
+use pointsman_core::order::{Order, Origin};
+use pointsman_core::task::{Lease, Life, LogLine};
+use pointsman_core::{Json, Place as RulePlace, Priority, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::{Live, Numbered, Past, Phase, level_code, level_of, reason_code};
+use pointsman_store::transfer::Row;
+use pointsman_store::views::{EventColumns, context_text};
+
+use super::cells::{Cells, row};
+use crate::rows::Journaled;
+
+pub(super) fn row_of_event(Journaled { event, first_task, tasks }: Journaled) -> Result<Row> {
+    let context = context_text(&event)?;
+    Ok(row![
+        event.id,
+        event.prev,
+        event.kind.as_str(),
+        event.key.as_ref().map(|key| key.as_str()),
+        event.sub.as_ref().map(|sub| sub.as_str()),
+        event.tenant.as_str(),
+        event.value.as_str(),
+        context,
+        event.cause.and_then(|cause| cause.event),
+        event.cause.map(|cause| cause.task),
+        i64::from(event.depth()),
+        first_task,
+        tasks,
+    ])
+}
+
+pub(super) fn event_of(mut cells: Cells) -> Result<Journaled> {
+    let (id, prev, kind) = (cells.number()?, cells.maybe()?, cells.text()?);
+    let (key, sub, tenant) = (cells.maybe_text()?, cells.maybe_text()?, cells.text()?);
+    let (value, context) = (cells.text()?, cells.maybe_text()?);
+    let columns = EventColumns {
+        id,
+        prev,
+        kind: &kind,
+        key: key.as_deref(),
+        sub: sub.as_deref(),
+        tenant: &tenant,
+        value: &value,
+        context: context.as_deref(),
+        cause_event: cells.maybe()?,
+        cause_task: cells.maybe()?,
+        depth: cells.small()?,
+    };
+    Ok(Journaled { event: columns.event()?, first_task: TaskSeq(cells.number()?), tasks: cells.number()? })
+}
+
+/// Its due time stands there also if it has its turn, and does not tell it any more.
+pub(super) fn row_of_live(live: Live, due: Timestamp) -> Row {
+    let lease = live.lease();
+    row![
+        live.seq,
+        live.queue,
+        live.event,
+        live.order,
+        live.phase.code(),
+        live.lane,
+        live.place,
+        live.crowd,
+        live.bucket.map(i64::from),
+        live.sync,
+        live.stage,
+        live.priority,
+        live.score,
+        live.rank,
+        due,
+        live.life.attempt,
+        live.life.retries,
+        live.life.crashes,
+        live.life.late,
+        lease.map(|lease| lease.node),
+        lease.map(|lease| lease.fence),
+        lease.and_then(|lease| lease.until),
+        live.started,
+        live.prev_sent,
+        live.planned,
+        live.created,
+        live.life.state.reason().map(reason_code),
+        live.error,
+    ]
+}
+
+pub(super) fn live_of(mut cells: Cells) -> Result<(Live, Timestamp)> {
+    let (seq, queue, event, order) =
+        (TaskSeq(cells.number()?), cells.number()?, cells.maybe_event()?, cells.maybe()?);
+    let phase = Phase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
+    let (lane, place, crowd, bucket) = (cells.maybe()?, cells.maybe()?, cells.maybe()?, cells.maybe()?);
+    let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
+    let (score, rank, due) = (cells.number()?, cells.number()?, cells.time()?);
+    let (attempt, retries, crashes, late) = (cells.small()?, cells.small()?, cells.small()?, cells.flag()?);
+    let (node, fence, until, started) =
+        (cells.maybe()?, cells.maybe()?, cells.maybe_time()?, cells.maybe_time()?);
+    let (prev_sent, planned, created) = (cells.maybe_event()?, cells.maybe_time()?, cells.time()?);
+    let (reason, error) = (cells.maybe()?, cells.maybe_text()?);
+    let lease = || {
+        let whole = node.zip(fence).ok_or_else(|| Fault::damaged("a locked task without a lease"));
+        whole.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
+    };
+    let state = Live::state(phase, due, lease, reason)?;
+    let (laned, ordered) = (lane.is_some(), place.is_some());
+    let live = Live {
+        seq,
+        queue,
+        event,
+        order,
+        phase,
+        lane,
+        place,
+        crowd,
+        bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
+        sync,
+        stage,
+        priority,
+        score,
+        rank,
+        prev_sent,
+        planned,
+        created,
+        started,
+        error,
+        life: Life { state, attempt, retries, crashes, late, laned, ordered },
+    };
+    Ok((live, due))
+}
+
+pub(super) fn row_of_past(past: Past) -> Row {
+    let (status, reason) = (past.status_code(), past.life.state.reason().map(reason_code));
+    row![
+        past.seq,
+        past.queue,
+        past.event,
+        past.collection,
+        past.key,
+        status,
+        reason,
+        past.sync,
+        past.stage,
+        past.priority,
+        past.life.attempt,
+        past.life.retries,
+        past.life.crashes,
+        past.life.late,
+        past.life.laned,
+        past.prev_sent,
+        past.planned,
+        past.created,
+        past.started,
+        past.finished,
+        past.error,
+        past.result,
+    ]
+}
+
+pub(super) fn past_of(mut cells: Cells) -> Result<Past> {
+    let (seq, queue, event) = (TaskSeq(cells.number()?), cells.number()?, cells.maybe_event()?);
+    let (collection, key) = (cells.text()?, cells.maybe_text()?);
+    let state = Past::state(cells.number()?, cells.maybe()?)?;
+    let (sync, stage, priority) = (cells.flag()?, cells.number()?, cells.number()?);
+    let life = Life {
+        state,
+        attempt: cells.small()?,
+        retries: cells.small()?,
+        crashes: cells.small()?,
+        late: cells.flag()?,
+        laned: cells.flag()?,
+        ordered: false,
+    };
+    Ok(Past {
+        seq,
+        queue,
+        event,
+        collection,
+        key,
+        sync,
+        stage,
+        priority,
+        life,
+        prev_sent: cells.maybe_event()?,
+        planned: cells.maybe_time()?,
+        created: cells.time()?,
+        started: cells.maybe_time()?,
+        finished: cells.time()?,
+        error: cells.maybe_text()?,
+        result: cells.maybe_text()?,
+    })
+}
+
+pub(super) fn row_of_order(Numbered { n, order }: Numbered) -> Row {
+    row![
+        n,
+        order.key.to_string(),
+        order.key.chain.as_str(),
+        order.node.as_str(),
+        order.tenant.as_str(),
+        order.value.as_str(),
+        i64::from(order.priority),
+        order.planned,
+        order.created,
+        order.started,
+        order.suspended,
+        order.task,
+        order.origin.map(|origin| origin.event),
+        i64::from(order.origin.map_or(0, |origin| origin.depth)),
+        order.stepped,
+        order.halted_by,
+    ]
+}
+
+pub(super) fn order_of(mut cells: Cells) -> Result<Numbered> {
+    let (n, key, _chain, node) = (cells.number()?, cells.text()?, cells.text()?, cells.text()?);
+    let (tenant, value, priority) = (cells.tenant()?, cells.text()?, cells.number()?);
+    let (planned, created, started) = (cells.maybe_time()?, cells.time()?, cells.maybe_time()?);
+    let (suspended, task) = (cells.flag()?, cells.maybe()?.map(TaskSeq));
+    let (event, depth) = (cells.maybe_event()?, cells.small()?);
+    let order = Order {
+        key: key.parse().map_err(Fault::damaged)?,
+        tenant,
+        node: NodeId::new(node).map_err(Fault::damaged)?,
+        value: Json::trusted(value),
+        priority: Priority::try_from(priority).map_err(Fault::damaged)?,
+        planned,
+        created,
+        origin: event.map(|event| Origin { event, depth }),
+        started,
+        suspended,
+        task,
+        running: false,
+        stepped: cells.flag()?,
+        halted_by: cells.maybe()?.map(TaskSeq),
+    };
+    Ok(Numbered { n, order })
+}
+
+pub(super) fn row_of_rule(rule: Rule) -> Row {
+    let name = rule.place.name().to_string();
+    let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
+    row![rule.kind.as_str(), rule.place.space(), name, tenant, rule.by, rule.reason, rule.since]
+}
+
+pub(super) fn rule_of(mut cells: Cells) -> Result<Rule> {
+    let (kind, space, name, tenant) = (cells.text()?, cells.text()?, cells.text()?, cells.text()?);
+    let kind = RuleKind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let tenant = Some(tenant).filter(|name| !name.is_empty());
+    Ok(Rule {
+        kind: kind.ok_or_else(|| Fault::damaged("the kind of a rule"))?,
+        place: RulePlace::read(&space, &name).ok_or_else(|| Fault::damaged("the place of a rule"))?,
+        tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
+        by: cells.text()?,
+        reason: cells.text()?,
+        since: cells.time()?,
+    })
+}
+
+pub(super) fn row_of_line(task: TaskSeq, n: i64, line: LogLine) -> Row {
+    row![task, n, line.time, level_code(line.level), line.message]
+}
+
+/// A line, and whose it is. Its number is its place in the log.
+pub(super) fn line_of(mut cells: Cells) -> Result<(TaskSeq, LogLine)> {
+    let (task, _n, time) = (TaskSeq(cells.number()?), cells.number()?, cells.time()?);
+    Ok((task, LogLine { time, level: level_of(cells.number()?), message: cells.text()? }))
+}

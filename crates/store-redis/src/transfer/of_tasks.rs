@@ -1,0 +1,243 @@
+//! What belongs to tasks: their attempts, and their logs. Both lie in a key for each task that has any.
+
+use std::collections::HashMap;
+
+use pointsman_core::TaskSeq;
+use pointsman_core::task::LogLine;
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::end_code;
+use pointsman_store::transfer::{Cell, Page, Place, Row};
+use redis::Value;
+
+use super::RedisMove;
+use super::cells::row;
+use super::columns::row_of_line;
+use super::tasks::Kind;
+use crate::codec::digits;
+use crate::keys::{Table, bucket};
+use crate::link::{Words, words};
+use crate::lookup::number_of;
+use crate::rows;
+use crate::sight::{Question, int_of, strings};
+
+/// So many rows are asked for at a time.
+const PIECE: i64 = 500;
+/// The names of so many tasks are found at a time: an event may hold a megabyte.
+const NAMED: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Attempts,
+    Logs,
+}
+
+/// Some rows of a task that are asked for together.
+struct Ask {
+    task: TaskSeq,
+    words: Words,
+    /// Of a log, the number of the first line.
+    first: i64,
+    rows: i64,
+}
+
+/// Where a page begins: with the rows of this task that come after this number.
+#[derive(Clone, Copy)]
+struct Start {
+    kind: Kind,
+    task: TaskSeq,
+    after: i64,
+}
+
+impl Start {
+    fn of(after: Option<&Place>) -> Self {
+        let number = |index: usize| after.and_then(|place| place.get(index)).and_then(Cell::number);
+        let kind = if number(0) == Some(1) { Kind::Ended } else { Kind::Unfinished };
+        Self { kind, task: TaskSeq(number(1).unwrap_or(0)), after: number(2).unwrap_or(-1) }
+    }
+}
+
+impl RedisMove {
+    pub(super) fn count_of_tasks(&self, of: Of) -> Result<u64> {
+        let mut count = 0;
+        for kind in [Kind::Unfinished, Kind::Ended] {
+            self.walk(kind, TaskSeq(0), &mut |batch| {
+                let sizes = self.sizes(of, batch)?;
+                count += sizes.iter().map(|(_, _, size)| size.unsigned_abs()).sum::<u64>();
+                Ok(true)
+            })?;
+        }
+        Ok(count)
+    }
+
+    /// Those of unfinished tasks first, then those of ended ones.
+    pub(super) fn read_of_tasks(&self, of: Of, after: Option<&Place>) -> Result<Page> {
+        let start = Start::of(after);
+        let mut page = Page::default();
+        let kinds = [Kind::Unfinished, Kind::Ended].into_iter().skip_while(|kind| *kind != start.kind);
+        for kind in kinds {
+            let from = if kind == start.kind { start.task } else { TaskSeq(0) };
+            let goes_on =
+                self.walk(kind, from, &mut |batch| self.read_batch(of, kind, start, batch, &mut page))?;
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Reads what belongs to some tasks; answers whether there is room for more.
+    fn read_batch(
+        &self,
+        of: Of,
+        kind: Kind,
+        start: Start,
+        tasks: &[TaskSeq],
+        page: &mut Page,
+    ) -> Result<bool> {
+        let mut asks = Vec::new();
+        for (task, key, size) in self.sizes(of, tasks)? {
+            let resumed = kind == start.kind && task == start.task;
+            let after = if resumed { start.after } else { -1 };
+            asks.extend(ask_for(of, task, &key, size, after));
+        }
+        for together in grouped(asks) {
+            let commands: Vec<Words> = together.iter().map(|ask| ask.words.clone()).collect();
+            for (ask, answer) in together.iter().zip(self.sight().link.send(&commands)?) {
+                let resumed = kind == start.kind && ask.task == start.task;
+                for (number, row) in read_answer(of, ask, answer)? {
+                    // A page may have ended in the middle of a task.
+                    if page.is_full() {
+                        return Ok(false);
+                    }
+                    if !resumed || number > start.after {
+                        page.push(row![kind == Kind::Ended, ask.task, number], row);
+                    }
+                }
+            }
+        }
+        Ok(!page.is_full())
+    }
+
+    /// Those of these tasks that have any, with the key and how many.
+    fn sizes(&self, of: Of, tasks: &[TaskSeq]) -> Result<Vec<(TaskSeq, Vec<u8>, i64)>> {
+        let keys: Vec<(TaskSeq, Vec<u8>)> = match of {
+            Of::Attempts => {
+                tasks.iter().map(|task| (*task, self.keys().table(&Table::Attempts(*task)))).collect()
+            }
+            Of::Logs => {
+                let mut keys = self.log_keys(tasks)?;
+                tasks.iter().filter_map(|task| Some((*task, keys.remove(task)?))).collect()
+            }
+        };
+        let command = match of {
+            Of::Attempts => "HLEN",
+            Of::Logs => "ZCARD",
+        };
+        if keys.is_empty() {
+            return Ok(vec![]);
+        }
+        let commands: Vec<Words> = keys.iter().map(|(_, key)| words![command, key]).collect();
+        let mut sizes = Vec::new();
+        for ((task, key), answer) in keys.into_iter().zip(self.sight().link.send(&commands)?) {
+            let size = int_of(answer)?;
+            if size > 0 {
+                sizes.push((task, key, size));
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Where the logs of these tasks are, wherever they lie. Nothing may have been written in this transaction yet.
+    pub(super) fn log_keys(&self, tasks: &[TaskSeq]) -> Result<HashMap<TaskSeq, Vec<u8>>> {
+        let sight = self.sight();
+        self.know_names()?;
+        let mut keys = HashMap::with_capacity(tasks.len());
+        for tasks in tasks.chunks(NAMED) {
+            let rows = tasks.iter().flat_map(|task| {
+                let (bucket, field) = bucket(*task);
+                [
+                    Question::Row(Table::Tasks(bucket), field.clone()),
+                    Question::Row(Table::Ended(bucket), field),
+                ]
+            });
+            sight.look(rows.collect())?;
+            let mut around = Vec::new();
+            for live in sight.tasks(tasks.iter().copied())? {
+                around.extend(live.event.map(Question::Event));
+                around.extend(live.order.map(|n| Question::Row(Table::Orders, digits(n))));
+            }
+            sight.look(around)?;
+            for task in tasks {
+                keys.extend(sight.task_id(*task)?.map(|id| (*task, sight.keys.log(&id))));
+            }
+            // Events are forgotten, and names are not.
+            sight.settle();
+        }
+        Ok(keys)
+    }
+
+    /// Sees to it that the names of queues and handlers are known.
+    pub(super) fn know_names(&self) -> Result<()> {
+        let tables = [Table::Texts, Table::Queues, Table::Counts, Table::Handlers];
+        self.sight().look(tables.into_iter().map(Question::Table).collect())
+    }
+}
+
+/// Asks for all rows of a task; of a log, for those behind a number, some lines at a time.
+fn ask_for(of: Of, task: TaskSeq, key: &[u8], size: i64, after: i64) -> Vec<Ask> {
+    match of {
+        Of::Attempts => vec![Ask { task, words: words!["HGETALL", key], first: 0, rows: size }],
+        Of::Logs => {
+            let firsts = (after + 1..size).step_by(PIECE as usize);
+            let ask = |first: i64| {
+                let last = (first + PIECE).min(size) - 1;
+                let words = words!["ZRANGE", key, first.to_string(), last.to_string()];
+                Ask { task, words, first, rows: last + 1 - first }
+            };
+            firsts.map(ask).collect()
+        }
+    }
+}
+
+/// As many together as do not bring too many rows at a time.
+fn grouped(asks: Vec<Ask>) -> Vec<Vec<Ask>> {
+    let mut groups: Vec<(i64, Vec<Ask>)> = Vec::new();
+    for ask in asks {
+        match groups.last_mut() {
+            Some((rows, group)) if *rows + ask.rows <= PIECE => {
+                *rows += ask.rows;
+                group.push(ask);
+            }
+            Some(_) | None => groups.push((ask.rows, vec![ask])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The rows, each with its number within its task, in the order of these.
+fn read_answer(of: Of, ask: &Ask, answer: Value) -> Result<Vec<(i64, Row)>> {
+    let found = strings(answer)?;
+    match of {
+        Of::Attempts => {
+            let (pairs, _) = found.as_chunks::<2>();
+            let mut attempts: Vec<(i64, Row)> =
+                pairs.iter().map(|[number, row]| attempt(ask.task, number, row)).collect::<Result<_>>()?;
+            attempts.sort_unstable_by_key(|(number, _)| *number);
+            Ok(attempts)
+        }
+        Of::Logs => {
+            let line = |(n, json): (i64, &Vec<u8>)| {
+                let line: LogLine = rows::of_json(json)?;
+                Ok((n, row_of_line(ask.task, n, line)))
+            };
+            (ask.first..).zip(&found).map(line).collect()
+        }
+    }
+}
+
+fn attempt(task: TaskSeq, number: &[u8], row: &[u8]) -> Result<(i64, Row)> {
+    let number = number_of(number)?;
+    let attempt = rows::unpack_attempt(u32::try_from(number).map_err(Fault::damaged)?, row)?;
+    let (started, ended, how) = (attempt.started_at, attempt.ended_at, end_code(attempt.end));
+    Ok((number, row![task, number, started, ended, how, attempt.error]))
+}

@@ -1,0 +1,279 @@
+//! Reading rows: of small tables all at once, of the others along an index.
+
+use std::ops::Bound;
+
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::row::Counts;
+use pointsman_store::transfer::{Cell, NOTE, Page, Place, Row, Section};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::RedisMove;
+use super::cells::row;
+use super::columns::{row_of_order, row_of_rule};
+use super::of_tasks::Of;
+use super::tasks::Kind;
+use crate::FIRST_TOKEN;
+use crate::codec::{Member, Unpacker, ordered};
+use crate::keys::{Index, Table};
+use crate::link::{Words, words};
+use crate::lookup::{HandlerEntry, number_of};
+use crate::read::Chunk;
+use crate::rows::{self, NodeRow, of_text};
+use crate::sight::{Bytes, Way, list, maybe_bytes};
+use crate::tables::schedules::Entry;
+
+/// What a store keeps for itself.
+const OWN_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN, NOTE];
+
+/// A handler as it lies in its table, with its definition as it was written: another version may know more of it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RawHandler {
+    pub(super) def: Box<RawValue>,
+    pub(super) defined: bool,
+}
+
+/// The same of a chain.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RawChain {
+    pub(super) chain: Box<RawValue>,
+    pub(super) defined: bool,
+    pub(super) state: Box<RawValue>,
+}
+
+/// Finds the rows that members of an index tell of, one for each.
+type Fetch<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<Row>>;
+
+impl RedisMove {
+    pub(super) fn count_rows(&mut self, section: Section) -> Result<Option<u64>> {
+        if let Some(count) = self.seen.counts.get(&section) {
+            return Ok(Some(*count));
+        }
+        let length = |table: Table| words!["HLEN", self.keys().table(&table)];
+        let count = match section {
+            Section::Counters => 1,
+            Section::Texts => self.texts()?.len() as u64,
+            Section::Handlers => self.sum(&[length(Table::Handlers)])?,
+            Section::Queues => self.sum(&[length(Table::Queues)])?,
+            Section::Chains => self.sum(&[length(Table::Chains)])?,
+            Section::Rules => self.sum(&[length(Table::Rules)])?,
+            Section::Files => self.sum(&[length(Table::Files)])?,
+            Section::Nodes => self.sum(&[length(Table::Nodes)])?,
+            Section::Schedules => self.sum(&[length(Table::Schedules)])?,
+            Section::Journal => self.count_events()?,
+            Section::Objects => self.count_objects()?,
+            Section::Tasks => self.count_tasks(Kind::Unfinished)?,
+            Section::Orders => self.sum(&[length(Table::Orders)])?,
+            Section::History => self.count_tasks(Kind::Ended)?,
+            Section::Attempts => self.count_of_tasks(Of::Attempts)?,
+            Section::Logs => self.count_of_tasks(Of::Logs)?,
+            Section::Answers => self.sum(&[length(Table::Answers)])?,
+            Section::Fires => self.sum(&[words!["ZCARD", self.keys().index(&Index::FiresByAge)]])?,
+            Section::Deeds => self.sum(&[length(Table::Deeds)])?,
+            Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => return Ok(None),
+        };
+        self.seen.counts.insert(section, count);
+        Ok(Some(count))
+    }
+
+    pub(super) fn read_rows(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
+        if after.is_none() {
+            // What was written is looked at, and not what is remembered of it.
+            self.sight().forget();
+        }
+        match section {
+            Section::Counters => Ok(Page::single(self.counters()?, after)),
+            Section::Texts => Ok(listed(self.texts()?, after)),
+            Section::Handlers => Ok(listed(self.handlers()?, after)),
+            Section::Queues => Ok(listed(self.queues()?, after)),
+            Section::Chains => Ok(listed(self.chains()?, after)),
+            Section::Rules => Ok(listed(self.sight().rules()?.into_iter().map(row_of_rule).collect(), after)),
+            Section::Files => Ok(listed(self.files()?, after)),
+            Section::Nodes => Ok(listed(self.nodes()?, after)),
+            Section::Schedules => Ok(listed(self.schedules()?, after)),
+            Section::Journal => self.read_journal(after),
+            Section::Objects => self.read_objects(after),
+            Section::Tasks => self.read_tasks(Kind::Unfinished, after),
+            Section::Orders => self.along(&Index::OrderKeys, after, &|found| self.orders(found)),
+            Section::History => self.read_tasks(Kind::Ended, after),
+            Section::Attempts => self.read_of_tasks(Of::Attempts, after),
+            Section::Logs => self.read_of_tasks(Of::Logs, after),
+            Section::Answers => self.along(&Index::AnswersByAge, after, &|found| self.answers(found)),
+            Section::Fires => self.along(&Index::FiresByAge, after, &|found| self.fires(found)),
+            Section::Deeds => Ok(listed(self.deeds()?, after)),
+            Section::Receipts | Section::Keys | Section::Refused | Section::Ahead => Ok(Page::default()),
+        }
+    }
+
+    /// All rows of a small table, by field.
+    fn all(&self, table: Table) -> Result<Vec<(String, Bytes)>> {
+        let found = self.sight().all(table)?;
+        let mut rows: Vec<(String, Bytes)> =
+            found.into_iter().map(|(field, row)| Ok((of_text(&field)?, row))).collect::<Result<_>>()?;
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    fn texts(&self) -> Result<Vec<Row>> {
+        let texts = self.all(Table::Texts)?.into_iter();
+        let texts = texts.filter(|(name, _)| !OWN_TEXTS.contains(&name.as_str()));
+        texts.map(|(name, text)| Ok(row![name, of_text(&text)?])).collect()
+    }
+
+    fn handlers(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for (id, bytes) in self.sight().numbered(Table::Handlers)? {
+            let HandlerEntry { def, .. } = rows::of_json(&bytes)?;
+            let name = def.name.to_string();
+            let RawHandler { def, defined } = rows::of_json(&bytes)?;
+            let text = |table, none: &str| match self.sight().row(table, id.to_string())? {
+                Some(bytes) => of_text(&bytes),
+                None => Ok(none.to_string()),
+            };
+            let (pace, gaps) = (text(Table::Paces, "")?, text(Table::Gaps, "[]")?);
+            rows.push(row![id, name, def.get(), defined, pace, gaps]);
+        }
+        Ok(rows)
+    }
+
+    fn queues(&self) -> Result<Vec<Row>> {
+        let row = |queue: pointsman_store::row::QueueRow| {
+            let Counts { ready, waiting, scheduled, running, halted, missing } = queue.counts;
+            let (tenant, of) = (queue.tenant.as_str(), queue.of.text());
+            row![queue.id, queue.handler, tenant, of, ready, waiting, scheduled, running, halted, missing]
+        };
+        Ok(self.sight().queue_rows()?.into_iter().map(row).collect())
+    }
+
+    fn chains(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for (path, bytes) in self.all(Table::Chains)? {
+            let RawChain { chain, defined, state } = rows::of_json(&bytes)?;
+            let pending = self.sight().row(Table::Pending, &path)?;
+            let pending = pending.map(|after| number_of(&after)).transpose()?;
+            rows.push(row![path, chain.get(), defined, state.get(), pending]);
+        }
+        Ok(rows)
+    }
+
+    fn files(&self) -> Result<Vec<Row>> {
+        let files = self.all(Table::Files)?.into_iter();
+        files.map(|(key, digest)| Ok(row![key, of_text(&digest)?])).collect()
+    }
+
+    /// Of those that had not left it is not told when they were heard of: where they are moved to they are not.
+    fn nodes(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for (id, bytes) in self.sight().numbered(Table::Nodes)? {
+            let NodeRow { name, joined, heard, gone, abilities } = NodeRow::unpack(&bytes)?;
+            rows.push(row![id, name, joined, if gone { heard } else { 0 }, gone, abilities]);
+        }
+        Ok(rows)
+    }
+
+    fn schedules(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for (name, bytes) in self.all(Table::Schedules)? {
+            let Entry { row, last_event } = Entry::unpack(&bytes)?;
+            rows.push(row![name, row.expression, row.settled, row.unmet, last_event, row.named]);
+        }
+        Ok(rows)
+    }
+
+    /// They are few: people do them.
+    fn deeds(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for (n, bytes) in self.sight().numbered(Table::Deeds)? {
+            let deed = rows::unpack_deed(&bytes)?;
+            rows.push(row![n, deed.at, deed.by, deed.action, deed.what, deed.detail]);
+        }
+        self.sight().settle();
+        Ok(rows)
+    }
+
+    /// Rows along an index, some at a time.
+    fn along(&self, index: &Index, after: Option<&Place>, fetch: Fetch<'_>) -> Result<Page> {
+        let mut after = match after.and_then(|place| place.first()) {
+            Some(Cell::Bytes(member)) => Some(member.clone()),
+            Some(Cell::Null | Cell::Number(_) | Cell::Text(_)) | None => None,
+        };
+        let (mut page, mut chunk) = (Page::default(), Chunk::of(usize::MAX));
+        while !page.is_full() {
+            let lower = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let members = self.sight().members(index, (lower, Bound::Unbounded), Way::Up, chunk.size())?;
+            let Some(last) = members.last() else { break };
+            after = Some(last.to_vec());
+            let mut weight = 0;
+            for (member, row) in members.iter().zip(fetch(&members)?) {
+                weight += row.iter().filter_map(Cell::text).map(str::len).sum::<usize>();
+                page.push(row![member.to_vec()], row);
+            }
+            chunk = chunk.after(weight);
+        }
+        Ok(page)
+    }
+
+    fn fetch(&self, table: &Table, fields: &[Vec<u8>]) -> Result<Vec<Bytes>> {
+        let found = list(self.ask([&words!["HMGET", self.keys().table(table)], fields].concat())?)?;
+        found.into_iter().map(|value| maybe_bytes(value)?.ok_or_else(gone)).collect()
+    }
+
+    fn orders(&self, keys: &[Member]) -> Result<Vec<Row>> {
+        let keys: Words = keys.iter().map(|key| key.to_vec()).collect();
+        let numbers = self.fetch(&Table::OrderNames, &keys)?;
+        let fields: Words = numbers.iter().map(|n| n.to_vec()).collect();
+        let orders = self.fetch(&Table::Orders, &fields)?;
+        let row = |(n, row): (&Bytes, &Bytes)| Ok(row_of_order(rows::unpack_order(number_of(n)?, row)?));
+        numbers.iter().zip(&orders).map(row).collect()
+    }
+
+    fn answers(&self, members: &[Member]) -> Result<Vec<Row>> {
+        let fields: Words =
+            members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
+        let mut rows = Vec::with_capacity(fields.len());
+        for ((member, field), row) in members.iter().zip(&fields).zip(self.fetch(&Table::Answers, &fields)?) {
+            let field = of_text(field)?;
+            let (tenant, key) = field.split_once('/').ok_or_else(gone)?;
+            let mut row = Unpacker::new(&row);
+            let (digest, answer) = (row.bytes()?.to_vec(), row.text()?);
+            rows.push(row![tenant, key, digest, answer, ordered(member, 0)?]);
+        }
+        Ok(rows)
+    }
+
+    fn fires(&self, members: &[Member]) -> Result<Vec<Row>> {
+        let mut names = Vec::with_capacity(members.len());
+        let mut commands = Vec::with_capacity(members.len());
+        for member in members {
+            let schedule = of_text(member.get(16..).unwrap_or_default())?;
+            let key = self.keys().table(&Table::Fires(schedule.clone()));
+            commands.push(words!["HGET", key, ordered(member, 1)?.to_string()]);
+            names.push(schedule);
+        }
+        let mut rows = Vec::with_capacity(members.len());
+        for (schedule, found) in names.into_iter().zip(self.sight().link.send(&commands)?) {
+            let fire = rows::unpack_fire(&maybe_bytes(found)?.ok_or_else(gone)?)?;
+            let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
+            let task = fire.task.as_ref().map(|task| task.as_str());
+            rows.push(row![schedule, fire.planned, fire.at, outcome, fire.event, task]);
+        }
+        Ok(rows)
+    }
+}
+
+fn gone() -> Fault {
+    Fault::damaged("an index tells of something that is not there")
+}
+
+/// A page of rows that are all there; its place is how many came before.
+fn listed(rows: Vec<Row>, after: Option<&Place>) -> Page {
+    let before = after.and_then(|place| place.first()).and_then(Cell::number).unwrap_or(0);
+    let mut page = Page::default();
+    for (n, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {
+        if page.is_full() {
+            break;
+        }
+        page.push(vec![Cell::Number(n)], row);
+    }
+    page
+}

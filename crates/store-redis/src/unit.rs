@@ -1,0 +1,192 @@
+//! The unit of work: a program's own commands and its events, done by one script.
+//!
+//! A statement is a command of Redis, and its parameters are further words: `execute("SET", ["stock:7", 5])`. Commands are
+//! gathered while the work runs, and done together when it has. The events are left in the outboxes of their objects, as
+//! document 001 has it, so that a unit neither waits for the right to write nor keeps others from it. Redis takes nothing
+//! back: if it refuses a command (the key is of another type), those before it are done, and no event is left.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pointsman_core::NewEvent;
+use pointsman_core::store::StoreError;
+use pointsman_store::Reads;
+use pointsman_store::sql::{BoxError, Sql, SqlError, SqlRow, TransactError, Value, panicked};
+use uuid::Uuid;
+
+use crate::Redis;
+use crate::connect::Endpoint;
+use crate::error::{explain, is_broken};
+use crate::keys::{Keys, object_name};
+use crate::link::{Link, Words, word, words};
+use crate::outbox::element;
+use crate::script;
+use crate::sight::{int_of, list, text_of};
+
+/// How long it is remembered that a unit was done: longer than its answer is waited for.
+const REMEMBERED: &str = "600000";
+/// How long a unit whose answer was lost is sent again.
+const PERSISTENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What begins or ends a transaction, takes the connection for itself, or concerns more than keys.
+const NOT_HERE: [&str; 20] = [
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH",
+    "UNWATCH",
+    "SUBSCRIBE",
+    "PSUBSCRIBE",
+    "SSUBSCRIBE",
+    "MONITOR",
+    "EVAL",
+    "EVALSHA",
+    "SCRIPT",
+    "FUNCTION",
+    "FCALL",
+    "SELECT",
+    "SWAPDB",
+    "FLUSHALL",
+    "FLUSHDB",
+    "CONFIG",
+    "SHUTDOWN",
+];
+
+type Worked = Result<Vec<NewEvent>, BoxError>;
+
+/// Connections for units of work.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    endpoint: Arc<Endpoint>,
+    idle: Arc<Mutex<Vec<Link>>>,
+}
+
+impl Units {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, idle: Arc::default() }
+    }
+}
+
+impl Redis {
+    /// Runs `work`, and does its commands and leaves the events that it returns, all in one step. If it fails or panics,
+    /// nothing has happened.
+    pub async fn transact<F>(&self, work: F) -> Result<(), TransactError>
+    where
+        F: FnOnce(&mut dyn Sql) -> Worked + Send + 'static,
+    {
+        if let Some(reason) = self.full() {
+            return Err(StoreError::Unavailable(reason).into());
+        }
+        let units = self.units.clone();
+        let done = tokio::task::spawn_blocking(move || units.transact(work));
+        done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
+    }
+}
+
+impl Units {
+    fn transact(&self, work: impl FnOnce(&mut dyn Sql) -> Worked) -> Result<(), TransactError> {
+        let keys = Keys::new(self.endpoint.prefix());
+        let mut gathered = Gathered { commands: vec![], ours: keys.named("pointsman:") };
+        let worked = catch_unwind(AssertUnwindSafe(|| work(&mut gathered)));
+        let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        let events = worked.map_err(TransactError::Work)?;
+        let words = unit_words(&keys, &gathered.commands, &events).map_err(TransactError::Work)?;
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let link = idle.unwrap_or_else(|| Link::new(self.endpoint.clone()));
+        let done = send(&link, &words, &gathered.commands);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        done
+    }
+}
+
+fn unit_words(keys: &Keys, commands: &[Words], events: &[NewEvent]) -> Result<Words, BoxError> {
+    let done = keys.named(&format!("pointsman:unit:{}", Uuid::new_v4()));
+    let mut arguments = words![keys.named(""), REMEMBERED, commands.len().to_string()];
+    for command in commands {
+        arguments.push(word(command.len().to_string()));
+        arguments.extend(command.iter().cloned());
+    }
+    for event in events {
+        let key =
+            event.key.as_ref().ok_or("on Redis an event of a unit of work needs a key: it is left there")?;
+        arguments.extend([word(object_name(&event.tenant, key.as_str())), element(event)?]);
+    }
+    Ok(script::UNIT.call(vec![done, keys.named("objects.with.events")], arguments))
+}
+
+/// Sends it until there is an answer: Redis knows what it has done.
+fn send(link: &Link, words: &Words, commands: &[Words]) -> Result<(), TransactError> {
+    let begun = Instant::now();
+    let answer = loop {
+        match link.ask(words.clone()) {
+            Ok(answer) => break answer,
+            Err(fault) if is_broken(&fault) && begun.elapsed() < PERSISTENCE => std::thread::sleep(PAUSE),
+            Err(fault) if is_broken(&fault) => {
+                return Err(TransactError::Unknown(explain(&fault).to_string()));
+            }
+            Err(fault) => return Err(TransactError::Store(explain(&fault))),
+        }
+    };
+    refused(answer, commands)
+        .map_err(|fault| TransactError::Store(explain(&fault)))?
+        .map_or(Ok(()), |refused| Err(TransactError::Work(refused.into())))
+}
+
+/// The command that Redis refused, if there is one.
+fn refused(answer: redis::Value, commands: &[Words]) -> pointsman_store::Result<Option<SqlError>> {
+    let mut parts = list(answer)?.into_iter();
+    let number = int_of(parts.next().unwrap_or(redis::Value::Nil))?;
+    if number == 0 {
+        return Ok(None);
+    }
+    let why = parts.next().map(text_of).transpose()?.unwrap_or_default();
+    let verb = usize::try_from(number - 1).ok().and_then(|index| commands.get(index)?.first());
+    let verb = verb.map(|verb| String::from_utf8_lossy(verb).into_owned()).unwrap_or_default();
+    let before = if number == 1 { "nothing was done" } else { "those before it are done" };
+    Ok(Some(SqlError::Refused(format!(
+        "command {number}, {verb}: {why}; {before}, and no event was emitted"
+    ))))
+}
+
+/// The commands of a unit of work.
+struct Gathered {
+    commands: Vec<Words>,
+    /// What the store's own keys begin with.
+    ours: Vec<u8>,
+}
+
+impl Sql for Gathered {
+    fn execute(&mut self, command: &str, parameters: &[Value]) -> Result<usize, SqlError> {
+        let mut words: Words = command.split_whitespace().map(word).collect();
+        let Some(verb) = words.first().map(|verb| String::from_utf8_lossy(verb).to_ascii_uppercase()) else {
+            return Err(SqlError::Refused("this is no command".into()));
+        };
+        if NOT_HERE.contains(&verb.as_str()) {
+            return Err(SqlError::TransactionControl(verb));
+        }
+        words.extend(parameters.iter().map(parameter));
+        if words.iter().any(|word| word.starts_with(&self.ours)) {
+            return Err(SqlError::OurTables);
+        }
+        self.commands.push(words);
+        Ok(0)
+    }
+
+    fn query(&mut self, _command: &str, _parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
+        let why =
+            "on Redis a unit of work writes only: its commands are done together at its end; read before it";
+        Err(SqlError::Refused(why.into()))
+    }
+}
+
+fn parameter(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Integer(number) => word(number.to_string()),
+        Value::Real(number) => word(number.to_string()),
+        Value::Text(text) => word(text),
+        Value::Blob(bytes) => bytes.clone(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Nodes wake each other: a commit that has brought events or work is told to the others on a channel, the first at once,
+//! and under load many together. One connection listens. Should it be cut, a look every half second finds what it would
+//! have told.
+
+use std::sync::{Arc, Weak};
+
+use futures::StreamExt;
+use pointsman_core::EventId;
+use pointsman_core::store::Signal;
+use pointsman_store::Writer;
+use pointsman_store::news::{LOOK, News, RECONNECT, SHARED};
+use redis::aio::MultiplexedConnection;
+
+use crate::connect::Endpoint;
+use crate::error::OpenError;
+use crate::keys::Keys;
+use crate::readers::Readers;
+use crate::tables::RedisTables;
+
+/// The channel on which nodes tell each other. All databases of a server have the same channels.
+fn channel(endpoint: &Endpoint) -> Vec<u8> {
+    Keys::new(endpoint.prefix()).named(&format!("pointsman:news:{}", endpoint.database()))
+}
+
+/// Tells the others, as long as the store is open.
+pub(crate) async fn tell(news: Weak<News>, endpoint: Arc<Endpoint>) {
+    let channel = channel(&endpoint);
+    let mut connection = None;
+    loop {
+        let Some(fresh) = news.upgrade() else { return };
+        let Some(words) = fresh.next().await else { continue };
+        match publish(&mut connection, &endpoint, &channel, &words).await {
+            Ok(()) => fresh.was_sent(),
+            Err(error) => {
+                connection = None;
+                tracing::debug!(%error, "the other nodes could not be told");
+            }
+        }
+        tokio::time::sleep(SHARED).await;
+    }
+}
+
+async fn publish(
+    connection: &mut Option<MultiplexedConnection>,
+    endpoint: &Endpoint,
+    channel: &[u8],
+    words: &str,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let open = match connection {
+        Some(open) => open,
+        None => connection.insert(endpoint.connect().await?),
+    };
+    Ok(redis::cmd("PUBLISH").arg(channel).arg(words).query_async(open).await?)
+}
+
+/// Listens for what others tell, and connects again when it is cut.
+pub(crate) async fn listen(news: Arc<News>, endpoint: Arc<Endpoint>, writer: Writer<RedisTables>) {
+    loop {
+        if let Err(error) = listen_once(&news, &endpoint, &writer).await {
+            tracing::debug!(%error, "nobody listens to the other nodes for a moment");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+async fn listen_once(
+    news: &News,
+    endpoint: &Endpoint,
+    writer: &Writer<RedisTables>,
+) -> Result<(), OpenError> {
+    let mut wire = endpoint.connect_for_listening().await?;
+    let failed =
+        |error: redis::RedisError| OpenError::Failed { at: endpoint.place(), reason: error.to_string() };
+    wire.subscribe(channel(endpoint)).await.map_err(failed)?;
+    news.may_have_missed(writer);
+    let mut messages = wire.on_message();
+    while let Some(message) = messages.next().await {
+        if let Ok(words) = message.get_payload::<String>() {
+            news.hear(&words, writer);
+        }
+    }
+    Ok(())
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Glance {
+    head: EventId,
+    version: i64,
+    others: bool,
+}
+
+/// Looks by itself, so that nothing waits longer than that, whatever became of the listener.
+pub(crate) async fn look(news: Arc<News>, readers: Readers, writer: Writer<RedisTables>) {
+    let mut before = Glance::default();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let glance = readers.run(|sight, standing| {
+            let lively = sight.node_rows(false)?.iter().filter(|node| !node.gone).count();
+            let (head, version) = (standing.counters.last_event, standing.point.version);
+            Ok(Glance { head, version, others: lively > 1 })
+        });
+        let Ok(found) = glance.await else { continue };
+        news.others_are_there(found.others);
+        if found.head > before.head {
+            writer.tell(Signal::Journal(found.head));
+        }
+        if found.version != before.version && found.others {
+            writer.tell(Signal::Work);
+        }
+        before = found;
+    }
+}

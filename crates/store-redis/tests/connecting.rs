@@ -1,0 +1,386 @@
+//! Connections to real servers of every kind, and what is said of those that are not what the URL says.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::StreamExt;
+use pointsman_store_redis::{Endpoint, OpenError};
+use pointsman_testing::{Proxy, Redis, RedisCluster, RedisSentinel, RedisSettings};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+
+fn endpoint(url: &str) -> Endpoint {
+    Endpoint::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+/// The port of the server that a connection leads to, asked over both kinds of connections.
+async fn port(url: &str) -> Result<u16, OpenError> {
+    let endpoint = endpoint(url);
+    let asked = |told: Vec<String>| told.get(1).and_then(|port| port.parse::<u16>().ok()).unwrap();
+    let get = || redis::cmd("CONFIG").arg("GET").arg("port").to_owned();
+    let mut connection = endpoint.connect().await?;
+    let there = asked(get().query_async(&mut connection).await.unwrap());
+    let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking()).await.unwrap();
+    let mut connection = blocking?;
+    assert_eq!(asked(get().query(&mut connection).unwrap()), there);
+    Ok(there)
+}
+
+/// Why there is no connection of either kind.
+async fn refused(url: &str) -> OpenError {
+    let endpoint = endpoint(url);
+    let there = endpoint.connect().await.err();
+    let blocking = tokio::task::spawn_blocking(move || endpoint.connect_blocking().err()).await.unwrap();
+    let [there, blocking] = [there, blocking].map(|error| error.unwrap_or_else(|| panic!("{url} connects")));
+    assert_eq!(there.to_string(), blocking.to_string());
+    there
+}
+
+/// The same server with other words before and behind its address.
+fn at(server: &Redis, before: &str, behind: &str) -> String {
+    format!("{before}{}{behind}", server.address())
+}
+
+/// Whether it hears what is published over another connection.
+async fn hears(endpoint: &Endpoint) {
+    let mut listener = endpoint.connect_for_listening().await.unwrap();
+    listener.subscribe("news").await.unwrap();
+    let mut teller = endpoint.connect().await.unwrap();
+    let _: () = redis::cmd("PUBLISH").arg("news").arg("now").query_async(&mut teller).await.unwrap();
+    let heard = tokio::time::timeout(Duration::from_secs(20), listener.on_message().next()).await;
+    assert_eq!(heard.unwrap().unwrap().get_payload::<String>().unwrap(), "now");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_server_is_reached_with_its_password_and_database() {
+    let server = Redis::start(RedisSettings { password: Some("p@ss/w?rd".into()), extra: vec![] }).unwrap();
+    let url = at(&server, "redis://:p%40ss%2Fw%3Frd@", "/3");
+    assert_eq!(port(&url).await.unwrap(), server.port());
+    let mut connection = endpoint(&url).connect().await.unwrap();
+    let list: String = redis::cmd("CLIENT").arg("INFO").query_async(&mut connection).await.unwrap();
+    assert!(list.contains(" name=pointsman ") && list.contains(" db=3 "), "{list}");
+    hears(&endpoint(&url)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_let_in_is_told_why() {
+    let server = Redis::start(RedisSettings { password: Some("right".into()), extra: vec![] }).unwrap();
+    for (before, told) in [
+        ("redis://", "NOAUTH"),
+        ("redis://:wrong@", "WRONGPASS"),
+        ("redis://eve:right@", "does not let the user eve in: WRONGPASS"),
+    ] {
+        let error = refused(&at(&server, before, "")).await;
+        assert!(matches!(error, OpenError::NotLetIn { .. }), "{error}");
+        assert!(error.to_string().contains(told), "{error}");
+    }
+    let listening = endpoint(&at(&server, "redis://:wrong@", "")).connect_for_listening().await;
+    assert!(matches!(listening, Err(OpenError::NotLetIn { .. })));
+    let open = Redis::start(RedisSettings::default()).unwrap();
+    let error = refused(&at(&open, "redis://:none@", "")).await;
+    assert!(error.to_string().contains("without any password configured"), "{error}");
+
+    let limited = ["ACL", "SETUSER", "ann", "on", ">right", "~*", "+@read"];
+    open.command(&limited).unwrap();
+    let url = at(&open, "redis://ann:right@", "");
+    let error = refused(&url).await;
+    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    open.command(&grant.split(' ').collect::<Vec<_>>()).unwrap();
+    endpoint(&url).connect().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_not_there_and_a_replica_are_refused() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let error = refused(&at(&server, "redis://", "/16")).await;
+    assert!(matches!(error, OpenError::NoDatabase { database: 16, .. }), "{error}");
+    let (ip, there) = (server.address().ip().to_string(), server.port().to_string());
+    let replica = Redis::start(RedisSettings::with(&[("replicaof", &format!("{ip} {there}"))])).unwrap();
+    let error = refused(&replica.url()).await;
+    assert!(
+        matches!(&error, OpenError::Replica { of, .. } if *of == server.address().to_string()),
+        "{error}"
+    );
+}
+
+/// Answers everyone with the same words, one after the other, and then is silent; with none it hangs up.
+fn somebody_else(words: &'static [&'static str]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let mut heard = [0; 1024];
+            let _ = client.read(&mut heard);
+            for word in words {
+                let _ = client.write_all(word.as_bytes());
+                let _ = client.read(&mut heard);
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_redis_is_told_from_what_is_not_there() {
+    for words in [&["HTTP/1.1 400 Bad Request\r\n\r\n"], &["SSH-2.0-OpenSSH_9.2\r\n"]] {
+        let error = refused(&format!("redis://{}", somebody_else(words))).await;
+        assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
+    }
+    const OLD: &str = "$22\r\nredis_version:6.2.14\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n+PONG\r\n+OK\r\n";
+    let error = refused(&format!("redis://{}", somebody_else(&["+PONG\r\n", OLD]))).await;
+    assert!(matches!(&error, OpenError::TooOld { found, .. } if found == "6.2.14"), "{error}");
+
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = refused(&format!("redis://{}?connect_timeout=1", silent.local_addr().unwrap())).await;
+    assert!(error.to_string().contains("does not answer within 1 s"), "{error}");
+    drop(silent);
+
+    let error = refused(&format!("redis://{}", somebody_else(&[]))).await;
+    assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains("let the URL begin with rediss"), "{error}");
+    let error = refused("redis://127.0.0.1:1").await;
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+    let error = refused("redis+sentinel://127.0.0.1:1,127.0.0.1:2/m").await;
+    assert!(
+        error.to_string().contains("127.0.0.1:1: ") && error.to_string().contains("127.0.0.1:2: "),
+        "{error}"
+    );
+    let error = refused("redis://no-such-host.invalid").await;
+    assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinels_know_the_master_after_a_failover_too() {
+    let house = RedisSentinel::start().unwrap();
+    let url = house.url();
+    let first = house.master().unwrap();
+    assert_eq!(port(&url).await.unwrap(), first.port());
+    hears(&endpoint(&url)).await;
+
+    let error = refused(&url.replace("/mymaster", "/nobody")).await;
+    assert!(matches!(&error, OpenError::NoMaster { known, .. } if known == "mymaster"), "{error}");
+    let sentinel = house.sentinels().first().unwrap();
+    let error = refused(&sentinel.url()).await;
+    assert!(
+        error.to_string().contains("is a sentinel") && error.to_string().contains("redis+sentinel://"),
+        "{error}"
+    );
+    let error = refused(&at(sentinel, "redis+cluster://", "")).await;
+    assert!(error.to_string().contains("is a sentinel"), "{error}");
+    let error = refused(&at(first, "redis+sentinel://", "/mymaster")).await;
+    assert!(error.to_string().contains("is no sentinel"), "{error}");
+
+    // A sentinel that is gone is no hindrance.
+    house.sentinels().first().unwrap().kill().unwrap();
+    let quick = format!("{url}?connect_timeout=1");
+    assert_eq!(port(&quick).await.unwrap(), first.port());
+
+    let dead = house.kill_master().unwrap();
+    let error = refused(&quick).await;
+    assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+    let master = house.wait_for_failover(dead).unwrap();
+    assert_eq!(port(&quick).await.unwrap(), master.port());
+    house.rejoin(dead).unwrap();
+    assert_eq!(port(&quick).await.unwrap(), master.port());
+    hears(&endpoint(&quick)).await;
+    // Nor is one that answers no more.
+    house.sentinels().get(1).unwrap().pause().unwrap();
+    assert_eq!(port(&quick).await.unwrap(), master.port());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_of_the_sentinels_is_their_own() {
+    let house = RedisSentinel::start().unwrap();
+    for sentinel in house.sentinels() {
+        sentinel.command(&["ACL", "SETUSER", "default", "resetpass", ">watch"]).unwrap();
+    }
+    let error = refused(&house.url()).await;
+    assert!(error.to_string().contains("sentinel_password"), "{error}");
+    let error = refused(&format!("{}?sentinel_password=wrong", house.url())).await;
+    assert!(error.to_string().contains("WRONGPASS"), "{error}");
+    port(&format!("{}?sentinel_password=watch", house.url())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_leads_to_the_node_that_has_the_prefix() {
+    let cluster = RedisCluster::start_with_replicas().unwrap();
+    let url = cluster.url();
+    for prefix in ["{pointsman}:", "{a}:", "x{b}", "{c}"] {
+        let owner = cluster.node(cluster.owner_of(prefix).unwrap()).unwrap();
+        let encoded = prefix.replace('{', "%7B").replace('}', "%7D");
+        assert_eq!(port(&format!("{url}?prefix={encoded}")).await.unwrap(), owner.port());
+    }
+    let mut connection = endpoint(&url).connect().await.unwrap();
+    let set: String =
+        redis::cmd("SET").arg("{pointsman}:a").arg(1).query_async(&mut connection).await.unwrap();
+    assert_eq!(set, "OK", "it is the one that has the slot");
+    hears(&endpoint(&url)).await;
+
+    let node = cluster.node(0).unwrap();
+    let error = refused(&node.url()).await;
+    assert!(error.to_string().contains("redis+cluster://"), "{error}");
+    let single = Redis::start(RedisSettings::default()).unwrap();
+    let error = refused(&at(&single, "redis+cluster://", "")).await;
+    assert!(error.to_string().contains("is not part of a cluster"), "{error}");
+
+    // A replica knows as much as a master, and takes its place.
+    let owner = cluster.owner_of("{pointsman}:").unwrap();
+    let replica = cluster.node(owner + 3).unwrap();
+    let by_replica = at(replica, "redis+cluster://", "");
+    assert_eq!(port(&by_replica).await.unwrap(), cluster.node(owner).unwrap().port());
+    cluster.kill(owner).unwrap();
+    cluster.wait_for_owner("{pointsman}:", owner + 3).unwrap();
+    for url in [&url, &by_replica] {
+        assert_eq!(port(url).await.unwrap(), replica.port());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_nobody_has_is_told() {
+    let lonely = Redis::start(RedisSettings::with(&[
+        ("cluster-enabled", "yes"),
+        ("cluster-port", &free().to_string()),
+    ]));
+    let lonely = lonely.unwrap();
+    let error = refused(&at(&lonely, "redis+cluster://", "")).await;
+    assert!(matches!(error, OpenError::NotServed { slot: 6572, .. }), "{error}");
+    // One that is alone knows no address of its own.
+    lonely.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
+    assert_eq!(port(&at(&lonely, "redis+cluster://", "")).await.unwrap(), lonely.port());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wire_that_is_frozen_does_not_hold_up_for_ever() {
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let url = format!("{}?connect_timeout=1", server.url_through(&proxy).unwrap());
+    port(&url).await.unwrap();
+    proxy.freeze(true);
+    let error = refused(&url).await;
+    assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+    assert!(endpoint(&url).connect_for_listening().await.is_err());
+    proxy.freeze(false);
+    port(&url).await.unwrap();
+}
+
+fn free() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A server whose certificate is that of `localhost`, and the files that clients need.
+struct Encrypted {
+    server: Redis,
+    port: u16,
+    folder: TempDir,
+}
+
+fn issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+impl Encrypted {
+    fn start(asks_clients: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        open_to_all(folder.path(), 0o755);
+        let (trusted, stranger) = (issuer("trusted"), issuer("stranger"));
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            open_to_all(&path, 0o644);
+            path.display().to_string()
+        };
+        let issued = |name: &str, by: &CertifiedIssuer<'static, KeyPair>| {
+            let key = KeyPair::generate().unwrap();
+            let certificate =
+                CertificateParams::new(vec!["localhost".into()]).unwrap().signed_by(&key, by).unwrap();
+            (
+                file(&format!("{name}.crt"), certificate.pem()),
+                file(&format!("{name}.key"), key.serialize_pem()),
+            )
+        };
+        let (certificate, key) = issued("server", &trusted);
+        issued("client", &trusted);
+        let roots = file("issuer.crt", trusted.pem());
+        file("stranger.crt", stranger.pem());
+        let port = free();
+        let server = Redis::start(RedisSettings::with(&[
+            ("tls-port", &port.to_string()),
+            ("tls-cert-file", &certificate),
+            ("tls-key-file", &key),
+            ("tls-ca-cert-file", &roots),
+            ("tls-auth-clients", asks_clients),
+        ]));
+        Self { server: server.unwrap(), port, folder }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn url(&self, host: &str, parameters: &str) -> String {
+        format!("rediss://{host}:{}?{parameters}", self.port)
+    }
+}
+
+fn open_to_all(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_encrypted_is_looked_at_as_far_as_the_mode_says() {
+    let it = Encrypted::start("no");
+    let (issuer, stranger) = (it.file("issuer.crt"), it.file("stranger.crt"));
+    let (issuer, stranger) = (issuer.display(), stranger.display());
+    for (host, parameters) in [
+        ("localhost", format!("sslrootcert={issuer}")),
+        ("localhost", format!("sslmode=verify-full&sslrootcert={issuer}")),
+        ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={issuer}")),
+        ("127.0.0.1", format!("sslmode=require&sslrootcert={issuer}")),
+        ("127.0.0.1", "sslmode=require".into()),
+    ] {
+        let url = it.url(host, &parameters);
+        assert_eq!(port(&url).await.unwrap(), it.server.port(), "{url}");
+        hears(&endpoint(&url)).await;
+    }
+    for (host, parameters) in [
+        ("localhost", String::new()),
+        ("127.0.0.1", format!("sslrootcert={issuer}")),
+        ("localhost", format!("sslrootcert={stranger}")),
+        ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={stranger}")),
+        ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
+    ] {
+        let error = refused(&it.url(host, &parameters)).await;
+        assert!(matches!(error, OpenError::NotTrusted { .. }), "{error}");
+        assert!(error.to_string().contains("certificate"), "{error}");
+    }
+    let error =
+        refused(&format!("rediss://localhost:{}?sslmode=require&connect_timeout=1", it.server.port())).await;
+    assert!(error.to_string().contains("if it does not encrypt, let the URL begin with redis"), "{error}");
+    let http = somebody_else(&["HTTP/1.1 400 Bad Request\r\n\r\n"]);
+    let error = refused(&format!("rediss://{http}?sslmode=require")).await;
+    assert!(matches!(error, OpenError::NotRedis { .. }), "{error}");
+    let error = refused(&format!("redis://localhost:{}", it.port)).await;
+    assert!(error.to_string().contains("let the URL begin with rediss"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_may_want_to_see_a_certificate_of_ours() {
+    let it = Encrypted::start("yes");
+    let file = |name| it.file(name).display().to_string();
+    let roots = format!("sslrootcert={}", file("issuer.crt"));
+    let unproved = endpoint(&it.url("localhost", &roots));
+    // Which of the two is heard first, that it hangs up or why, is chance where many tasks share a connection.
+    let error = unproved.connect().await.err().unwrap().to_string();
+    assert!(error.contains("sslcert"), "{error}");
+    let blocking = tokio::task::spawn_blocking(move || unproved.connect_blocking().err()).await.unwrap();
+    assert!(matches!(blocking, Some(OpenError::NotTrusted { .. })), "{blocking:?}");
+    let ours = format!("{roots}&sslcert={}&sslkey={}", file("client.crt"), file("client.key"));
+    assert_eq!(port(&it.url("localhost", &ours)).await.unwrap(), it.server.port());
+}

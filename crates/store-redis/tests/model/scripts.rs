@@ -1,0 +1,269 @@
+//! What Redis does in one step: the scripts, and the `MULTI` of producers.
+
+use crate::safeguards::Safeguards;
+use crate::state::{Author, Entry, Event, EventId, Mark, ObjectId, Redis, Transaction, WorkerId};
+
+/// What the author of a commit is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Done,
+    Refused,
+}
+
+/// How a transaction begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Beginning {
+    pub(crate) object: ObjectId,
+    pub(crate) author: Author,
+    pub(crate) mark: Mark,
+    /// How many events a turn has.
+    pub(crate) budget: u8,
+    /// By how much the clock is ahead of the ids.
+    pub(crate) leap: u8,
+}
+
+impl Redis {
+    /// A producer's `MULTI`: a main event and its subevents, and the object's name.
+    pub(crate) fn push(&mut self, object: ObjectId, events: impl Iterator<Item = Event>) {
+        events.for_each(|event| self.object_mut(object).events.insert(0, event));
+        self.line.insert(0, object);
+    }
+
+    /// A worker shows that it lives, and takes what it holds already, or the next object in line. Answers what it is
+    /// responsible for now.
+    pub(crate) fn take(&mut self, worker: WorkerId, safeguards: &Safeguards) -> Option<ObjectId> {
+        self.keys_mut(worker).heartbeat = true;
+        loop {
+            if self.keys(worker).object.is_empty() {
+                let object = self.line.pop()?;
+                self.keys_mut(worker).object.insert(0, object);
+            }
+            let object = *self.keys(worker).object.last()?;
+            if self.hold(worker, object, safeguards) {
+                return Some(object);
+            }
+            // Its owner lives, and lets go of it only when it has no events.
+            self.keys_mut(worker).object.clear();
+        }
+    }
+
+    /// Whether the worker is responsible for the object now.
+    fn hold(&mut self, worker: WorkerId, object: ObjectId, safeguards: &Safeguards) -> bool {
+        if let Some(owner) = self.object(object).owner.filter(|owner| *owner != worker) {
+            if self.keys(owner).heartbeat || !safeguards.takeover {
+                return false;
+            }
+            self.take_over(owner, worker, safeguards);
+        }
+        self.object_mut(object).owner = Some(worker);
+        true
+    }
+
+    fn take_over(&mut self, dead: WorkerId, worker: WorkerId, safeguards: &Safeguards) {
+        let other = self.keys_mut(dead);
+        other.object.clear();
+        if safeguards.takeover_moves_event {
+            let events = std::mem::take(&mut other.event);
+            self.keys_mut(worker).event.splice(0..0, events);
+        }
+        if safeguards.takeover_moves_id {
+            self.keys_mut(worker).event_id = self.keys_mut(dead).event_id.take();
+        }
+    }
+
+    /// What the sweep has to put in line: the object of a worker without a heartbeat. Being there twice changes nothing.
+    pub(crate) fn orphan(&self, dead: WorkerId) -> Option<ObjectId> {
+        let keys = self.keys(dead);
+        keys.object.last().copied().filter(|object| !keys.heartbeat && !self.line.contains(object))
+    }
+
+    /// Puts it there. A worker that holds nothing of it any more need not name it.
+    pub(crate) fn sweep(&mut self, dead: WorkerId) -> Option<()> {
+        let object = self.orphan(dead)?;
+        self.line.push(object);
+        if self.object(object).owner != Some(dead) {
+            self.keys_mut(dead).object.clear();
+        }
+        Some(())
+    }
+
+    /// A worker's transaction begins: its next event goes into flight, and those behind it are looked at. Nothing, if the
+    /// worker is not responsible.
+    pub(crate) fn pop(
+        &mut self,
+        beginning: Beginning,
+        worker: WorkerId,
+        safeguards: &Safeguards,
+    ) -> Option<Transaction> {
+        if safeguards.pop_knows_owner && self.object(beginning.object).owner != Some(worker) {
+            return None;
+        }
+        let given_before = self.next_event_id;
+        self.keys_mut(worker).heartbeat = true;
+        if self.keys(worker).event.is_empty() || !safeguards.idempotent_pop {
+            self.fly(beginning.object, worker, beginning.leap);
+        }
+        let most = usize::from(beginning.budget);
+        let transaction = self.transaction(beginning, Some(worker), most, safeguards);
+        Some(Transaction { next_event_id: given_before, ..transaction })
+    }
+
+    /// Moves an object's next event into the worker's hands.
+    fn fly(&mut self, object: ObjectId, worker: WorkerId, leap: u8) {
+        if let Some(event) = self.object_mut(object).events.pop() {
+            self.next_event_id += 1 + leap;
+            let id = self.next_event_id;
+            let keys = self.keys_mut(worker);
+            keys.event.insert(0, event);
+            keys.event_id = Some(id);
+        }
+    }
+
+    /// The transaction of a direct emit begins: it looks at what it has to serve first.
+    pub(crate) fn look(&self, beginning: Beginning, safeguards: &Safeguards) -> Transaction {
+        let most = if safeguards.emit_serves_first { usize::from(beginning.budget) } else { 0 };
+        let owner = self.object(beginning.object).owner.filter(|_| safeguards.emit_serves_first);
+        self.transaction(beginning, owner, most, safeguards)
+    }
+
+    /// What a transaction sees that serves what is in flight with the owner, and then what is queued, up to so many in all.
+    fn transaction(
+        &self,
+        beginning: Beginning,
+        owner: Option<WorkerId>,
+        most: usize,
+        safeguards: &Safeguards,
+    ) -> Transaction {
+        let object = self.object(beginning.object);
+        let owner = owner.filter(|owner| !self.keys(*owner).event.is_empty());
+        let keys = owner.map(|owner| self.keys(owner));
+        let in_flight: Vec<Event> =
+            keys.into_iter().flat_map(|keys| keys.event.iter().rev()).copied().collect();
+        let room = most.saturating_sub(in_flight.len());
+        let queued = object.events.iter().rev().take(room).copied();
+        Transaction {
+            mark: beginning.mark,
+            object: beginning.object,
+            served: in_flight.into_iter().chain(queued).collect(),
+            more: object.events.len() > room,
+            given: keys.and_then(|keys| keys.event_id),
+            from: owner.filter(|_| !safeguards.acknowledgement_follows),
+            newest: self.newest(),
+            next_event_id: self.next_event_id,
+            last: object.last,
+            author: beginning.author,
+        }
+    }
+
+    /// All that a transaction writes, or nothing.
+    pub(crate) fn commit(&mut self, transaction: &Transaction, safeguards: &Safeguards) -> Answer {
+        if self.knows(transaction.mark, safeguards) {
+            return Answer::Done;
+        }
+        if !self.is_as_expected(transaction, safeguards) {
+            return Answer::Refused;
+        }
+        self.acknowledge(transaction, safeguards);
+        self.write(transaction, safeguards);
+        self.version += 1;
+        self.marks.push(transaction.mark);
+        self.marks.sort();
+        if let Author::Worker(worker) = transaction.author {
+            self.release(worker, transaction, safeguards);
+        }
+        Answer::Done
+    }
+
+    fn knows(&self, mark: Mark, safeguards: &Safeguards) -> bool {
+        let is_kept = safeguards.marks_are_kept || mark.version + 1 == self.version;
+        safeguards.resend_knows_mark && is_kept && self.marks.contains(&mark)
+    }
+
+    /// Whether everything is as the transaction saw it.
+    fn is_as_expected(&self, transaction: &Transaction, safeguards: &Safeguards) -> bool {
+        if safeguards.commit_knows_version && transaction.mark.version != self.version {
+            return false;
+        }
+        let owner = self.object(transaction.object).owner;
+        let hands = owner.map(|owner| self.keys(owner)).filter(|keys| !keys.event.is_empty());
+        let same_id = hands.and_then(|keys| keys.event_id) == transaction.given;
+        let there = hands.map_or(0, |keys| keys.event.len()) + self.object(transaction.object).events.len();
+        if there < transaction.served.len() {
+            return false;
+        }
+        match transaction.author {
+            Author::Worker(worker) => {
+                (owner == Some(worker) || !safeguards.commit_knows_owner)
+                    && (same_id || !safeguards.commit_knows_event_id)
+            }
+            // Whoever takes nothing need not know who has it.
+            Author::Emitter(_) => same_id || transaction.served.is_empty() || !safeguards.emit_knows_event_id,
+        }
+    }
+
+    /// Takes what is served out of the hands of whoever has it in flight, and off the queue.
+    fn acknowledge(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
+        let owner = self.object(transaction.object).owner;
+        let hands = if safeguards.acknowledgement_follows { owner } else { transaction.from };
+        for _ in &transaction.served {
+            match hands.map(|worker| self.keys_mut(worker)).filter(|keys| !keys.event.is_empty()) {
+                Some(keys) => {
+                    keys.event.pop();
+                    keys.event_id = None;
+                }
+                None => {
+                    self.object_mut(transaction.object).events.pop();
+                }
+            }
+        }
+    }
+
+    /// Journals what is served, and what is emitted behind it.
+    fn write(&mut self, transaction: &Transaction, safeguards: &Safeguards) {
+        let Transaction { object, newest, given, next_event_id, .. } = *transaction;
+        let direct = match transaction.author {
+            Author::Emitter(number) if !transaction.is_piece(safeguards) => Some(Event::Direct(number)),
+            Author::Emitter(_) | Author::Worker(_) => None,
+        };
+        let (mut id, mut prev) = (newest, transaction.last);
+        for (place, event) in transaction.served.iter().copied().chain(direct).enumerate() {
+            id = match given.filter(|_| place == 0) {
+                Some(given) if is_usable(given, newest, safeguards) => given,
+                Some(_) => id + 1,
+                None => id.max(next_event_id) + 1,
+            };
+            self.journal.push(Entry { object, event, id, prev });
+            prev = id;
+        }
+        if id != newest {
+            self.object_mut(object).last = id;
+            self.next_event_id = id;
+        }
+    }
+
+    /// Lets go of an object. If it has events still, it goes to the end of the line.
+    fn release(&mut self, worker: WorkerId, transaction: &Transaction, safeguards: &Safeguards) {
+        let object = transaction.object;
+        if self.object(object).owner == Some(worker) {
+            self.object_mut(object).owner = None;
+            let is_left = !self.object(object).events.is_empty();
+            let goes_in_line = if safeguards.release_looks { is_left } else { transaction.more };
+            if goes_in_line {
+                self.line.insert(0, object);
+            }
+        }
+        self.keys_mut(worker).object.clear();
+    }
+}
+
+impl Transaction {
+    /// Whether a direct emit has to come back with its own event, because more was left for the object.
+    pub(crate) fn is_piece(&self, safeguards: &Safeguards) -> bool {
+        self.more && safeguards.emit_serves_first && safeguards.emit_serves_all
+    }
+}
+
+/// Whether an event in flight can be journaled by the id that it was given.
+fn is_usable(given: EventId, newest: EventId, safeguards: &Safeguards) -> bool {
+    if safeguards.given_ids_are_new { given > newest } else { given >= newest }
+}

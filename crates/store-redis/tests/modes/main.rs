@@ -1,0 +1,82 @@
+//! The essentials on each kind of Redis: a cluster, a master behind sentinels, and a server that two stores share.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cluster;
+#[path = "../common/mod.rs"]
+mod common;
+mod prefix;
+mod sentinel;
+
+use std::sync::Arc;
+
+use pointsman_core::Status;
+use pointsman_core::store::{Claim, Claimant, Ending, NewRun, NodeId, Queue, Registry, Tasks};
+use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, line, pair, succeeded};
+
+use common::chains::assert_chained;
+use common::invariants::rest;
+use common::node::Node;
+use common::place::{Place, left};
+use common::{now, until};
+
+/// A node that runs what comes.
+struct Working {
+    node: Node,
+    id: NodeId,
+}
+
+impl Working {
+    async fn open(place: &Place) -> Self {
+        let node = Node::open(place).await;
+        let plan = Plan::simple().collects("shop/orders", 5);
+        node.store.register(plan.registration(), now()).await.unwrap();
+        let id = node.store.join("one", now()).await.unwrap();
+        Self { node, id }
+    }
+
+    fn asking(&self) -> Claim {
+        let handlers = Arc::new(["index", "shop"].map(handler).into());
+        Claim { by: Claimant::Node(self.id), handlers, max: 100 }
+    }
+
+    /// Runs all there is; answers how many that were.
+    async fn run_all(&self) -> usize {
+        let mut ran = 0;
+        loop {
+            let tasks = self.node.store.claim(self.asking(), now()).await.unwrap().tasks;
+            if tasks.is_empty() {
+                return ran;
+            }
+            ran += tasks.len();
+            let end = |task| Ending { logs: vec![line(now(), "ran")], ..ending(task, succeeded()) };
+            let (ended, _) =
+                self.node.store.finish(tasks.iter().map(end).collect(), None, now()).await.unwrap();
+            assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+        }
+    }
+
+    /// Emits, leaves, claims, ends, logs and reads: so many events, from this number on.
+    async fn does_all(&self, place: &Place, first: usize, count: usize) {
+        let (store, mut hand) = (&self.node.store, place.connect());
+        for n in (first..first + count).step_by(2) {
+            hand.push("o", &[left("record", n)]);
+            self.node.emit(event("record").key("o").value(&(n + 1).to_string())).await;
+        }
+        rest(place).await;
+        let run =
+            store.run(NewRun { pair: pair("shop/orders"), priority: None }, now()).await.unwrap().unwrap();
+        assert_eq!(self.run_all().await, count + 1);
+        let (task, _) = store.task(&run.task).await.unwrap().unwrap();
+        assert_eq!(task.life.state.status(), Status::Done);
+        assert_eq!(store.logs(&run.task, 0, 10).await.unwrap().unwrap().lines.len(), 1);
+        let events = self.node.journal().await;
+        assert_chained(&events);
+        let numbers = events.iter().map(|event| event.value.as_str().parse::<usize>().unwrap());
+        assert!(numbers.eq(0..first + count));
+    }
+
+    /// Waits until it can write again.
+    async fn goes_on(&self) {
+        until("it goes on", async || self.node.store.heartbeat(self.id, now()).await.is_ok()).await;
+    }
+}

@@ -1,0 +1,138 @@
+//! The scripts by themselves, for what hardly ever happens.
+
+use crate::common::place::{Hand, Place, left};
+
+const COMMIT: &str = include_str!("../../src/lua/commit.lua");
+const TAKE: &str = include_str!("../../src/lua/take.lua");
+
+const BEFORE: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 4, 1, 1, 1, 1, 1, 1, 1, 1];
+const AFTER: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 2, 2, 2, 2, 2, 2, 2, 2];
+
+/// Commits by hand: what was taken out of outboxes (object, holder, id, number of events), and commands. Each is the
+/// number of its words and its words.
+fn commit(hand: &mut Hand, fences: &[[&str; 4]], writes: &[&[&str]]) -> String {
+    let mut words: Vec<Vec<u8>> = ["EVAL", COMMIT, "5"].map(|word| word.as_bytes().to_vec()).into();
+    let names = ["point", "told", "turn", "turn:waiting", "turn:wake:"];
+    words.extend(names.iter().map(|name| format!(":pointsman:{name}").into_bytes()));
+    words.extend(["me", "3000"].map(|word| word.as_bytes().to_vec()));
+    words.extend([BEFORE.to_vec(), AFTER.to_vec(), AFTER.to_vec()]);
+    words.extend([hand.prefix.clone(), String::new(), fences.len().to_string()].map(String::into_bytes));
+    words.extend(fences.iter().flatten().map(|word| word.as_bytes().to_vec()));
+    for write in writes {
+        words.push(write.len().to_string().into_bytes());
+        words.extend(write.iter().map(|word| word.as_bytes().to_vec()));
+    }
+    hand.text(&words).unwrap()
+}
+
+/// A place where the last commit was `BEFORE`.
+fn place() -> Hand {
+    let mut hand = Place::shared().connect();
+    hand.ask(&[b"SET".as_slice(), b":pointsman:point", &BEFORE]);
+    hand.ask(&[b"LPUSH".as_slice(), b":pointsman:told", &BEFORE]);
+    hand
+}
+
+fn mark(hand: &mut Hand) -> String {
+    hand.key("mark")
+}
+
+/// Scripts are not rolled back. So what could fail is looked at before anything is written.
+#[test]
+fn a_commit_that_acknowledges_more_than_is_there_writes_nothing() {
+    let mut hand = place();
+    let mark = mark(&mut hand);
+    hand.holds("w", "o", Some((&left("a", 0), "7")));
+    let queued = left("a", 1);
+    hand.ask(&["LPUSH", ":o:events", &queued]);
+    let writes: [&[&str]; 2] = [&["SET", &mark, "1"], &["acknowledge", "o", "", "", "set aside\n"]];
+    assert_eq!(commit(&mut hand, &[["o", "w", "7", "3"]], &writes), "fenced");
+    let left = (hand.number(&["LLEN", ":o:events"]), hand.number(&["LLEN", ":event.worker:w:event"]));
+    assert_eq!((left, hand.number(&["EXISTS", ":mark"])), ((1, 1), 0));
+    let writes: [&[&str]; 2] = [&["SET", &mark, "1"], &["acknowledge", "o", "", "aside "]];
+    assert_eq!(commit(&mut hand, &[["o", "w", "7", "2"]], &writes), "done");
+    assert_eq!(hand.texts(&["LRANGE", ":events.set.aside", "0", "-1"]), [format!("aside {queued}")]);
+    assert_eq!((hand.number(&["EXISTS", ":mark"]), hand.number(&["LLEN", ":o:events"])), (1, 0));
+}
+
+#[test]
+fn a_commit_is_refused_if_the_outbox_is_not_as_it_was_seen() {
+    for fence in [
+        ["o", "v", "7", "1"],
+        ["o", "w", "8", "1"],
+        ["o", "w", "", "1"],
+        ["o", "", "", "1"],
+        ["p", "w", "", "0"],
+    ] {
+        let mut hand = place();
+        let mark = mark(&mut hand);
+        hand.holds("w", "o", Some((&left("a", 0), "7")));
+        assert_eq!(commit(&mut hand, &[fence], &[&["SET", &mark, "1"]]), "fenced", "{fence:?}");
+        assert_eq!(hand.number(&["EXISTS", ":mark"]), 0);
+    }
+}
+
+/// Its answer was lost, and others have committed since.
+#[test]
+fn a_commit_that_is_sent_again_knows_itself() {
+    let mut hand = place();
+    let key = hand.key("list");
+    let write: [&[&str]; 1] = [&["RPUSH", &key, "1"]];
+    assert_eq!(commit(&mut hand, &[], &write), "done");
+    assert_eq!(commit(&mut hand, &[], &write), "done");
+    for n in 6..16 {
+        let later = [[0, 0, 0, 0, 0, 0, 0, n], [n; 8]].concat();
+        hand.ask(&[b"SET".as_slice(), b":pointsman:point", &later]);
+        hand.ask(&[b"LPUSH".as_slice(), b":pointsman:told", &later]);
+        assert_eq!(commit(&mut hand, &[], &write), "done", "it is known among what was told");
+    }
+    assert_eq!(hand.number(&["LLEN", ":list"]), 1);
+    let other = [[0, 0, 0, 0, 0, 0, 0, 5], [9; 8]].concat();
+    hand.ask(&[b"DEL".as_slice(), b":pointsman:told"]);
+    hand.ask(&[b"LPUSH".as_slice(), b":pointsman:told", &other]);
+    hand.ask(&[b"SET".as_slice(), b":pointsman:point", &other]);
+    assert_eq!(commit(&mut hand, &[], &write), "behind", "that was another of the same number");
+}
+
+fn take(hand: &mut Hand, workers: &[&str]) -> Vec<String> {
+    take_of(hand, "1000", workers)
+}
+
+/// The same, with so many names looked at.
+fn take_of(hand: &mut Hand, names: &str, workers: &[&str]) -> Vec<String> {
+    let prefix = hand.prefix.clone();
+    let words = ["EVAL", TAKE, "1", ":objects.with.events", &prefix, "15000", names];
+    hand.texts(&words.iter().chain(workers).collect::<Vec<_>>())
+}
+
+#[test]
+fn whoever_holds_something_is_told_so_though_others_find_nothing() {
+    let mut hand = Place::shared().connect();
+    hand.holds("b", "o", Some((&left("a", 0), "7")));
+    hand.lives("b");
+    assert_eq!(take(&mut hand, &["a", "b", "c"]), ["b", "o"]);
+    assert_eq!(take(&mut hand, &["a", "b", "c"]), ["b", "o"], "asked again, it is told the same");
+}
+
+#[test]
+fn an_object_is_held_by_one_worker() {
+    let mut hand = Place::shared().connect();
+    hand.push("o", &[left("a", 0)]);
+    hand.push("o", &[left("a", 1)]);
+    hand.push("p", &[left("a", 2)]);
+    hand.push("o", &[left("a", 3)]);
+    assert_eq!(take(&mut hand, &["a", "b", "c"]), ["a", "o", "b", "p"]);
+    assert_eq!(hand.number(&["EXISTS", ":objects.with.events", ":event.worker:c:object"]), 0);
+}
+
+#[test]
+fn a_flood_of_names_keeps_nobody_from_what_it_holds() {
+    let mut hand = Place::shared().connect();
+    hand.lives("other");
+    hand.holds("other", "busy", None);
+    hand.holds("b", "o", None);
+    hand.ask(&["LPUSH", ":objects.with.events", "busy", "busy", "busy", "busy", "busy", "free"]);
+    assert_eq!(take_of(&mut hand, "3", &["a", "b", "c"]), ["b", "o"]);
+    assert_eq!(take_of(&mut hand, "3", &["a", "b", "c"]), ["a", "free", "b", "o"]);
+    assert_eq!(hand.keys("event.worker:*:object").len(), 3);
+}

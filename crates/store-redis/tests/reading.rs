@@ -1,0 +1,238 @@
+//! Reads on a real server: each is of one moment while others write, and long lists are whole.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pointsman_core::journal::{Filter, Page, Retention};
+use pointsman_core::store::{Claim, Claimant, Claimed, NodeId, Read, Store, StoreError, TaskFilter};
+use pointsman_core::{EventId, NewEvent, Status, TaskSeq, Timestamp};
+use pointsman_store_conformance::world::{
+    BEGINNING, Draft, EVERYTHING, Plan, emission, ending, event, handler, key, must, secs, succeeded, tenant,
+};
+use pointsman_store_redis::Redis;
+use pointsman_testing::{RedisSettings, fresh_prefix, shared_redis};
+
+async fn open(url: &str) -> Arc<dyn Store> {
+    let store = Redis::open(url, BEGINNING).await;
+    Arc::new(store.unwrap_or_else(|fault| panic!("the store opens: {fault}")))
+}
+
+fn fresh_url() -> String {
+    shared_redis().unwrap().url_under(&fresh_prefix())
+}
+
+/// A store with this registered, and a node.
+async fn fresh(url: &str, plan: &Plan) -> (Arc<dyn Store>, NodeId) {
+    let store = open(url).await;
+    must(store.register(plan.registration(), BEGINNING).await);
+    let node = must(store.join("first", BEGINNING).await);
+    (store, node)
+}
+
+async fn emit(store: &dyn Store, events: Vec<NewEvent>, now: Timestamp) -> Vec<EventId> {
+    let (receipts, _) = must(store.append(vec![emission(events)], None, now).await);
+    receipts.into_iter().flat_map(|receipt| receipt.unwrap().events).map(|event| event.id).collect()
+}
+
+async fn claim(store: &dyn Store, node: NodeId, plan: &Plan, max: usize) -> Vec<Claimed> {
+    let claim = Claim { by: Claimant::Node(node), handlers: Arc::new(plan.names()), max };
+    must(store.claim(claim, BEGINNING).await).tasks
+}
+
+async fn page(store: &dyn Store, after: EventId, limit: usize, backwards: bool) -> Page {
+    let read = Read { after, until: None, filter: Filter::default(), limit, backwards };
+    must(store.read(read).await)
+}
+
+/// All tasks that a filter lets through, page by page.
+async fn listed(store: &dyn Store, filter: &TaskFilter, limit: usize) -> Vec<TaskSeq> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let page = must(store.tasks(filter.clone(), before, limit).await);
+        found.extend(page.tasks.iter().map(|task| task.seq));
+        match page.next {
+            Some(next) => before = Some(next),
+            None => return found,
+        }
+    }
+}
+
+/// A task that ends goes from one table to another. At any moment it is in one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_read_is_of_one_moment_while_another_node_writes() {
+    const TASKS: i64 = 400;
+    let (url, plan) = (fresh_url(), Plan::simple().free("index"));
+    let (store, _) = fresh(&url, &plan).await;
+    emit(&*store, vec![event("record"); TASKS as usize], BEGINNING).await;
+    let (other, plan) = (open(&url).await, plan.clone());
+    let node = must(other.join("other", BEGINNING).await);
+    let writing = tokio::spawn(async move {
+        while let Some(task) = claim(&*other, node, &plan, 1).await.pop() {
+            must(other.finish(vec![ending(&task, succeeded())], None, BEGINNING).await);
+        }
+        other.close();
+    });
+    let all: Vec<TaskSeq> = (1..=TASKS).rev().map(TaskSeq).collect();
+    let mut ended = BTreeSet::new();
+    while !writing.is_finished() {
+        let page = must(store.tasks(TaskFilter::default(), None, TASKS as usize + 1).await);
+        assert_eq!(page.tasks.iter().map(|task| task.seq).collect::<Vec<_>>(), all);
+        ended.insert(page.tasks.iter().filter(|task| task.life.state.status() == Status::Done).count());
+        let queues = must(store.queues(None).await);
+        let waiting = queues.first().map_or(0, |queue| queue.ready);
+        assert_eq!(waiting > 0, queues.first().is_some_and(|queue| queue.head_since.is_some()));
+    }
+    writing.await.unwrap();
+    assert!(ended.len() > 2, "{ended:?}");
+    store.close();
+}
+
+/// Whatever is forgotten while a page is read, between two events of it there is none that it does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_has_no_holes_while_events_are_forgotten() {
+    const EVENTS: usize = 3_000;
+    let (store, _) = fresh(&fresh_url(), &Plan::simple()).await;
+    let mut ids = vec![EventId::ZERO];
+    for n in 0..EVENTS as u64 / 10 {
+        let now = BEGINNING.plus(secs(1 + n));
+        ids.extend(emit(&*store, vec![event("note"); 10], now).await);
+    }
+    let forgetting = tokio::spawn({
+        let store = store.clone();
+        async move {
+            for n in 0..EVENTS as u64 / 10 {
+                let (now, journal) =
+                    (BEGINNING.plus(secs(n + 10)), Retention { age: secs(10), ..EVERYTHING });
+                while must(store.prune(journal, EVERYTHING, now).await).more {}
+            }
+        }
+    });
+    let mut marks = BTreeSet::new();
+    while !forgetting.is_finished() {
+        for backwards in [false, true] {
+            let page = page(&*store, EventId::ZERO, EVENTS, backwards).await;
+            let first = ids.iter().position(|id| *id == page.extent.forgotten).unwrap() + 1;
+            let mut found: Vec<EventId> = page.events.iter().map(|event| event.id).collect();
+            if backwards {
+                found.reverse();
+            }
+            assert_eq!(found, ids[first..]);
+            marks.insert(page.extent.forgotten);
+        }
+    }
+    forgetting.await.unwrap();
+    assert!(marks.len() > 2, "{marks:?}");
+    store.close();
+}
+
+/// Lists find what lies in many buckets, and hop over those in which nothing is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_lists_are_whole_over_all_gaps() {
+    const TASKS: i64 = 6_000;
+    let plan = Plan::simple().free("index");
+    let (store, node) = fresh(&fresh_url(), &plan).await;
+    for _ in 0..TASKS / 500 {
+        emit(&*store, vec![event("record"); 500], BEGINNING).await;
+    }
+    let all = TaskFilter::default();
+    let down = |numbers: &mut dyn Iterator<Item = i64>| {
+        let mut numbers: Vec<TaskSeq> = numbers.map(TaskSeq).collect();
+        numbers.sort_by(|a, b| b.cmp(a));
+        numbers
+    };
+    assert_eq!(listed(&*store, &all, 1_000).await, down(&mut (1..=TASKS)));
+    // A few stay unfinished, and of the others a few are remembered.
+    let stays = |number: i64| number % 1_700 == 5;
+    loop {
+        let claimed = claim(&*store, node, &plan, 1_000).await;
+        if claimed.iter().all(|task| stays(task.seq.0)) {
+            break;
+        }
+        let ends = claimed.iter().filter(|task| !stays(task.seq.0));
+        let ends = ends.map(|task| ending(task, succeeded())).collect();
+        must(store.finish(ends, None, BEGINNING).await);
+    }
+    assert_eq!(listed(&*store, &all, 700).await, down(&mut (1..=TASKS)));
+    let history = Retention { count: 5, age: EVERYTHING.age };
+    while must(store.prune(EVERYTHING, history, BEGINNING).await).more {}
+    let running = down(&mut (1..=TASKS).filter(|number| stays(*number)));
+    let locked = TaskFilter { statuses: vec![Status::Locked], ..all.clone() };
+    let done = TaskFilter { statuses: vec![Status::Done], ..all.clone() };
+    for limit in [1, 2, 1_000] {
+        assert_eq!(listed(&*store, &locked, limit).await, running);
+        let ended = listed(&*store, &done, limit).await;
+        assert_eq!(ended.len(), 5);
+        let both: BTreeSet<i64> = ended.iter().chain(&running).map(|seq| seq.0).collect();
+        assert_eq!(listed(&*store, &all, limit).await, down(&mut both.into_iter()));
+    }
+    store.close();
+}
+
+/// Workers elsewhere hold tasks as nodes do, though they are none.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_workers_hold_is_listed_as_running() {
+    let plan = Plan::default().on("record", &["index"]).on("page", &["print"]).pulled("print");
+    let (store, node) = fresh(&fresh_url(), &plan).await;
+    emit(&*store, vec![event("record"), event("page"), event("record")], BEGINNING).await;
+    let until = BEGINNING.plus(secs(30));
+    let by = Claimant::Worker { until, tenant: None };
+    let of_worker = Claim { by, handlers: Arc::new(BTreeSet::from([handler("print")])), max: 1 };
+    let fetched = must(store.claim(of_worker, BEGINNING).await).tasks;
+    let claimed = claim(&*store, node, &plan, 1).await;
+    let held: BTreeSet<TaskSeq> = fetched.iter().chain(&claimed).map(|task| task.seq).collect();
+    let locked = TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() };
+    for limit in [1, 10] {
+        let found = listed(&*store, &locked, limit).await;
+        assert_eq!(found, held.iter().rev().copied().collect::<Vec<_>>());
+    }
+    let fences: Vec<_> = fetched.iter().chain(&claimed).map(|task| (task.seq, task.fence)).collect();
+    assert!(must(store.lost(fences.clone()).await).is_empty());
+    must(store.finish(vec![ending(&fetched[0], succeeded())], None, BEGINNING).await);
+    assert_eq!(must(store.lost(fences).await), [fetched[0].fence]);
+    store.close();
+}
+
+/// Big events come in pages of bounded size, and none is left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn big_events_are_read_a_few_at_a_time() {
+    const MOST: usize = 9 << 20;
+    let (store, _) = fresh(&fresh_url(), &Plan::simple()).await;
+    let big = event("note").key("a").value(&format!("\"{}\"", "x".repeat(1_000_000)));
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.extend(emit(&*store, vec![big.clone(); 5], BEGINNING).await);
+    }
+    let (mut after, mut found) = (EventId::ZERO, Vec::new());
+    while found.len() < ids.len() {
+        let page = page(&*store, after, 1_000, false).await;
+        let bytes: usize = page.events.iter().map(|event| event.value.as_str().len()).sum();
+        assert!((1..=MOST).contains(&bytes), "{bytes}");
+        found.extend(page.events.iter().map(|event| event.id));
+        after = page.scanned;
+    }
+    assert_eq!(found, ids);
+    let object = must(store.object(&tenant("default"), &key("a"), 1_000).await).unwrap();
+    let chain: Vec<EventId> = object.events.iter().map(|event| event.id).collect();
+    assert!((2..=MOST / 1_000_000).contains(&chain.len()), "{}", chain.len());
+    assert!(ids.iter().rev().zip(&chain).all(|(id, found)| id == found));
+    store.close();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_go_on_over_cut_connections_and_say_so_when_all_is_gone() {
+    let server = pointsman_testing::Redis::start(RedisSettings::default()).unwrap();
+    let (store, _) = fresh(&server.url(), &Plan::simple()).await;
+    emit(&*store, vec![event("record")], BEGINNING).await;
+    for _ in 0..3 {
+        let seen = must(store.extent().await);
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        assert_eq!(must(store.extent().await), seen);
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        assert_eq!(must(store.tasks(TaskFilter::default(), None, 10).await).tasks.len(), 1);
+    }
+    server.command(&["FLUSHALL"]).unwrap();
+    assert!(matches!(store.extent().await, Err(StoreError::Damaged(_))));
+    store.close();
+    assert!(matches!(store.extent().await, Err(StoreError::Closed)));
+}

@@ -1,0 +1,12 @@
+//! Moving a store to Redis and from there, and what may come in between.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod cut;
+mod differing;
+mod exact;
+#[path = "../lair/mod.rs"]
+mod lair;
+mod numbers;
+mod outbox;
+mod refused;
+mod there_and_back;
