@@ -1,5 +1,6 @@
 //! Events on the wire.
 
+use pointsman_core::store::LaneView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -106,7 +107,7 @@ pub struct CausedBody {
     pub caused: Vec<CausedBody>,
 }
 
-/// An object's recent past.
+/// An object's recent past, and its lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDetail {
@@ -118,6 +119,37 @@ pub struct ObjectDetail {
     pub last: u64,
     /// Its events, newest first, as far as they are remembered.
     pub events: Vec<EventSnapshot>,
+    /// Its lanes in which something waits, runs or stands still, by handler; at most 100. What runs without order is in
+    /// no lane.
+    pub lanes: Vec<LaneBody>,
+    /// It has more than these.
+    pub more_lanes: bool,
+}
+
+/// The tasks of one handler for one object, which run one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LaneBody {
+    pub handler: String,
+    /// The task that is first.
+    pub head: TaskBody,
+    /// The head failed for good, and the lane stands still until somebody retries or cancels it.
+    pub halted: bool,
+    /// How many tasks wait behind the head; at most 10,000.
+    pub waiting: u64,
+    /// More than these wait.
+    pub more: bool,
+}
+
+impl From<&LaneView> for LaneBody {
+    fn from(lane: &LaneView) -> Self {
+        Self {
+            handler: lane.head.handler.to_string(),
+            head: TaskBody::from(&lane.head),
+            halted: lane.is_halted(),
+            waiting: lane.behind,
+            more: lane.more,
+        }
+    }
 }
 
 #[cfg(test)]

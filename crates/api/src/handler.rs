@@ -212,12 +212,16 @@ pub struct Health {
     /// The store, if it was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreHealth>,
+    /// What is not as it should be with the store, though it works: by what it could lose what it has acknowledged, or why
+    /// emits are refused. Left out where there is nothing to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Whether the server reaches its store, and can write there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreHealth {
-    /// `sqlite` or `postgres`.
+    /// `sqlite`, `postgres` or `redis`.
     pub kind: String,
     /// It answered within a second.
     pub reachable: bool,

@@ -6,6 +6,7 @@
 
 pub mod chain;
 pub mod client;
+pub mod config;
 pub mod event;
 pub mod handler;
 pub mod node;
@@ -24,12 +25,15 @@ pub use chain::{
     ChainBody, ChainDetail, ChainList, ChainNodeBody, ChainStateBody, NodeActionBody, SetbackBody,
     StrandedBody,
 };
-pub use event::{CauseBody, CausedBody, Emitted, EmittedEvent, EventDetail, EventSeq, ObjectDetail};
+pub use config::{ConfigBody, FaultBody, ReloadBody};
+pub use event::{
+    CauseBody, CausedBody, Emitted, EmittedEvent, EventDetail, EventSeq, LaneBody, ObjectDetail,
+};
 pub use handler::{
     AdoptBody, Adopted, CollectionBody, Counts, HandlerBody, HandlerDetail, HandlerList, Health, LimitsBody,
     QueueBody, RouteBody, SourceBody, StoreHealth,
 };
-pub use node::{AuditList, DeedBody, NodeBody, NodeList};
+pub use node::{AuditList, DeedBody, MeBody, NodeBody, NodeList};
 pub use order::{
     AddedOrder, AddedOrders, ChangeOrderBody, FailedBody, NewOrderBody, OrderBody, OrderList, OrderTaskBody,
 };

@@ -1,4 +1,4 @@
-//! Nodes, and who changed what, on the wire.
+//! Nodes, who changed what, and who one is, on the wire.
 
 use pointsman_core::store::{Deed, NodeView};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,17 @@ impl From<&NodeView> for NodeBody {
             running: node.running,
         }
     }
+}
+
+/// Whose token a request carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MeBody {
+    /// The name of the token.
+    pub name: String,
+    /// `viewer`, `producer`, `worker`, `operator` or `admin`.
+    pub role: String,
+    /// The only tenant that it may name; null if it is bound to none.
+    pub tenant: Option<String>,
 }
 
 /// What people did, newest first.

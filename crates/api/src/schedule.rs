@@ -48,6 +48,9 @@ pub struct ScheduleBody {
     #[schema(value_type = Option<String>)]
     pub overlap: Option<Overlap>,
     pub jitter_seconds: f64,
+    /// What its author may not expect of it, each in a sentence.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// The next planned times.
     pub next: Vec<String>,
     /// The last planned time that was settled, and what became of it.

@@ -62,7 +62,7 @@ impl From<&Event> for EventSnapshot {
             sub: event.sub.as_ref().map(ToString::to_string),
             value: event.value.clone(),
             context: event.context.clone(),
-            tenant: event.tenant.to_string(),
+            tenant: if event.is_engine() { String::new() } else { event.tenant.to_string() },
         }
     }
 }

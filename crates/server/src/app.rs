@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Tokens};
+use crate::configured::Configured;
 use crate::jobscheduler::Tallies;
 
 /// How many bytes of request bodies are held at a time, over all connections.
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     /// What has been begun and must not be cut short.
     pub(crate) deeds: TaskTracker,
     pub(crate) tallies: Tallies,
+    pub(crate) configured: Configured,
 }
 
 impl Shared {
@@ -40,8 +42,8 @@ impl Shared {
     ) -> App {
         let body_budget = Arc::new(Semaphore::new(BODY_BUDGET));
         let (tokens, deeds) = (watch::Sender::new(tokens), TaskTracker::new());
-        let tallies = Tallies::default();
-        Arc::new(Self { engine, store_kind, tokens, stopping, body_budget, deeds, tallies })
+        let (tallies, configured) = (Tallies::default(), Configured::default());
+        Arc::new(Self { engine, store_kind, tokens, stopping, body_budget, deeds, tallies, configured })
     }
 
     /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who

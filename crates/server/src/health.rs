@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header;
 use pointsman_api::{Health, StoreHealth};
+use pointsman_core::store::StoreError;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,38 +27,46 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// How long the store may take to be called reachable.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-fn healthy(status: &str, store: Option<StoreHealth>) -> Json<Health> {
-    Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store })
+fn healthy(status: &str, store: Option<StoreHealth>, warnings: Vec<String>) -> Json<Health> {
+    Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
 }
 
 /// Whether the store answers, and soon, and takes what is written; and what is wrong if it does not.
 async fn store(app: &App) -> (StoreHealth, Option<String>) {
-    let reachable = matches!(timeout(PATIENCE, app.store().extent()).await, Ok(Ok(_)));
-    let trouble = app.store().trouble();
-    let health = StoreHealth { kind: app.store_kind.into(), reachable, writable: trouble.is_none() };
-    let wrong = match (reachable, trouble) {
-        (true, None) => None,
-        (true, Some(trouble)) => Some(format!("the store cannot be written: {trouble}")),
-        (false, None) => Some("the store does not answer".into()),
-        (false, Some(trouble)) => Some(format!("the store does not answer, and {trouble}")),
+    let unread = match timeout(PATIENCE, app.store().extent()).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(StoreError::Damaged(_))) => Some("the store is damaged"),
+        Ok(Err(StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Closed)) | Err(_) => {
+            Some("the store does not answer")
+        }
     };
-    (health, wrong)
+    let trouble = app.store().trouble();
+    let (reachable, writable) = (unread.is_none(), trouble.is_none());
+    let wrong = match (unread, trouble) {
+        (None, None) => None,
+        (None, Some(trouble)) => Some(format!("the store cannot be written: {trouble}")),
+        (Some(unread), None) => Some(unread.into()),
+        (Some(unread), Some(trouble)) => Some(format!("{unread}, and {trouble}")),
+    };
+    (StoreHealth { kind: app.store_kind.into(), reachable, writable }, wrong)
 }
 
-/// The process lives and answers, and whether its store does and can be written. A store that does not is no reason to start the process
-/// again, so that this is answered with 200 all the same.
+/// The process lives and answers, and whether its store does and can be written. A store that does not is no reason to
+/// start the process again, so that this is answered with 200 all the same. `warnings` tells what is not as it should be
+/// with a store that works, such as settings of a Redis by which it can lose what it has acknowledged, or that it is too
+/// full for more.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
     let (store, wrong) = store(&app).await;
-    healthy(if wrong.is_none() { "ok" } else { "degraded" }, Some(store))
+    healthy(if wrong.is_none() { "ok" } else { "degraded" }, Some(store), app.store().warnings())
 }
 
 /// The process lives and answers.
 #[utoipa::path(get, path = "/livez", tag = "health", security(()),
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn livez() -> Json<Health> {
-    healthy("ok", None)
+    healthy("ok", None, Vec::new())
 }
 
 /// The store answers and can be written, and the server is not stopping: send requests here.
@@ -69,7 +78,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     }
     let (store, wrong) = store(&app).await;
     match wrong {
-        None => Ok(healthy("ok", Some(store))),
+        None => Ok(healthy("ok", Some(store), app.store().warnings())),
         Some(wrong) => Err(Problem::unavailable(wrong)),
     }
 }

@@ -7,9 +7,10 @@
 //!  listen               the accept loop: connections, their limits and their end
 //!  router               what stands before every call
 //!  auth                 tokens, roles, tenants
-//!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker, nodes,
-//!  health, pages
+//!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker, nodes, me,
+//!  configured, health, pages
 //!                       a file or a folder a resource
+//!  console              the files of the console, and what `/` answers
 //!  rules, deeds         holding things, and who did what
 //!  known                whether there is, or was, what a request names
 //!  problem              the one policy on errors
@@ -32,6 +33,8 @@ mod app;
 mod below;
 mod body;
 mod chains;
+mod configured;
+mod console;
 mod deeds;
 mod events;
 mod handlers;
@@ -39,6 +42,7 @@ mod health;
 mod jobscheduler;
 mod known;
 mod listen;
+mod me;
 mod media;
 mod nodes;
 mod opening;

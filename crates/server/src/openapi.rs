@@ -7,8 +7,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 use crate::{
-    chains, events, handlers, health, jobscheduler, nodes, orders, redrives, schedules, stream, sync_tasks,
-    tasks, worker,
+    chains, configured, events, handlers, health, jobscheduler, me, nodes, orders, redrives, schedules,
+    stream, sync_tasks, tasks, worker,
 };
 
 #[derive(OpenApi)]
@@ -23,7 +23,7 @@ use crate::{
         (name = "orders", description = "Orders, and what happens to them"),
         (name = "chains", description = "Chains, their nodes and rules"),
         (name = "worker", description = "Fetching tasks and telling how they went"),
-        (name = "house", description = "Nodes, and who changed what"),
+        (name = "house", description = "Nodes, their configuration, who changed what, and who one is"),
         (name = "health", description = "Health and metrics"),
     ),
     components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
@@ -59,6 +59,8 @@ pub(crate) fn api() -> (axum::Router<App>, Document) {
         .merge(jobscheduler::routes())
         .merge(worker::routes())
         .merge(nodes::routes())
+        .merge(me::routes())
+        .merge(configured::routes())
         .merge(health::routes())
         .split_for_parts();
     name_rests(&mut document);

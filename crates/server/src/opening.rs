@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pointsman_core::store::{Store, StoreError};
 use pointsman_engine::now;
 use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_store_redis::{Redis, RedisStore};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::auth::{self, FirstToken};
@@ -17,6 +18,7 @@ use crate::server::StartError;
 pub(crate) enum Opened {
     Sqlite(SqliteStore),
     Postgres(PostgresStore),
+    Redis(RedisStore),
 }
 
 impl Opened {
@@ -28,6 +30,10 @@ impl Opened {
                 let store = Postgres::open(url.whole(), now()).await.map_err(StartError::Postgres)?;
                 Ok(Self::Postgres(store))
             }
+            StoreUrl::Redis(url) => {
+                let store = Redis::open(url.whole(), now()).await.map_err(StartError::Redis)?;
+                Ok(Self::Redis(store))
+            }
         }
     }
 
@@ -35,23 +41,29 @@ impl Opened {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
             Self::Postgres(store) => Arc::new(store.clone()),
-        }
-    }
-
-    /// In a word.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "sqlite",
-            Self::Postgres(_) => "postgres",
+            Self::Redis(store) => Arc::new(store.clone()),
         }
     }
 
     /// The token for a server that has no other. What is kept of it lies where all who share the store find it.
     pub(crate) async fn first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
-        match (self, url) {
-            (Self::Postgres(store), _) => shared(store).await,
-            (Self::Sqlite(_), StoreUrl::Sqlite { path }) => auth::beside(path).map_err(StartError::Token),
-            (Self::Sqlite(_), StoreUrl::SqliteMemory | StoreUrl::Postgres(_)) => Ok(auth::fresh()),
+        let mine = auth::fresh();
+        let sha256 = auth::to_hex(&mine.def.sha256);
+        match self {
+            Self::Postgres(store) => {
+                let what = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
+                            token";
+                shared(mine, store.first_token(&sha256).await, what)
+            }
+            Self::Redis(store) => {
+                let what = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
+                            token";
+                shared(mine, store.first_token(&sha256).await, what)
+            }
+            Self::Sqlite(_) => match url {
+                StoreUrl::Sqlite { path } => auth::beside(path).map_err(StartError::Token),
+                StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(mine),
+            },
         }
     }
 }
@@ -64,12 +76,14 @@ async fn sqlite(
     opened.map(Opened::Sqlite).map_err(StartError::Store)
 }
 
-/// The one token of all nodes on a database: made by whichever came first, which alone can tell it.
-async fn shared(store: &PostgresStore) -> Result<FirstToken, StartError> {
-    let mine = auth::fresh();
-    let kept = store.first_token(&auth::to_hex(&mine.def.sha256)).await.map_err(StartError::Engine)?;
-    let Some(sha256) = auth::from_hex(&kept) else {
-        let what = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new token";
+/// The one token of all nodes on a database: made by whichever came first, which alone can tell it. `what` is told if it
+/// keeps something else.
+fn shared(
+    mine: FirstToken,
+    kept: Result<String, StoreError>,
+    what: &'static str,
+) -> Result<FirstToken, StartError> {
+    let Some(sha256) = auth::from_hex(&kept.map_err(StartError::Engine)?) else {
         return Err(StartError::Token(io::Error::new(io::ErrorKind::InvalidData, what)));
     };
     match sha256 == mine.def.sha256 {

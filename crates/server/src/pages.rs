@@ -1,4 +1,4 @@
-//! The few pages for people. They are made here, without scripts and without anything from elsewhere.
+//! The page that describes the API. It is made here, without scripts and without anything from elsewhere.
 
 use axum::Router;
 use axum::response::{Html, IntoResponse};
@@ -21,11 +21,10 @@ dt b { text-transform: uppercase; }
 @media (prefers-color-scheme: dark) { body { background: #16181d; color: #ddd; } a { color: #8ab4f8; } }
 ";
 
-/// The pages, and the description of the API that one of them is made from.
+/// The page, and the description of the API that it is made from.
 pub(crate) fn routes(document: String) -> Router<App> {
     let docs = docs(&serde_json::from_str(&document).unwrap_or_default());
     Router::new()
-        .route("/", get(|| async { page(home()) }))
         .route("/docs", get(move || async move { page(docs) }))
         .route("/style.css", get(|| async { ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE) }))
         .route(
@@ -40,15 +39,6 @@ fn page(body: String) -> impl IntoResponse {
                 <link rel=\"stylesheet\" href=\"/style.css\"></head><body>";
     let headers = [(header::CONTENT_SECURITY_POLICY, POLICY), (header::REFERRER_POLICY, "no-referrer")];
     (headers, Html(format!("{head}{body}</body></html>\n")))
-}
-
-fn home() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    format!(
-        "<h1>Pointsman</h1><p>The server runs (version {version}).</p>\
-         <p><a href=\"/docs\">The API</a>, <a href=\"/openapi.json\">its description</a>, \
-         <a href=\"/healthz\">its health</a>.</p>"
-    )
 }
 
 /// The calls of the API, by their tag.

@@ -213,10 +213,13 @@ impl From<StoreError> for Problem {
                 tracing::debug!(%error, "a request met a store that is not available");
                 Self::unavailable(UNAVAILABLE)
             }
+            StoreError::Full(_) => Self::unavailable(format!("{error}; nothing was changed")),
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
             StoreError::Damaged(_) => {
                 tracing::error!(%error, "a request met a damaged store");
-                Self::broken("the store is damaged; the server's log says how")
+                Self::broken(
+                    "the store is damaged; the server's log says how, and `pointsman doctor` what to do",
+                )
             }
         }
     }

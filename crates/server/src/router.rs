@@ -17,7 +17,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::App;
 use crate::body::{SharedBody, waits_for_continue};
 use crate::problem::Problem;
-use crate::{openapi, pages, percent};
+use crate::{console, openapi, pages, percent};
 
 /// The longest address: path and query.
 const MAX_ADDRESS: usize = 8 << 10;
@@ -26,6 +26,7 @@ const MAX_ADDRESS: usize = 8 << 10;
 pub(crate) fn router(app: App) -> Router {
     let (api, _) = openapi::api();
     api.merge(pages::routes(openapi::document()))
+        .merge(console::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .layer(middleware::from_fn(front))

@@ -35,6 +35,8 @@ pub enum StartError {
     Store(#[source] pointsman_store_sqlite::OpenError),
     #[error("cannot open the store")]
     Postgres(#[source] pointsman_store_postgres::OpenError),
+    #[error("cannot open the store")]
+    Redis(#[source] pointsman_store_redis::OpenError),
     #[error("cannot keep the first token with the store")]
     Token(#[source] io::Error),
     #[error("cannot listen on {address}")]
@@ -109,7 +111,8 @@ impl Server {
 
         let stopping = CancellationToken::new();
         let tokens = accepted(&config.tokens, first.as_ref());
-        let app = Shared::new(engine.clone(), opened.kind(), tokens, stopping.clone());
+        let app = Shared::new(engine.clone(), config.store.kind(), tokens, stopping.clone());
+        app.configured.started(node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let listening = listener.map(|listener| {
             let drain = DRAIN_REQUESTS.min(config.drain);
@@ -120,8 +123,11 @@ impl Server {
         let deeds = app.deeds.clone();
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
         let reloads = watch::Sender::new(Reloads::default());
-        let reload = Reload { app, program, first, count: reloads.clone() };
+        let reload = Reload { app: app.clone(), program, first, count: reloads.clone() };
         let watch = sources.and_then(|sources| reload.whenever_changed(sources, &config));
+        if watch.is_some() {
+            app.configured.is_watched();
+        }
         let drain = config.drain;
         Ok(Self { engine, address, first_token, stopping, listening, deeds, watch, reloads, drain })
     }
@@ -261,6 +267,7 @@ impl Reload {
             match applied {
                 Ok(()) => tracing::info!("the configuration was reloaded"),
                 Err(ref error) => {
+                    self.app.configured.refused(error);
                     tracing::error!(
                         "the configuration was not taken up; all stays as it is: {}",
                         Chain(error)
@@ -286,12 +293,13 @@ impl Reload {
         }
         self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
         self.app.tokens.send_replace(accepted(&config.tokens, self.first.as_ref()));
+        self.app.configured.applied(config);
         Ok(())
     }
 }
 
 /// An error with all that caused it.
-struct Chain<'a>(&'a dyn std::error::Error);
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

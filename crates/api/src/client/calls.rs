@@ -38,7 +38,7 @@ impl Client {
         self.json(self.get(&["api", "v1", "events", &id.to_string()])?).await
     }
 
-    /// An object's chain of events.
+    /// An object's chain of events, and its lanes.
     pub async fn object(&self, key: &str, tenant: Option<&str>) -> Result<ObjectDetail> {
         let mut pairs = Pairs::default();
         pairs.add("tenant", &tenant);

@@ -1,11 +1,13 @@
-//! One method a call of the API: schedules, nodes, the audit.
+//! One method a call of the API: schedules, nodes, the audit, the configuration.
 
 use pointsman_core::RuleKind;
 use reqwest::Method;
 
 use super::query::Pairs;
 use super::{Client, Result};
-use crate::{AuditList, FireList, HoldBody, NodeList, RanNow, ScheduleDetail, ScheduleList};
+use crate::{
+    AuditList, ConfigBody, FireList, HoldBody, MeBody, NodeList, RanNow, ScheduleDetail, ScheduleList,
+};
 
 impl Client {
     /// All schedules, however many calls that takes.
@@ -55,6 +57,11 @@ impl Client {
         self.json(self.request(Method::DELETE, url)).await
     }
 
+    /// Whose token this is.
+    pub async fn me(&self) -> Result<MeBody> {
+        self.json(self.get(&["api", "v1", "me"])?).await
+    }
+
     pub async fn nodes(&self) -> Result<NodeList> {
         self.json(self.get(&["api", "v1", "nodes"])?).await
     }
@@ -65,5 +72,9 @@ impl Client {
         pairs.add("before", &before);
         pairs.add("limit", &limit);
         self.json(self.ask(&["api", "v1", "audit"], &pairs)?).await
+    }
+    /// What the process that answers is set up with, and what became of the changes since.
+    pub async fn config(&self) -> Result<ConfigBody> {
+        self.json(self.get(&["api", "v1", "config"])?).await
     }
 }

@@ -24,6 +24,16 @@ macro_rules! caller_with_role {
 }
 caller_with_role!(Viewer, Producer, Worker, Operator, Admin);
 
+/// A caller of any role.
+pub(crate) struct Anyone(pub(crate) Caller);
+
+impl FromRequestParts<App> for Anyone {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        caller(parts, app).map(Self)
+    }
+}
+
 fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let presented = presented(parts).ok_or_else(|| {
         Problem::unauthorized("send a token: `Authorization: Bearer …` or `X-Admin-Token: …`")

@@ -12,7 +12,7 @@ mod first;
 mod role;
 mod tokens;
 
-pub(crate) use extract::{Admin, Operator, Producer, Viewer, Worker};
+pub(crate) use extract::{Admin, Anyone, Operator, Producer, Viewer, Worker};
 pub(crate) use first::{FirstToken, beside, fresh, from_hex, to_hex};
 pub use role::{BadRole, Role};
 pub use tokens::{Caller, Tokens, hash, new_token};

@@ -16,6 +16,8 @@ use super::fault::{Faults, Warning};
 use super::handlers::Handler;
 use super::lookup::{Sources, read_from};
 use super::run::Run;
+use super::schedules::Planned;
+use super::surprises::of_its_times;
 
 /// How many coming times of a schedule are told.
 const TIMES: usize = 3;
@@ -118,8 +120,6 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
     let kinds = &kinds | &config.chain_routes.iter().map(|(kind, _)| kind).collect();
     let scheduled: HashSet<&str> =
         config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
-    let mut warnings = config.warnings.clone();
-    warnings.extend(surprises(config, now));
     Summary {
         files: config.files.clone(),
         handlers: config.handlers.iter().map(handler).collect(),
@@ -129,7 +129,7 @@ fn summary(config: &Config, now: Timestamp) -> Summary {
         chains: config.chains.iter().map(|charted| chain(&charted.chain)).collect(),
         tenants: config.tenants.iter().map(|(name, weight)| (name.to_string(), weight.get())).collect(),
         tokens: config.tokens.len(),
-        warnings,
+        warnings: config.warnings_at(now),
     }
 }
 
@@ -186,28 +186,21 @@ fn chain(chain: &Chain) -> ChainTold {
     ChainTold { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
 }
 
-/// What the schedules do that their author may not expect. What several collections inherit is told once.
-fn surprises(config: &Config, now: Timestamp) -> Vec<Warning> {
-    let mut told = HashSet::new();
-    let mut found = Vec::new();
-    for planned in &config.schedules {
-        let (schedule, place) = (&planned.schedule, &planned.place);
-        for surprise in schedule.when.warnings(now).into_iter().chain(scattered(schedule, now)) {
-            if told.insert((place.to_string(), surprise.clone())) {
-                found.push(Warning::new(place, format!("the schedule {:?}: {surprise}", schedule.name)));
+impl Config {
+    /// What is allowed but probably not meant, also of what the schedules do after `now`. What several collections
+    /// inherit is told once.
+    pub(crate) fn warnings_at(&self, now: Timestamp) -> Vec<Warning> {
+        let mut told = HashSet::new();
+        let mut found = self.warnings.clone();
+        for Planned { schedule, place } in &self.schedules {
+            for surprise in of_its_times(schedule, now) {
+                if told.insert((place.to_string(), surprise.clone())) {
+                    found.push(Warning::new(place, format!("the schedule {:?}: {surprise}", schedule.name)));
+                }
             }
         }
+        found
     }
-    found
-}
-
-/// A firing may be put off beyond the one that follows it.
-fn scattered(schedule: &Schedule, now: Timestamp) -> Option<String> {
-    let mut times = schedule.when.upcoming(now);
-    let gap = times.next().zip(times.next()).map(|(first, second)| second.since(first))?;
-    let jitter = schedule.jitter;
-    (jitter > gap)
-        .then(|| format!("is put off by up to {}, but fires again after {}", words(jitter), words(gap)))
 }
 
 /// A URL's query may hold a key, and so may an argument: they are not repeated.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use pointsman_core::HandlerName;
 use pointsman_core::chain::{NodeId, Role};
-use pointsman_core::fire::{Makes, Overlap};
+use pointsman_core::fire::Makes;
 use pointsman_core::route::Binding;
-use pointsman_core::{HandlerName, HandlingKey};
 
 use super::chains::Charted;
 use super::fault::Findings;
@@ -16,6 +16,7 @@ use super::read::Work;
 use super::run::Run;
 use super::schedules::Planned;
 use super::secret::Env;
+use super::surprises::of_what_it_makes;
 use super::yaml::{Entry, Node};
 
 /// Warns of handlers and nodes that nothing reaches, events that reach nothing or wait for strangers, and commands
@@ -41,31 +42,13 @@ pub(super) fn look(tree: &Node, work: &Work, env: &Env, findings: &mut Findings)
     }
     route_doubts(tree.get("event_handlers").map(Node::entries).unwrap_or_default(), work, findings);
     for Planned { schedule, place } in &work.schedules {
-        let name = &schedule.name;
-        match &schedule.makes {
-            Makes::Event(event) if !reaches(work, &event.kind) => {
-                let kind = &event.kind;
-                let message = format!("the schedule {name:?} emits {kind}, which is routed to no handler");
-                findings.warn(place, message);
-            }
-            Makes::Order(_) if schedule.overlap != Overlap::default() => {
-                let message = format!(
-                    "the schedule {name:?}: `overlap` speaks of an event's tasks; an order with an `id` is not added \
-                     while it is on its way"
-                );
-                findings.warn(place, message);
-            }
-            Makes::Event(_) | Makes::Order(_) | Makes::Run(_) => {}
+        if let Some(surprise) = of_what_it_makes(schedule, &work.routes, &work.chain_routes) {
+            findings.warn(place, format!("the schedule {:?}: {surprise}", schedule.name));
         }
     }
     for charted in &work.chains {
         chain_doubts(charted, work, findings);
     }
-}
-
-/// Whether an event of this type makes a task or an order.
-fn reaches(work: &Work, kind: &HandlingKey) -> bool {
-    !work.routes.resolve(kind).is_empty() || !work.chain_routes.resolve(kind).is_empty()
 }
 
 /// Nodes that orders come to only if they are added there, which no schedule does.

@@ -33,15 +33,19 @@ impl Fault {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// Its line with a caret below the place, unless the line holds a secret or there is none.
+    pub fn excerpt(&self) -> Option<String> {
+        let Place { source, line, column } = &self.place;
+        let (shown, before) = window(source.line(*line)?, *column);
+        Some(format!("{line:>5} | {shown}\n      | {before}^"))
+    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)?;
-        let Some(line) = self.place.source.line(self.place.line) else { return Ok(()) };
-        let (shown, before) = window(line, self.place.column);
-        let number = self.place.line;
-        write!(f, "\n{number:>5} | {shown}\n      | {before}^")
+        self.excerpt().map_or(Ok(()), |excerpt| write!(f, "\n{excerpt}"))
     }
 }
 

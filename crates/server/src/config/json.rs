@@ -47,6 +47,16 @@ fn is_number(text: &str) -> bool {
         && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
+/// What a text without quotes stands for.
+pub(super) fn plain(text: &str) -> serde_json::Value {
+    match text {
+        "true" => true.into(),
+        "false" => false.into(),
+        number if is_number(number) => serde_json::from_str(number).unwrap_or_else(|_| number.into()),
+        text => text.into(),
+    }
+}
+
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

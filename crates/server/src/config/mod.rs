@@ -46,6 +46,7 @@ mod show;
 mod snapshot;
 mod sources;
 mod store;
+pub(crate) mod surprises;
 mod tenants;
 mod timing;
 mod tokens;

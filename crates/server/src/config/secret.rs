@@ -200,7 +200,8 @@ pub(super) fn is_secret(key: &str) -> bool {
 /// password may hold any sign, and may stand among the parameters.
 pub(super) fn has_credentials(value: &str) -> bool {
     let Some((scheme, rest)) = value.split_once("://") else { return false };
-    let database = ["postgres", "postgresql", "redis", "rediss"].iter().any(|name| scheme.ends_with(name));
+    let schemes = ["postgres", "postgresql", "redis", "rediss", "+sentinel", "+cluster"];
+    let database = schemes.iter().any(|name| scheme.ends_with(name));
     let authority = rest.split('/').next().unwrap_or_default();
     authority.contains('@') || (database && (rest.contains('@') || rest.contains("password=")))
 }
@@ -311,5 +312,6 @@ mod tests {
         assert!(looks_secret(text, 3) && looks_secret(text, 4) && looks_secret(text, 5));
         assert!(!looks_secret(text, 1) && !looks_secret(text, 2));
         assert!(looks_secret("store: postgres://u:p@h/db", 1));
+        assert!(looks_secret("store: redis+sentinel://h/m?sentinel_password=p", 1));
     }
 }

@@ -1,8 +1,10 @@
-//! The effective configuration as YAML, each value with where it comes from and secrets masked.
+//! The effective configuration as YAML and as JSON, each value with where it comes from and secrets masked.
 
 use std::fmt::Write as _;
 
-use super::json::quoted;
+use serde_json::{Map, Value, json};
+
+use super::json::{plain, quoted};
 use super::secret::{MASK, is_secret, must_hide};
 use super::yaml::{Entry, Kind, Node};
 use super::{Config, StoreUrl};
@@ -14,6 +16,48 @@ impl Config {
         let mut out = String::new();
         map(self.tree.entries(), 0, false, &mut out);
         out
+    }
+
+    /// The same for programs: `settings` as they are, and `from`, which tells of each value by its JSON pointer where it
+    /// comes from.
+    pub fn to_json(&self) -> Value {
+        let mut from = Map::new();
+        let settings = json_map(self.tree.entries(), "", false, &mut from);
+        json!({ "settings": settings, "from": from })
+    }
+}
+
+fn json_map(entries: &[Entry], at: &str, secret: bool, from: &mut Map<String, Value>) -> Value {
+    let member = |entry: &Entry| {
+        let at = format!("{at}/{}", entry.key.replace('~', "~0").replace('/', "~1"));
+        let secret = secret || is_secret(&entry.key);
+        (entry.key.clone(), json_value(&entry.value, &entry.key, &at, secret, from))
+    };
+    Value::Object(entries.iter().map(member).collect())
+}
+
+fn json_value(node: &Node, key: &str, at: &str, secret: bool, from: &mut Map<String, Value>) -> Value {
+    let items = match &node.kind {
+        Kind::Map(entries) if !entries.is_empty() => return json_map(entries, at, secret, from),
+        Kind::List(items) if !items.is_empty() => items,
+        Kind::Null | Kind::Scalar { .. } | Kind::Map(_) | Kind::List(_) => {
+            from.insert(at.into(), node.place.short().into());
+            return json_scalar(node, key, secret);
+        }
+    };
+    let item = |(index, item): (usize, &Node)| json_value(item, key, &format!("{at}/{index}"), secret, from);
+    items.iter().enumerate().map(item).collect()
+}
+
+/// A plain number or `true` is what it looks like, as in the values of events.
+fn json_scalar(node: &Node, key: &str, secret: bool) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Scalar { text, .. } if must_hide(key, text, secret) => shown_of_secret(key, text).into(),
+        Kind::Scalar { text, plain: true } => plain(text),
+        Kind::Scalar { text, plain: false } => text.as_str().into(),
+        Kind::Map(_) => json!({}),
+        Kind::List(_) => json!([]),
     }
 }
 
@@ -77,8 +121,13 @@ fn in_line(node: &Node, key: &str, secret: bool) -> Option<String> {
 
 /// What is shown of a value that holds a secret: nothing, but of the store where it is.
 fn hidden(key: &str, text: &str) -> String {
+    let shown = shown_of_secret(key, text);
+    if shown == MASK { quoted(MASK) } else { scalar(&shown, true) }
+}
+
+fn shown_of_secret(key: &str, text: &str) -> String {
     let store = (key == "store").then(|| text.parse::<StoreUrl>().ok()).flatten();
-    store.map_or_else(|| quoted(MASK), |url| scalar(&url.to_string(), true))
+    store.map_or_else(|| MASK.into(), |url| url.to_string())
 }
 
 /// A text as YAML reads it back: bare where that is safe, in quotes otherwise.

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pointsman_store_postgres::Endpoint;
+use pointsman_store_postgres::Endpoint as PostgresEndpoint;
+use pointsman_store_redis::Endpoint as RedisEndpoint;
 
 use super::decode::parsed;
 use super::fault::Findings;
+use super::nearest::nearest;
 use super::place::Origin;
 use super::yaml::Node;
 
@@ -19,20 +21,26 @@ pub enum StoreUrl {
     },
     /// In memory: gone with the process.
     SqliteMemory,
-    Postgres(PostgresUrl),
+    Postgres(DatabaseUrl),
+    Redis(DatabaseUrl),
 }
 
-/// The URL of a database of PostgreSQL. Shown without the password.
+/// The URL of a database on a server. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PostgresUrl {
+pub struct DatabaseUrl {
     url: String,
     shown: String,
     has_password: bool,
 }
 
-impl PostgresUrl {
-    fn read(url: &str) -> Result<Self, String> {
-        let endpoint = Endpoint::parse(url).map_err(|error| error.to_string())?;
+impl DatabaseUrl {
+    fn postgres(url: &str) -> Result<Self, String> {
+        let endpoint = PostgresEndpoint::parse(url).map_err(|error| error.to_string())?;
+        Ok(Self { url: url.into(), shown: endpoint.to_string(), has_password: endpoint.has_password() })
+    }
+
+    fn redis(url: &str) -> Result<Self, String> {
+        let endpoint = RedisEndpoint::parse(url).map_err(|error| error.to_string())?;
         Ok(Self { url: url.into(), shown: endpoint.to_string(), has_password: endpoint.has_password() })
     }
 
@@ -42,15 +50,34 @@ impl PostgresUrl {
     }
 }
 
-impl fmt::Display for PostgresUrl {
+impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl fmt::Debug for PostgresUrl {
+impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
+    }
+}
+
+impl StoreUrl {
+    /// The kind of store in a word, as health tells it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } | Self::SqliteMemory => "sqlite",
+            Self::Postgres(_) => "postgres",
+            Self::Redis(_) => "redis",
+        }
+    }
+
+    /// Where it is, if other nodes may be at work there too.
+    pub fn shared(&self) -> Option<&DatabaseUrl> {
+        match self {
+            Self::Sqlite { .. } | Self::SqliteMemory => None,
+            Self::Postgres(url) | Self::Redis(url) => Some(url),
+        }
     }
 }
 
@@ -59,17 +86,31 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
             Self::SqliteMemory => f.write_str("sqlite::memory:"),
-            Self::Postgres(url) => write!(f, "{url}"),
+            Self::Postgres(url) | Self::Redis(url) => write!(f, "{url}"),
         }
     }
 }
+
+/// How URLs of stores begin.
+const SCHEMES: [&str; 9] = [
+    "sqlite",
+    "postgres",
+    "postgresql",
+    "redis",
+    "rediss",
+    "redis+sentinel",
+    "rediss+sentinel",
+    "redis+cluster",
+    "rediss+cluster",
+];
 
 impl std::str::FromStr for StoreUrl {
     type Err = String;
 
     /// Messages name the scheme at most: the rest of a URL may hold a password.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write `sqlite:PATH`, `sqlite::memory:` or `postgres://USER@HOST/DATABASE`";
+        const FORM: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
+                            (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)";
         let Some((scheme, rest)) = text.split_once(':') else {
             return Err(format!("a store is given as a URL; {FORM}"));
         };
@@ -80,16 +121,19 @@ impl std::str::FromStr for StoreUrl {
                 Err(format!("`sqlite:` is followed by a path, not by `//`; {FORM}"))
             }
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
-            "postgres" | "postgresql" => PostgresUrl::read(text).map(Self::Postgres),
-            "redis" | "rediss" => Err(format!("a store on Redis is not supported yet; {FORM}")),
-            other => Err(format!("{other:?} is not a kind of store; {FORM}")),
+            "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
+            redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
+            other => match nearest(other, SCHEMES) {
+                Some(near) => Err(format!("{other:?} is not a kind of store; did you mean `{near}`?")),
+                None => Err(format!("{other:?} is not a kind of store; {FORM}")),
+            },
         }
     }
 }
 
 pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<StoreUrl> {
-    let url = parsed(node, findings, str::parse)?;
-    if let StoreUrl::Postgres(PostgresUrl { has_password: true, .. }) = &url {
+    let url: StoreUrl = parsed(node, findings, str::parse)?;
+    if url.shared().is_some_and(|url| url.has_password) {
         let seen_by = match &node.place.source.origin {
             Origin::File(_) => Some("reads the file"),
             Origin::Flag(_) => Some("lists the processes of this machine"),
@@ -119,6 +163,10 @@ mod tests {
             "sqlite::memory:",
             "sqlite:a b.db",
             "postgres://me@host:5432/db",
+            "redis://host:6379",
+            "rediss://host:6379/1?prefix=team:",
+            "redis+sentinel://a:26379,b:26379/mymaster",
+            "redis+cluster://a:6379,b:7000?prefix={team}:",
         ];
         for text in texts {
             assert_eq!(text.parse::<StoreUrl>().map(|url| url.to_string()), Ok(text.to_owned()));
@@ -127,13 +175,18 @@ mod tests {
 
     #[test]
     fn a_password_is_kept_and_never_shown() {
-        for text in ["postgres://me:hunter2@host/db", "postgresql://me@host/db?password=hunter2"] {
+        for (text, told) in [
+            ("postgres://me:hunter2@host/db", "me@host:5432/db"),
+            ("postgresql://me@host/db?password=hunter2", "me@host:5432/db"),
+            ("redis://me:hunter2@host/1", "me@host:6379/1"),
+            ("rediss+cluster://me:hunter2@a,b", "me@a:6379,b:6379"),
+            ("redis+sentinel://a/mymaster?sentinel_password=hunter2", "a:26379/mymaster"),
+        ] {
             let url: StoreUrl = text.parse().unwrap();
             for shown in [url.to_string(), format!("{url:?}")] {
-                assert!(!shown.contains("hunter2") && shown.contains("me@host:5432/db"), "{shown}");
+                assert!(!shown.contains("hunter2") && shown.contains(told), "{shown}");
             }
-            let StoreUrl::Postgres(url) = url else { panic!("{url}") };
-            assert_eq!(url.whole(), text);
+            assert_eq!(url.shared().map(DatabaseUrl::whole), Some(text));
         }
     }
 
@@ -143,27 +196,38 @@ mod tests {
             "postgres://me:hunter2@host:x/db",
             "postgres://me:hunter2@host/db?sslmode=perhaps",
             "postgres://me:hunter2@host/db?nonsense=1",
-            "redis://:hunter2@host",
+            "redis://:hunter2@host:x",
+            "redis://me:hunter2@host/?nonsense=1",
+            "redis+sentinel://:hunter2@host",
+            "redis+cluster://:hunter2@host/1",
+            "redis:hunter2",
             "mysql://me:hunter2@host",
             "hunter2",
         ] {
             let message = text.parse::<StoreUrl>().unwrap_err();
             assert!(!message.contains("hunter2"), "{message}");
         }
-        let message = "redis://host".parse::<StoreUrl>().unwrap_err();
+        let message = "mysql://host".parse::<StoreUrl>().unwrap_err();
         assert_eq!(
             message,
-            "a store on Redis is not supported yet; write `sqlite:PATH`, `sqlite::memory:` or \
-             `postgres://USER@HOST/DATABASE`"
+            "\"mysql\" is not a kind of store; write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or \
+             `redis://HOST:PORT` (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)"
         );
+        for (text, near) in
+            [("reds://h", "redis"), ("redis+sentinal://h/m", "redis+sentinel"), ("postgress://h", "postgres")]
+        {
+            let message = text.parse::<StoreUrl>().unwrap_err();
+            assert!(message.ends_with(&format!("; did you mean `{near}`?")), "{message}");
+        }
         assert!("sqlite:".parse::<StoreUrl>().is_err());
         assert!("sqlite://x".parse::<StoreUrl>().is_err());
     }
 
     #[test]
     fn a_fault_in_a_file_does_not_show_it_either() {
-        let text = "\"postgres://me:hunter2@host/db?sslmode=perhaps\"";
-        let faults = read_text(text, read).unwrap_err();
-        assert!(faults.len() == 1 && !faults[0].contains("hunter2"), "{faults:?}");
+        for text in ["postgres://me:hunter2@host/db?sslmode=perhaps", "redis+cluster://:hunter2@a,b/1"] {
+            let faults = read_text(&format!("\"{text}\""), read).unwrap_err();
+            assert!(faults.len() == 1 && !faults[0].contains("hunter2"), "{faults:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{CauseBody, EventDetail, EventSnapshot, ObjectDetail, TaskBody};
+use pointsman_api::{CauseBody, EventDetail, EventSnapshot, LaneBody, ObjectDetail, TaskBody};
 use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;
 use pointsman_core::{EventId, ObjectKey};
@@ -65,7 +65,7 @@ async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBod
     Ok(CauseBody { event_id: event.map(EventId::get), task, depth: cause.depth })
 }
 
-/// An object's chain of events, newest first.
+/// An object's chain of events, newest first, and the state of its lanes.
 #[utoipa::path(
     get,
     path = "/api/v1/objects/{key}",
@@ -74,6 +74,7 @@ async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBod
     params(
         ("key" = String, Path, description = "the object's key, percent-encoded"),
         ("tenant" = Option<String>, Query, description = "whose object; `default` if not given"),
+        ("limit" = Option<u16>, Query, description = "how many events at most: 1 to 1000, 1000 if not given"),
     ),
     responses((status = 200, description = "The object", body = ObjectDetail)),
 )]
@@ -83,16 +84,20 @@ pub(crate) async fn object(
     Segment(key): Segment<ObjectKey>,
     uri: Uri,
 ) -> Result<Json<ObjectDetail>, Problem> {
-    let query = Query::of(&uri, &["tenant"])?;
+    let query = Query::of(&uri, &["tenant", "limit"])?;
     let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
-    let object = app.store().object(&tenant, &key, MOST_EVENTS).await?;
-    let object =
-        object.ok_or_else(|| Problem::not_found(format!("nothing has happened to {:?}", key.as_str())))?;
+    let limit = query.limit(MOST_EVENTS, MOST_EVENTS)?;
+    let object = app.store().object(&tenant, &key, limit).await?;
+    let object = object.ok_or_else(|| {
+        Problem::not_found(format!("nothing has happened to {:?} of the tenant {tenant}", key.as_str()))
+    })?;
     Ok(Json(ObjectDetail {
         event_id: object.extent.head.get(),
         key: key.to_string(),
         tenant: tenant.to_string(),
         last: object.last.get(),
         events: object.events.iter().map(|event| EventSnapshot::from(&**event)).collect(),
+        lanes: object.lanes.iter().map(LaneBody::from).collect(),
+        more_lanes: object.more_lanes,
     }))
 }

@@ -17,7 +17,7 @@ use crate::auth::{Caller, Operator, Role, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
-use overview::{find, find_defined, page};
+use overview::{Times, find, find_defined, find_with, page};
 
 /// How many schedules, and how many rows of a ledger, are shown at most.
 const MAX_LIMIT: usize = 1000;
@@ -41,8 +41,12 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     operation_id = "list_schedules",
     tag = "schedules",
     params(
-        ("limit" = Option<u16>, Query, description = "1 to 1000, 1000 if not given"),
+        ("limit" = Option<u16>, Query, description = "1 to 1000, 1000 if not given; a page with more than 10,000 \
+            planned times ends earlier"),
         ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
+        ("times" = Option<u16>, Query, description = "how many planned times of each: 0 to 1000, 5 if not given"),
+        ("after" = Option<String>, Query, description = "planned times after this one (RFC 3339), now if not given"),
+        ("until" = Option<String>, Query, description = "none that comes later than this one (RFC 3339)"),
     ),
     responses((status = 200, description = "The schedules", body = ScheduleList)),
 )]
@@ -51,9 +55,10 @@ pub(crate) async fn list(
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ScheduleList>, Problem> {
-    let query = Query::of(&uri, &["limit", "cursor"])?;
+    let [times, after, until] = Times::PARAMETERS;
+    let query = Query::of(&uri, &["limit", "cursor", times, after, until])?;
     let limit = query.limit(MAX_LIMIT, MAX_LIMIT)?;
-    page(&app, &caller, query.parse("cursor")?, limit).await.map(Json)
+    page(&app, &caller, query.parse("cursor")?, limit, Times::read(&query)?).await.map(Json)
 }
 
 /// One schedule: when it fires, what it makes and what holds it.
@@ -62,7 +67,12 @@ pub(crate) async fn list(
     path = "/api/v1/schedules/{name}",
     operation_id = "show_schedule",
     tag = "schedules",
-    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    params(
+        ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
+        ("times" = Option<u16>, Query, description = "how many planned times: 0 to 1000, 5 if not given"),
+        ("after" = Option<String>, Query, description = "planned times after this one (RFC 3339), now if not given"),
+        ("until" = Option<String>, Query, description = "none that comes later than this one (RFC 3339)"),
+    ),
     responses((status = 200, description = "The schedule", body = ScheduleDetail)),
 )]
 pub(crate) async fn one(
@@ -71,8 +81,8 @@ pub(crate) async fn one(
     Segment(name): Segment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    Query::of(&uri, &[])?;
-    find(&app, &caller, &name).await.map(Json)
+    let query = Query::of(&uri, &Times::PARAMETERS)?;
+    find_with(&app, &caller, &name, Times::read(&query)?).await.map(Json)
 }
 
 /// What became of a schedule's planned times, the latest first.

@@ -4,16 +4,54 @@ use std::collections::BTreeMap;
 
 use pointsman_api::{FireBody, MakesBody, RuleBody, ScheduleBody, ScheduleDetail, ScheduleList};
 use pointsman_core::fire::Makes;
-use pointsman_core::{HandlerName, Place, Rule, ScheduleName, Tenant};
+use pointsman_core::{HandlerName, Place, Rule, ScheduleName, Tenant, Timestamp};
 use pointsman_engine::{Schedule, Setup, now};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::config::nearest::hint;
+use crate::config::surprises::{of_its_times, of_what_it_makes};
 use crate::problem::Problem;
+use crate::query::Query;
 
-/// How many planned times are shown.
-const NEXT: usize = 5;
+/// Which planned times are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// How many of each schedule.
+    pub(super) most: usize,
+    pub(super) after: Timestamp,
+    /// None that comes later.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// How many planned times a page has. It ends with the schedule that goes beyond.
+const A_PAGE: usize = 10_000;
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { most: 5, after: now(), until: None }
+    }
+}
+
+impl Times {
+    pub(super) const PARAMETERS: [&str; 3] = ["times", "after", "until"];
+    const MOST: usize = 1000;
+
+    /// As a request wishes.
+    pub(super) fn read(query: &Query) -> Result<Self, Problem> {
+        let usual = Self::default();
+        let most = query.read("times", |text| {
+            let number = text.parse().ok().filter(|n| *n <= Self::MOST && !text.starts_with('+'));
+            number.ok_or_else(|| format!("this is a whole number from 0 to {}", Self::MOST))
+        })?;
+        let after = query.parse("after")?;
+        Ok(Self {
+            most: most.unwrap_or(usual.most),
+            after: after.unwrap_or(usual.after),
+            until: query.parse("until")?,
+        })
+    }
+}
 
 /// A page of the schedules after `cursor`, by name.
 pub(super) async fn page(
@@ -21,6 +59,7 @@ pub(super) async fn page(
     caller: &Caller,
     cursor: Option<ScheduleName>,
     limit: usize,
+    times: Times,
 ) -> Result<ScheduleList, Problem> {
     let event_id = app.store().extent().await?.head.get();
     let rules = app.store().rules().await?;
@@ -30,11 +69,17 @@ pub(super) async fn page(
         all = all.split_off(&cursor);
         all.remove(&cursor);
     }
-    let more = all.len() > limit;
-    let mut schedules = Vec::new();
+    let there = all.len();
+    let (mut schedules, mut told) = (Vec::new(), 0);
     for (name, schedule) in all.into_iter().take(limit) {
-        schedules.push(body(app, &name, schedule, &rules).await?);
+        let body = body(app, &setup, &name, schedule, &rules, times).await?;
+        told += body.next.len();
+        schedules.push(body);
+        if told >= A_PAGE {
+            break;
+        }
     }
+    let more = there > schedules.len();
     let next = schedules.last().map(|last| last.name.clone()).filter(|_| more);
     Ok(ScheduleList { event_id, schedules, next })
 }
@@ -42,12 +87,22 @@ pub(super) async fn page(
 /// The schedule, if there is one as far as the caller may see. One of which only rules are left is shown, so that
 /// they can be lifted.
 pub(super) async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<ScheduleDetail, Problem> {
+    find_with(app, caller, name, Times::default()).await
+}
+
+/// The same, with these planned times.
+pub(super) async fn find_with(
+    app: &App,
+    caller: &Caller,
+    name: &ScheduleName,
+    times: Times,
+) -> Result<ScheduleDetail, Problem> {
     let event_id = app.store().extent().await?.head.get();
     let rules = app.store().rules().await?;
     let setup = app.engine.setup();
     let known = known(&setup, &rules, caller);
     let Some(schedule) = known.get(name) else { return Err(not_there(name, known.keys())) };
-    Ok(ScheduleDetail { event_id, schedule: body(app, name, *schedule, &rules).await? })
+    Ok(ScheduleDetail { event_id, schedule: body(app, &setup, name, *schedule, &rules, times).await? })
 }
 
 /// Makes sure that a schedule is set up and the caller may see it.
@@ -96,16 +151,26 @@ fn sees(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &
     }
 }
 
+/// What its author may not expect of a schedule.
+fn surprises(schedule: &Schedule, setup: &Setup) -> Vec<String> {
+    let mut found = of_its_times(schedule, now());
+    found.extend(of_what_it_makes(schedule, &setup.routes, &setup.chain_routes));
+    found
+}
+
 async fn body(
     app: &App,
+    setup: &Setup,
     name: &ScheduleName,
     schedule: Option<&Schedule>,
     rules: &[Rule],
+    times: Times,
 ) -> Result<ScheduleBody, Problem> {
     let last = app.store().fires(name, None, 1).await?;
     let rules: Vec<_> = rules.iter().filter(|rule| rule.holds_schedule(name)).map(RuleBody::from).collect();
     let when = schedule.map(|schedule| &schedule.when);
-    let upcoming = when.map(|when| when.upcoming(now()).take(NEXT));
+    let in_time = |planned: &Timestamp| times.until.is_none_or(|until| *planned <= until);
+    let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.most));
     Ok(ScheduleBody {
         name: name.to_string(),
         defined: schedule.is_some(),
@@ -117,6 +182,7 @@ async fn body(
         catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_within.as_secs_f64()),
         overlap: schedule.map(|schedule| schedule.overlap),
         jitter_seconds: schedule.map_or(0.0, |schedule| schedule.jitter.as_secs_f64()),
+        warnings: schedule.map(|schedule| surprises(schedule, setup)).unwrap_or_default(),
         next: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
         last: last.fires.first().map(FireBody::from),
         held: !rules.is_empty(),

@@ -69,6 +69,7 @@ async fn each_role_may_do_its_own() {
         ("PUT", "/api/v1/chains/x/pause", "", &["operator", "admin"]),
         ("PUT", "/api/v1/chains/x/block", "", &["admin"]),
         ("DELETE", "/api/v1/chains/x/block", "", &["admin"]),
+        ("GET", "/api/v1/me", "", &["viewer", "producer", "worker", "operator", "admin"]),
         ("GET", "/healthz", "", &["viewer", "producer", "worker", "operator", "admin", "nobody"]),
     ] {
         for (token, ..) in list {
@@ -78,6 +79,17 @@ async fn each_role_may_do_its_own() {
         let known = status(&house, "nobody", method, path, body).await != 401;
         assert_eq!(known, may.contains(&"nobody"), "{method} {path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_told_whose_it_is() {
+    let list = [("all", "producer", None), ("ours", "operator", Some("shop"))];
+    let house = House::with(&tokens(&list), Setup::default()).await;
+    for (token, role, tenant) in list {
+        let me = house.call_as(token, "GET", "/api/v1/me", "").await;
+        assert_eq!(me.json(), serde_json::json!({"name": token, "role": role, "tenant": tenant}));
+    }
+    assert_eq!(house.call_as("all", "GET", "/api/v1/me?x=1", "").await.problem(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

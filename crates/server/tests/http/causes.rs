@@ -103,3 +103,15 @@ async fn a_deep_tree_is_cut_and_says_so() {
     assert_eq!((rest.caused.len(), rest.caused_cut), (1, false), "the rest can be asked for");
     assert_eq!(rest.cause.unwrap().depth, depth);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engines_own_events_are_shown_singly_as_in_the_stream() {
+    let house = House::with("", handler("job", |_| Outcome::failed("no"))).await;
+    house.emit(r#"{"type":"job"}"#).await;
+    let path = "/api/v1/events?after=0&return=TaskClosed";
+    let seq = house.until(path, |seq| seq["TYPE"] == "NonEmpty").await;
+    let told = &seq["eventSnapshots"][0];
+    let shown = house.get(&format!("/api/v1/events/{}", told["eventId"])).await.json();
+    assert_eq!(shown["event"], *told);
+    assert_eq!(told["tenant"], Value::Null);
+}

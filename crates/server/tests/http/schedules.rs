@@ -52,6 +52,49 @@ async fn schedules_tell_when_they_fire_and_what_they_make() {
     assert!(hint["detail"].as_str().unwrap().contains("nightly"), "{hint}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn planned_times_are_told_for_the_time_that_is_asked_for() {
+    let house = House::with(SCHEDULES, Setup::default()).await;
+    let week = "after=2027-03-22T00:00:00Z&until=2027-03-29T00:00:00Z";
+    let list = house.get(&format!("/api/v1/schedules?times=1000&{week}")).await.json();
+    let next = |at: usize| list["schedules"][at]["next"].as_array().unwrap();
+    assert_eq!((next(0).len(), next(1).len(), next(2).len()), (7, 1000, 7));
+    assert_eq!(next(0)[0], "2027-03-22T02:00:00.000000Z");
+    assert_eq!(next(0)[6], "2027-03-28T01:00:00.000000Z", "the clocks have gone forward");
+    assert_eq!(next(1)[0], "2027-03-22T00:00:01.000000Z");
+    let one = house.get(&format!("/api/v1/schedules/nightly?times=2&{week}")).await.json();
+    assert_eq!(one["next"], json!(["2027-03-22T02:00:00.000000Z", "2027-03-23T02:00:00.000000Z"]));
+    assert_eq!(house.get("/api/v1/schedules/nightly?times=0").await.json()["next"], json!([]));
+    for bad in ["times=1001", "times=-1", "times=x", "after=now", "until=x", "x=1"] {
+        assert_eq!(house.get(&format!("/api/v1/schedules?{bad}")).await.problem(), 400, "{bad}");
+        assert_eq!(house.get(&format!("/api/v1/schedules/nightly?{bad}")).await.problem(), 400, "{bad}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_with_very_many_times_ends_early() {
+    let all: String =
+        (0..13).map(|n| format!("  s{n:02}: {{cron: 'every 1s', emit: {{type: tick}}}}\n")).collect();
+    let house = House::with(&format!("schedules:\n{all}"), Setup::default()).await;
+    let first = house.get("/api/v1/schedules?times=1000").await.json();
+    assert_eq!((first["schedules"].as_array().unwrap().len(), &first["next"]), (10, &json!("s09")));
+    let rest = house.get("/api/v1/schedules?times=1000&cursor=s09").await.json();
+    assert_eq!((rest["schedules"].as_array().unwrap().len(), &rest["next"]), (3, &json!(null)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_surprise_is_told() {
+    let house = House::with(SCHEDULES, Setup::default()).await;
+    let warnings = |name: &'static str| {
+        let house = &house;
+        async move { house.get(&format!("/api/v1/schedules/{name}")).await.json()["warnings"].clone() }
+    };
+    let unheard = |kind: &str| format!("emits {kind}, which is routed to no handler");
+    assert_eq!(warnings("nightly").await, json!([unheard("report.due")]));
+    assert_eq!(warnings("often").await, json!(["fires 86,400 times a day: every second", unheard("tick")]));
+    assert_eq!(warnings("shop%2Forders").await, json!([]));
+}
+
 fn fires(list: &Value) -> &Vec<Value> {
     list["fires"].as_array().expect("a list")
 }

@@ -93,6 +93,9 @@ async fn an_operator_is_served_with_the_client() {
     assert_eq!(client.stop_redrive(&job.id).await.unwrap().id, job.id);
     assert_eq!(client.adopt("far", &AdoptBody::default()).await.unwrap().adopted, 0);
     assert_eq!(client.nodes().await.unwrap().nodes.len(), 1);
+    let config = client.config().await.unwrap();
+    assert!(config.watched && config.settings.contains("nightly:"), "{config:?}");
+    assert_eq!(client.me().await.unwrap().role, "admin");
     assert!(client.audit(None, Some(3)).await.unwrap().next.is_some());
 }
 

@@ -1,10 +1,14 @@
-//! Several servers on one database of PostgreSQL.
+//! Several servers on one database, of each kind that they can share.
+
+mod database;
+mod redis;
 
 use pointsman_engine::{Outcome, Setup};
-use pointsman_testing::{Postgres, Proxy, Settings, shared};
+use pointsman_testing::Proxy;
 use serde_json::json;
 
 use crate::house::{House, handler};
+use database::Database;
 
 /// Servers on one database, each with a folder of its own.
 struct Town {
@@ -14,10 +18,6 @@ struct Town {
 }
 
 impl Town {
-    fn new() -> Self {
-        Self::on(shared().expect("a server").create_database().expect("a database"))
-    }
-
     fn on(url: String) -> Self {
         Self { url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
     }
@@ -28,7 +28,7 @@ impl Town {
         std::fs::create_dir_all(&folder).expect("a folder");
         let url = &self.url;
         let yaml =
-            format!("store: {url}\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}");
+            format!("store: '{url}'\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}");
         let mut house = House::at(&folder, &yaml, program).await;
         match self.token.is_empty() {
             true => self.token = house.token.clone(),
@@ -38,13 +38,40 @@ impl Town {
     }
 }
 
+/// Runs each of these on every kind of database.
+macro_rules! on_each {
+    ($($test:ident),+ $(,)?) => {
+        mod on_postgres { $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test::<super::database::Postgres>().await;
+            }
+        )+ }
+        mod on_redis { $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test::<super::database::Redis>().await;
+            }
+        )+ }
+    };
+}
+
+on_each! {
+    all_accept_the_token_that_the_first_was_told,
+    an_event_reaches_a_handler_that_another_server_has,
+    what_one_holds_is_held_on_all,
+    a_task_that_is_cancelled_elsewhere_is_stopped_where_it_runs,
+    while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_not,
+    a_store_that_cannot_be_written_is_not_ready,
+    metrics_do_not_wait_for_a_database_that_is_silent,
+}
+
 fn job() -> Setup {
     handler("job", |_| Outcome::done())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_accept_the_token_that_the_first_was_told() {
-    let mut town = Town::new();
+async fn all_accept_the_token_that_the_first_was_told<D: Database>() {
+    let mut town = Town::on(D::shared());
     let first = town.house("server", "", Setup::default()).await;
     assert!(first.server.first_token().is_some());
     let second = town.house("server", "", Setup::default()).await;
@@ -53,13 +80,12 @@ async fn all_accept_the_token_that_the_first_was_told() {
         assert_eq!(house.get("/api/v1/nodes").await.json()["nodes"].as_array().map(Vec::len), Some(2));
         assert_eq!(house.call_as("pm_wrong", "GET", "/api/v1/nodes", "").await.status, 401);
         let health = house.get("/healthz").await.json();
-        assert_eq!(health["store"], json!({"kind": "postgres", "reachable": true, "writable": true}));
+        assert_eq!(health["store"], json!({"kind": D::KIND, "reachable": true, "writable": true}));
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_event_reaches_a_handler_that_another_server_has() {
-    let mut town = Town::new();
+async fn an_event_reaches_a_handler_that_another_server_has<D: Database>() {
+    let mut town = Town::on(D::shared());
     let back = town.house("back", "", job()).await;
     let front = town.house("front", "", Setup::default()).await;
     let id = front.task_of(r#"{"type":"job","key":"k"}"#).await;
@@ -79,9 +105,8 @@ async fn an_event_reaches_a_handler_that_another_server_has() {
     front.until(&path, |task| task["status"] == "SUCCESS").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_one_holds_is_held_on_all() {
-    let mut town = Town::new();
+async fn what_one_holds_is_held_on_all<D: Database>() {
+    let mut town = Town::on(D::shared());
     let (one, other) = (town.house("server", "", job()).await, town.house("server", "", job()).await);
     one.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     let mut ids = Vec::new();
@@ -99,9 +124,8 @@ async fn what_one_holds_is_held_on_all() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_cancelled_elsewhere_is_stopped_where_it_runs() {
-    let mut town = Town::new();
+async fn a_task_that_is_cancelled_elsewhere_is_stopped_where_it_runs<D: Database>() {
+    let mut town = Town::on(D::shared());
     let stay = "
 handlers:
   stay: {run: {command: ['sh', '-c', 'echo $$ > pid; mv pid begun; exec sleep 600']}}
@@ -130,13 +154,12 @@ event_handlers: {stay: [stay]}
     assert_eq!(front.get(&format!("/api/v1/tasks/{id}")).await.json()["status"], "CANCELED");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_not() {
-    let postgres = Postgres::start(Settings { durable: true, ..Settings::default() }).expect("a server");
-    let mut town = Town::on(postgres.create_database().expect("a database"));
+async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_not<D: Database>() {
+    let database = D::own();
+    let mut town = Town::on(database.url());
     let house = town.house("server", "", job()).await;
     let first = house.emit(r#"{"type":"job"}"#).await;
-    postgres.kill().expect("a kill");
+    database.kill();
     let refused = house.post("/api/v1/events", r#"{"type":"job"}"#).await;
     assert_eq!((refused.problem(), refused.header("retry-after")), (503, Some("1")));
     let detail = refused.json()["detail"].as_str().expect("a detail").to_owned();
@@ -146,7 +169,7 @@ async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_no
     assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")));
     assert_eq!(health.json()["store"]["reachable"], false);
 
-    postgres.start_again().expect("a start");
+    database.start_again();
     house.until("/healthz", |health| health["status"] == "ok").await;
     let mut answer = house.post("/api/v1/events", r#"{"type":"job"}"#).await;
     while answer.status == 503 {
@@ -157,30 +180,22 @@ async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_no
     assert_eq!(house.get(&format!("/api/v1/events/{first}")).await.status, 200, "what was answered is there");
 }
 
-/// Everything can be read, and nothing can be written.
-const NO_WRITES: &str = "
-    CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
-    CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all();
-    CREATE TRIGGER no_sign BEFORE UPDATE ON pointsman.node FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_cannot_be_written_is_not_ready() {
-    let mut town = Town::new();
+async fn a_store_that_cannot_be_written_is_not_ready<D: Database>() {
+    let database = D::own();
+    let mut town = Town::on(database.url());
     let house = town.house("server", "", job()).await;
     house.emit(r#"{"type":"job"}"#).await;
     assert_eq!(house.get("/readyz").await.status, 200);
-    let database = town.url.rsplit('/').next().expect("a database").to_owned();
-    let server = shared().expect("a server");
-    server.query(&database, NO_WRITES).expect("two triggers");
+    database.refuse_writes();
     assert_eq!(house.post("/api/v1/events", r#"{"type":"job"}"#).await.problem(), 503);
     let ready = house.get("/readyz").await;
     assert_eq!(ready.problem(), 503);
     let detail = ready.json()["detail"].as_str().expect("a detail").to_owned();
     assert!(detail.starts_with("the store cannot be written: commits have failed"), "{detail}");
     let health = house.get("/healthz").await.json();
-    assert_eq!(health["store"], json!({"kind": "postgres", "reachable": true, "writable": false}));
+    assert_eq!(health["store"], json!({"kind": D::KIND, "reachable": true, "writable": false}));
     // Without any request, the node's own signs of life show that it can be written again.
-    server.query(&database, "DROP FUNCTION refuse_all CASCADE").expect("no triggers");
+    database.take_writes();
     house.until("/healthz", |health| health["status"] == "ok").await;
     assert_eq!(house.get("/readyz").await.status, 200);
 }
@@ -190,14 +205,12 @@ fn gauge(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn metrics_do_not_wait_for_a_database_that_is_silent() {
-    let postgres = Postgres::start(Settings::default()).expect("a server");
-    let proxy = Proxy::start(postgres.address()).expect("a wire");
-    let url = postgres.create_database().expect("a database");
-    let database = url.rsplit('/').next().expect("its name");
-    let mut town = Town::on(postgres.url_through(&proxy, database).expect("a URL"));
+async fn metrics_do_not_wait_for_a_database_that_is_silent<D: Database>() {
+    let database = D::own();
+    let proxy = Proxy::start(database.address()).expect("a wire");
+    let mut town = Town::on(database.url_through(&proxy));
     let house = town.house("server", "", job()).await;
+    house.put("/api/v1/handlers/job/pause", "{}").await;
     house.emit(r#"{"type":"job"}"#).await;
     let text = house.get("/metrics").await.text();
     assert_eq!(gauge(&text, "pointsman_backlog_read").as_deref(), Some("1"));

@@ -1,0 +1,39 @@
+//! Which encodings a client takes.
+
+use http::{HeaderMap, header};
+
+/// Whether an answer may be gzipped.
+pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let gzip = accepted.flat_map(|list| list.split(',')).find_map(|one| {
+        let (name, weight) = one.split_once(';').unwrap_or((one, ""));
+        name.trim().eq_ignore_ascii_case("gzip").then(|| weight.trim())
+    });
+    gzip.is_some_and(|weight| {
+        let number = weight.trim_start_matches(['q', 'Q', '=', ' ']);
+        number.is_empty() || number.parse::<f32>().is_ok_and(|number| number > 0.0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        for (text, takes) in [
+            ("gzip, deflate, br", true),
+            ("br;q=1.0, GZIP;q=0.5", true),
+            ("gzip; q=1", true),
+            ("gzip;q=0", false),
+            ("gzip;q=0.000, br", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, text.parse().unwrap());
+            assert_eq!(takes_gzip(&headers), takes, "{text:?}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+}
