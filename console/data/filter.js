@@ -1,0 +1,94 @@
+// Which events somebody wants to hear of: the same as the parameters of `/api/v1/stream` mean.
+
+/** An event as the stream shows it. The engine's own have their fields in the place of `value`.
+ * @typedef {{eventId: number, TYPE: string, key?: unknown, prev?: number | null, sub?: string, value?: unknown,
+ *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} Event */
+
+/** What becomes of a task, as it happens.
+ * @typedef {{id: string, handler: string, tenant: string, key: string | null, collection: string,
+ *   event_id: number | null, status: string, state: string, attempt: number, error: string | null,
+ *   delay_until: string, time: string}} Change */
+
+/** `types` are types or ancestors of types; `tasks` says whether changes of tasks are wanted, too.
+ * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} Filter */
+
+/** The engine's own types, by the one above them. @type {Record<string, string[]>} */
+export const ENGINE = {
+  OrderEvent: ["OrderStarted", "OrderFinished", "OrderStepStarted", "OrderStepEnded", "OrderSetBack",
+    "OrderNodeChanged", "OrderSuspended", "OrderResumed"],
+  JobChainEvent: ["JobChainStateChanged", "JobChainNodeActionChanged"],
+  TaskEvent: ["TaskStarted", "TaskEnded", "TaskClosed"],
+  FileBasedEvent: ["FileBasedAdded", "FileBasedRemoved", "FileBasedReplaced", "FileBasedActivated"],
+  SchedulerEvent: ["SchedulerStateChanged", "SchedulerClosed"],
+};
+
+/** Whether the engine told an event of its own accord.
+ * @param {Event} event */
+export function isEngine(event) {
+  return event.tenant === undefined;
+}
+
+/** The key as text. That of a TaskEvent is an object.
+ * @param {Event} event */
+export function keyOf(event) {
+  if (event.key === undefined || event.key === null) return null;
+  return typeof event.key === "string" ? event.key : JSON.stringify(event.key);
+}
+
+/** The task that a TaskEvent tells of.
+ * @param {Event} event */
+export function taskOf(event) {
+  const key = /** @type {{taskId?: unknown} | null | undefined} */ (event.key);
+  return typeof key === "object" && typeof key?.taskId === "string" ? key.taskId : null;
+}
+
+/** @param {string} type @param {string} wanted */
+function isOf(type, wanted) {
+  return wanted === "Event" || type === wanted || type.startsWith(`${wanted}.`) || ENGINE[wanted]?.includes(type) === true;
+}
+
+/** @param {string} path @param {string | null} key */
+function lies(path, key) {
+  if (path === "/") return true;
+  const place = (key ?? "").replace(/^(Order|Job|JobChain|Schedule):/, "");
+  if (path.endsWith("/*")) {
+    const folder = path.slice(0, -1);
+    return place.startsWith(folder) && !place.slice(folder.length).includes("/");
+  }
+  if (path.endsWith("/")) return place.startsWith(path);
+  return place === path || place.startsWith(`${path},`);
+}
+
+/** @param {Filter} filter @param {Event} event */
+export function matches({ types, key, path, tenant }, event) {
+  return (!types?.length || types.some((wanted) => isOf(event.TYPE, wanted)))
+    && (key === undefined || keyOf(event) === key)
+    && (tenant === undefined || event.tenant === undefined || event.tenant === tenant)
+    && (path === undefined || lies(path, keyOf(event)));
+}
+
+/** @param {Filter} filter @param {Change} change */
+export function concerns({ tasks, key, path, tenant }, change) {
+  return tasks === true
+    && (key === undefined || change.key === key)
+    && (tenant === undefined || change.tenant === tenant)
+    && (path === undefined || lies(path, change.key));
+}
+
+/** What the server can be asked to leave out because none of these wants it.
+ * @param {Filter[]} filters */
+export function common(filters) {
+  /** @param {keyof Filter} name */
+  const shared = (name) => {
+    const first = filters[0]?.[name];
+    const same = filters.every((filter) => JSON.stringify(filter[name]) === JSON.stringify(first));
+    return same ? first : undefined;
+  };
+  const types = filters.some((filter) => filter.tasks) ? undefined : /** @type {string[] | undefined} */ (shared("types"));
+  return {
+    return: types?.length ? types.join(",") : undefined,
+    key: /** @type {string | undefined} */ (shared("key")),
+    path: /** @type {string | undefined} */ (shared("path")),
+    tenant: /** @type {string | undefined} */ (shared("tenant")),
+  };
+}

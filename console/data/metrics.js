@@ -1,0 +1,70 @@
+// The metrics of a node, read as text, and what two readings of them tell.
+
+/** @typedef {Map<string, {labels: Record<string, string>, value: number}[]>} Metrics */
+
+/** @param {string} text
+ * @returns {Metrics} */
+export function parse(text) {
+  /** @type {Metrics} */
+  const found = new Map();
+  for (const line of text.split("\n")) {
+    const parts = /^(\w+)(?:\{(.*)\})? (\S+)/.exec(line);
+    if (!parts) continue;
+    const [, name, inner = "", number] = parts;
+    /** @type {Record<string, string>} */
+    const labels = {};
+    for (const [, label, value] of inner.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[label] = value;
+    let list = found.get(name);
+    if (!list) found.set(name, (list = []));
+    list.push({ labels, value: Number(number) });
+  }
+  return found;
+}
+
+/** The sum of all that have these labels.
+ * @param {Metrics} metrics @param {string} name @param {Record<string, string>} [labels] */
+export function sum(metrics, name, labels = {}) {
+  const wanted = Object.entries(labels);
+  let total = 0;
+  for (const one of metrics.get(name) ?? []) {
+    if (wanted.every(([label, value]) => one.labels[label] === value)) total += one.value;
+  }
+  return total;
+}
+
+/** How many fell into each bucket of a histogram, up to and including its bound, over all labels.
+ * @param {Metrics} metrics @param {string} name */
+function buckets(metrics, name) {
+  /** @type {Map<number, number>} */
+  const found = new Map();
+  for (const { labels, value } of metrics.get(`${name}_bucket`) ?? []) {
+    const bound = labels.le === "+Inf" ? Infinity : Number(labels.le);
+    found.set(bound, (found.get(bound) ?? 0) + value);
+  }
+  return [...found].sort(([a], [b]) => a - b);
+}
+
+/** Quantiles of what was measured between two readings, in milliseconds; null where nothing was.
+ * @param {Metrics} before @param {Metrics} after @param {string} name @param {number[]} quantiles
+ * @returns {(number | null)[]} */
+export function quantiles(before, after, name, quantiles) {
+  const old = new Map(buckets(before, name));
+  const fresh = buckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (old.get(bound) ?? 0)]));
+  const all = fresh.at(-1)?.[1] ?? 0;
+  if (all <= 0) return quantiles.map(() => null);
+  return quantiles.map((quantile) => {
+    const wanted = quantile * all;
+    let below = 0;
+    let floor = 0;
+    for (const [bound, count] of fresh) {
+      if (count >= wanted) {
+        if (bound === Infinity) return floor * 1000;
+        const share = count === below ? 1 : (wanted - below) / (count - below);
+        return (floor + (bound - floor) * share) * 1000;
+      }
+      below = count;
+      floor = bound;
+    }
+    return floor * 1000;
+  });
+}

@@ -1,0 +1,47 @@
+// Server-sent events, read from a response. `EventSource` cannot send a token, so this takes its place.
+
+/** @typedef {{id: string | null, event: string, data: string}} Frame */
+
+/** Frames as they come. Ends with the response.
+ * @param {Response} response
+ * @returns {AsyncGenerator<Frame[], void>} all that one piece of the response completes */
+export async function* frames(response) {
+  if (!response.body) return;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const text = rest + value;
+      const end = text.lastIndexOf("\n\n");
+      if (end < 0) {
+        rest = text;
+        continue;
+      }
+      rest = text.slice(end + 2);
+      yield text.slice(0, end).split("\n\n").map(frame);
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** @param {string} text
+ * @returns {Frame} */
+export function frame(text) {
+  let id = null;
+  let event = "message";
+  /** @type {string[]} */
+  const data = [];
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon <= 0) continue;
+    const value = line.slice(colon + (line[colon + 1] === " " ? 2 : 1));
+    const field = line.slice(0, colon);
+    if (field === "id") id = value;
+    else if (field === "event") event = value;
+    else if (field === "data") data.push(value);
+  }
+  return { id, event, data: data.join("\n") };
+}

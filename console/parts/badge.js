@@ -1,0 +1,48 @@
+// How something stands: a shape and a word, and colour only on top of those.
+
+import { classes, html } from "./ui.js";
+
+/** @typedef {"good" | "bad" | "warn" | "busy" | "idle" | "off"} Tone */
+
+/** A shape for each tone, so that it can be told without colours. @type {Record<Tone, string>} */
+const SHAPES = {
+  good: "M3.5 8.5 6.5 11.5 12.5 4.5",
+  bad: "M4 4l8 8M12 4l-8 8",
+  warn: "M8 3v6M8 12.3v.4",
+  busy: "M8 3a5 5 0 0 1 0 10z",
+  idle: "",
+  off: "M4 8h8",
+};
+
+/** @param {{tone: Tone}} props */
+export function Shape({ tone }) {
+  return html`<svg class=${classes("shape", tone)} width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
+    <circle cx="8" cy="8" r="6.5" />
+    <path d=${SHAPES[tone]} />
+  </svg>`;
+}
+
+/** @param {{tone: Tone, children?: import("./ui.js").Children, title?: string}} props */
+export function Badge({ tone, children, title }) {
+  return html`<span class=${classes("badge", tone)} title=${title}><${Shape} tone=${tone} /><span>${children}</span></span>`;
+}
+
+/** What tasks may be, by the words of the API. @type {Record<string, [Tone, string]>} */
+const STATUS = {
+  SCHEDULED: ["idle", "Scheduled"],
+  RUNNING: ["busy", "Running"],
+  SUCCESS: ["good", "Success"],
+  FAILED: ["bad", "Failed"],
+  CANCELED: ["off", "Canceled"],
+};
+
+/** The status of a task. `state` tells more where there is more: a task whose handler is gone, one that is retried.
+ * @param {{status: string, state?: string, attempt?: number, short?: boolean}} props */
+export function Status({ status, state, attempt = 0, short = false }) {
+  if (state === "missing") return html`<${Badge} tone="warn" title="Its handler is no longer defined">Missing<//>`;
+  const [tone, word] = STATUS[status] ?? ["idle", status];
+  const again = !short && status === "SCHEDULED" && attempt > 0;
+  return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${again ? "Retrying" : word}<//>`;
+}
+
+export const STATUSES = Object.keys(STATUS);

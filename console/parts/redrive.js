@@ -1,0 +1,98 @@
+// Asks before many failed tasks are run again: how many that would be, how fast, and whether a few go first.
+
+import { said } from "../data/problem.js";
+import { beginRedrive, bodyOf, countRedrive, scopeWords } from "../data/redrives.js";
+import { count, counted } from "../data/numbers.js";
+import { Button } from "./button.js";
+import { cli, CopyAs } from "./copy.js";
+import { Dialog } from "./dialog.js";
+import { TaskLink } from "./link.js";
+import { lookAtRedrives } from "./redrives.js";
+import { soon } from "./toast.js";
+import { html, useEffect, useId, useState } from "./ui.js";
+
+/** @typedef {import("../data/redrives.js").Scope} Scope */
+/** @typedef {{matched: number, more: boolean, sample: string[]}} Count */
+
+const STATUSES = [["FAILED", "Failed"], ["CANCELED", "Cancelled"], ["error", "Failed and cancelled"]];
+/** How many of those it is about are named. */
+const NAMED = 5;
+
+/** @param {{scope: Scope, onClose: () => void}} props */
+export function RedriveDialog({ scope, onClose }) {
+  const id = useId();
+  const [status, setStatus] = useState(scope.status);
+  const [rate, setRate] = useState("");
+  const [canary, setCanary] = useState("");
+  const [found, setFound] = useState(/** @type {Count | null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const chosen = { ...scope, status };
+  useEffect(() => {
+    const reading = new AbortController();
+    setFound(null);
+    setError(null);
+    countRedrive(chosen, reading.signal).then(setFound, (problem) => {
+      if (!reading.signal.aborted) setError(problem);
+    });
+    return () => reading.abort();
+  }, [status]);
+
+  const wrong = rate !== "" && !/^[1-9]\d{0,5}\/[smhd]$/.test(rate) ? "A rate is like 10/s or 100/m"
+    : canary !== "" && !/^([1-9]\d{0,2}|1000)$/.test(canary) ? "So many first: from 1 to 1000" : "";
+  const how = { ...(rate && { rate }), ...(canary && { canary: Number(canary) }) };
+  const words = scopeWords(chosen);
+  /** @param {Event} event */
+  const begin = (event) => {
+    event.preventDefault();
+    if (!found?.matched || wrong) return;
+    onClose();
+    soon({ text: `${counted(found.matched, "task")} will be run again: ${words}`, run: () => beginRedrive(chosen, how).finally(lookAtRedrives) });
+  };
+  return html`<${Dialog} title="Redrive" onClose=${onClose}>
+    <form onSubmit=${begin}>
+      <div class="dialog-text">Runs ${words} again, the oldest first, each at the end of its lane.</div>
+      <div class="field">
+        <label for=${`${id}-status`}>Which</label>
+        <select id=${`${id}-status`} value=${status} onChange=${(/** @type {Event} */ event) => setStatus(/** @type {HTMLSelectElement} */ (event.target).value)}>
+          ${STATUSES.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
+        </select>
+      </div>
+      <div class="redrive-count" role="status">${preview(found, error)}</div>
+      <div class="redrive-how">
+        <div class="field"><label for=${`${id}-rate`}>Rate <span class="faint">optional</span></label>
+          <input id=${`${id}-rate`} value=${rate} placeholder="10/s" autocomplete="off" onInput=${(/** @type {Event} */ event) => setRate(/** @type {HTMLInputElement} */ (event.target).value.trim())} />
+          <span class="hint">No more than so many in that time</span></div>
+        <div class="field"><label for=${`${id}-canary`}>First <span class="faint">optional</span></label>
+          <input id=${`${id}-canary`} value=${canary} placeholder="5" inputmode="numeric" autocomplete="off" onInput=${(/** @type {Event} */ event) => setCanary(/** @type {HTMLInputElement} */ (event.target).value.trim())} />
+          <span class="hint">The others follow only if these end well</span></div>
+      </div>
+      ${wrong && html`<p class="notice warn" role="alert">${wrong}</p>`}
+      <div class="dialog-actions">
+        <${CopyAs} call=${{ method: "POST", path: "/api/v1/tasks/redrive", body: bodyOf(chosen, how) }} cli=${command(chosen, rate, canary)} />
+        <${Button} onClick=${onClose}>Leave it<//>
+        <${Button} type="submit" kind="primary" disabled=${!found?.matched || wrong !== ""}>${found ? `Run ${count(found.matched)} again` : "Run again"}<//>
+      </div>
+    </form>
+  <//>`;
+}
+
+/** @param {Count | null} found @param {unknown} error */
+function preview(found, error) {
+  if (error) return html`<span class="bad-text">${said(error)}</span>`;
+  if (!found) return html`<span class="faint">Counting…</span>`;
+  if (found.matched === 0) return html`<span>None match: there is nothing to run again.</span>`;
+  return html`<b class="number">${found.more ? "More than " : ""}${counted(found.matched, "task")}</b>
+    <ul>${found.sample.slice(0, NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}</ul>
+    ${found.matched > NAMED && html`<span class="faint">the newest of them</span>`}`;
+}
+
+/** @param {Scope} scope @param {string} rate @param {string} canary */
+function command({ handler, collection, tenant, key, status, start, end }, rate, canary) {
+  /** @type {[string, string | undefined][]} */
+  const narrowing = [["--handler", handler], ["--collection", collection], ["--tenant", tenant], ["--key", key], ["--start", start], ["--end", end]];
+  /** @param {[string, string | undefined][]} flags */
+  const given = (flags) => flags.flatMap(([name, value]) => (value ? [name, value] : []));
+  const which = given(narrowing);
+  return cli("tasks", "redrive", ...(which.length ? which : ["--all"]), ...(status === "FAILED" ? [] : ["--status", status]),
+    ...given([["--rate", rate], ["--canary", canary]]));
+}

@@ -1,0 +1,101 @@
+// Taking up what a handler has missed: tasks that were parked while it was gone, and history from before it.
+
+import { api, segment } from "../../data/api.js";
+import { count, counted } from "../../data/numbers.js";
+import { bound } from "../../data/session.js";
+import { Button } from "../../parts/button.js";
+import { ask } from "../../parts/dialog.js";
+import { Notice } from "../../parts/states.js";
+import { attempt, tellError, toast } from "../../parts/toast.js";
+import { html, signal } from "../../parts/ui.js";
+
+/** @typedef {import("../../data/bodies.js").Handler} Handler */
+/** @typedef {{adopted: number, replayed: number, more: boolean}} Adopted */
+
+/** Replays that go on, by handler. They go on when the screen is left. @type {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
+const replays = signal({});
+
+/** @param {string} name @param {number} [from]
+ * @returns {Promise<Adopted>} */
+function adopt(name, from) {
+  return api.post(`/api/v1/handlers/${segment(name)}/adopt`, from === undefined ? {} : { from });
+}
+
+/** What was parked can be taken up only by all tenants' operators, and only while the handler is there.
+ * @param {Handler} handler */
+export function mayAdopt({ defined }) {
+  return defined && bound.value === null;
+}
+
+/** @param {{handler: Handler, after: () => void}} props */
+export function Missing({ handler, after }) {
+  const { name, counts, defined } = handler;
+  if (counts.missing === 0 && defined) return null;
+  if (!defined) {
+    return html`<${Notice} tone="warn"><span><b>${name}</b> is no longer defined. ${counts.missing > 0
+      ? `${counted(counts.missing, "task")} of it ${counts.missing === 1 ? "is" : "are"} missing: define it again, and adopt them then, or cancel them.`
+      : "Only what is shown here is left of it."}</span><//>`;
+  }
+  const run = async () => {
+    const done = await attempt(() => adopt(name), `What ${name} had missed is taken up`, "Nothing was taken up");
+    if (done) after();
+  };
+  return html`<${Notice} tone="warn"><span>${counted(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} parked while it was gone.</span>
+    ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${run}>Adopt<//>`}<//>`;
+}
+
+/** Asks where to begin, and replays from there, call by call.
+ * @param {string} name @param {() => void} after */
+export async function askReplay(name, after) {
+  const said = await ask({
+    title: `Replay history to ${name}`,
+    text: html`<p>It gets a task for each event from this one on that it would have been sent had it been there, at the lowest
+      priority, and none twice. What is parked as missing is taken up, too.</p>`,
+    action: "Replay",
+    fields: [{
+      name: "from", label: "From the event", required: true, hint: "Its id; 0 is everything that is kept.",
+      fault: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An id is a whole number, such as 1794739675104000."),
+    }],
+  });
+  if (!said) return;
+  await replay(name, Number(said.from));
+  after();
+}
+
+/** @param {string} name @param {number} from */
+async function replay(name, from) {
+  const mine = { replayed: 0, stop: false };
+  /** @param {typeof mine | null} now */
+  const show = (now) => {
+    const { [name]: _, ...others } = replays.value;
+    replays.value = now ? { ...others, [name]: now } : others;
+  };
+  show(mine);
+  let adopted = 0;
+  try {
+    for (;;) {
+      const done = await adopt(name, from);
+      mine.replayed += done.replayed;
+      adopted += done.adopted;
+      if (!done.more || mine.stop) break;
+      show(mine);
+      replays.value = { ...replays.value };
+    }
+    toast({ text: `${counted(mine.replayed, "event")} replayed to ${name}${adopted ? `, ${counted(adopted, "task")} adopted` : ""}` });
+  } catch (error) {
+    tellError(error, `The replay to ${name} stopped after ${counted(mine.replayed, "event")}`);
+  }
+  show(null);
+}
+
+/** @param {{name: string}} props */
+export function Replaying({ name }) {
+  const going = replays.value[name];
+  if (!going) return null;
+  const stop = () => {
+    going.stop = true;
+    replays.value = { ...replays.value };
+  };
+  return html`<${Notice}><span>History is being replayed: ${count(going.replayed)} so far.</span>
+    <${Button} small icon="stop" disabled=${going.stop} onClick=${stop}>${going.stop ? "Stopping" : "Stop"}<//><//>`;
+}

@@ -1,0 +1,50 @@
+// The collections of a source: when each is synchronised, and doing it now.
+
+import { api } from "../../data/api.js";
+import { Badge } from "../../parts/badge.js";
+import { Button } from "../../parts/button.js";
+import { Panel } from "../../parts/facts.js";
+import { Link } from "../../parts/link.js";
+import { askHold } from "../../parts/rules.js";
+import { Ago } from "../../parts/time.js";
+import { tellError, toast } from "../../parts/toast.js";
+import { html } from "../../parts/ui.js";
+import { places } from "../../shell/router.js";
+
+/** @typedef {import("../../data/bodies.js").Handler} Handler */
+/** @typedef {import("../../data/bodies.js").Schedule} Schedule */
+
+/** @param {{handler: Handler, schedules: Schedule[], after: () => void}} props */
+export function Source({ handler, schedules, after }) {
+  const { name, source, rules, queues } = handler;
+  if (!source) return null;
+  return html`<${Panel} title="Collections" aside=${`of the tenant ${source.tenant}`}>
+    <ul class="collections">${source.collections.map(({ name: collection, priority }) => {
+      const pair = `${name}/${collection}`;
+      const schedule = schedules.find((one) => one.name === pair);
+      const held = rules.some((rule) => rule.space === "collection" && rule.name === pair);
+      const busy = queues.find((queue) => queue.collection === collection);
+      return html`<li key=${collection}>
+        <b>${collection}</b>
+        <span class="soft">${schedule ? html`<${Link} to=${places.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
+        ${schedule?.next[0] && html`<span class="faint"><${Ago} at=${schedule.next[0]} /></span>`}
+        <span class="faint">priority ${priority}</span>
+        ${held ? html`<${Badge} tone="warn">Held<//>` : busy?.running ? html`<${Badge} tone="busy">Running<//>` : null}
+        <span class="push"></span>
+        ${!held && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => askHold("pause", { space: "collection", name: pair }, after, source.tenant)}>Pause<//>`}
+        <${Button} small icon="play" role="operator" onClick=${() => run(name, collection, after)}>Run now<//>
+      </li>`;
+    })}</ul>
+  <//>`;
+}
+
+/** @param {string} source @param {string} collection @param {() => void} after */
+async function run(source, collection, after) {
+  try {
+    const { task_id: task } = await api.post("/tasks", undefined, { query: { source, collection } });
+    toast({ text: `${source}/${collection} is queued or running`, detail: task });
+    after();
+  } catch (error) {
+    tellError(error, `${source}/${collection} was not run`);
+  }
+}

@@ -1,0 +1,35 @@
+// The way to an object: by its key, from those whose lanes stand still, or from those that changed lately.
+
+import { bound } from "../../data/session.js";
+import { Button } from "../../parts/button.js";
+import { Head } from "../../parts/facts.js";
+import { html, useId, useState } from "../../parts/ui.js";
+import { go, places } from "../../shell/router.js";
+import { Recent } from "./recent.js";
+import { Stuck } from "./stuck.js";
+
+/** @param {{query: Record<string, string>}} props */
+export default function Objects({ query }) {
+  const id = useId();
+  const [key, setKey] = useState(query.key ?? "");
+  const [tenant, setTenant] = useState(query.tenant ?? "");
+  /** @param {Event} event */
+  const open = (event) => {
+    event.preventDefault();
+    if (key.trim()) go(places.object(key.trim(), tenant.trim()));
+  };
+  return html`<div class="objects stack">
+    <${Head} title="Objects" sub="What events are about. Those of one object are worked off in order, handler by handler, in lanes." />
+    <form class="filters" role="search" aria-label="Find an object" onSubmit=${open}>
+      <label class="filter" for=${`${id}-key`}><span>Key</span>
+        <input id=${`${id}-key`} class="objects-key" value=${key} placeholder="record:1" autocomplete="off" spellcheck=${false} maxlength="512"
+          onInput=${(/** @type {Event} */ event) => setKey(/** @type {HTMLInputElement} */ (event.target).value)} /></label>
+      ${bound.value === null && html`<label class="filter" for=${`${id}-tenant`}><span>Tenant</span>
+        <input id=${`${id}-tenant`} value=${tenant} placeholder="default" autocomplete="off" spellcheck=${false} maxlength="128"
+          onInput=${(/** @type {Event} */ event) => setTenant(/** @type {HTMLInputElement} */ (event.target).value)} /></label>`}
+      <${Button} type="submit" kind="primary" icon="search" disabled=${key.trim() === ""}>Open<//>
+    </form>
+    <${Stuck} />
+    <${Recent} tenant=${query.tenant} />
+  </div>`;
+}

@@ -1,0 +1,68 @@
+// What waits, by handler.
+
+import { brief } from "../../data/numbers.js";
+import { duration } from "../../data/time.js";
+import { Badge } from "../../parts/badge.js";
+import { Panel } from "../../parts/facts.js";
+import { HandlerLink } from "../../parts/link.js";
+import { Empty } from "../../parts/states.js";
+import { Table } from "../../parts/table.js";
+import { html, useMemo } from "../../parts/ui.js";
+import { exists, go, places } from "../../shell/router.js";
+
+/** @typedef {import("../../data/bodies.js").Handler} Handler */
+/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, total: number, most: number}} Row */
+
+/** @param {number} number */
+function cell(number) {
+  return number ? brief(number) : html`<span class="faint">0</span>`;
+}
+
+/** @type {import("../../parts/table.js").Column<Row>[]} */
+const COLUMNS = [
+  { name: "name", title: "Handler", grow: 26, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />` },
+  { name: "state", title: "State", width: 110, narrow: true, cell: state },
+  { name: "bar", title: "Backlog", grow: 24, cell: bar },
+  { name: "ready", title: "Ready", width: 70, right: true, narrow: true, cell: (row) => cell(row.counts.ready + row.counts.scheduled) },
+  { name: "waiting", title: "Waiting", width: 70, right: true, cell: (row) => cell(row.counts.waiting) },
+  { name: "running", title: "Running", width: 70, right: true, cell: (row) => cell(row.counts.running) },
+  { name: "oldest", title: "Oldest", width: 90, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : duration(row.oldest_runnable_seconds * 1000)) },
+  { name: "rate", title: "Ended", width: 76, right: true, cell: (row) => (row.rate ? `${brief(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
+  { name: "failed", title: "Failed", width: 76, right: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${brief(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
+];
+
+/** @param {Row} row */
+function state({ counts, rules, defined }) {
+  const rule = rules[0];
+  if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}<//>`;
+  if (counts.halted) return html`<${Badge} tone="bad">Halted<//>`;
+  if (!defined || counts.missing) return html`<${Badge} tone="warn">Missing<//>`;
+  if (counts.running) return html`<${Badge} tone="busy">Running<//>`;
+  return html`<${Badge} tone="idle">Idle<//>`;
+}
+
+/** Widths are relative to the longest. @param {Row} row */
+function bar({ counts, most, total }) {
+  const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", counts.ready + counts.scheduled], ["waiting", counts.waiting], ["halted", counts.halted + counts.missing]]);
+  const words = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
+  return html`<span class="backlog-bar" role="img" aria-label=${words} title=${words}>
+    ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / most) * 100}%` }}></span>`)}
+    ${total === 0 && html`<span class="none"></span>`}
+  </span>`;
+}
+
+/** @param {{handlers: Handler[], rates: Record<string, {ended: number, failed: number}>}} props */
+export function Backlog({ handlers, rates }) {
+  const rows = useMemo(() => {
+    /** @param {Handler} handler */
+    const total = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
+    const most = Math.max(1, ...handlers.map(total));
+    return handlers.map((handler) => ({ ...handler, rate: rates[handler.name], total: total(handler), most }))
+      .sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
+  }, [handlers, rates]);
+  const open = exists(places.handler("x")) ? (/** @type {Row} */ row) => go(places.handler(row.name)) : undefined;
+  return html`<${Panel} title="Backlog by handler" flush aside=${`${handlers.length} handlers`}>
+    <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => row.name} onOpen=${open}
+      empty=${html`<${Empty} title="There are no handlers" icon="handler"><p>Say under <code>handlers:</code> in the configuration what is to be done, and under <code>event_handlers:</code> for which events.</p><//>`} />
+  <//>`;
+}

@@ -1,0 +1,28 @@
+// Keeps what fails from taking the rest along.
+
+import { Button } from "../parts/button.js";
+import { Empty } from "../parts/states.js";
+import { Component, html } from "../parts/ui.js";
+
+/** @extends {Component<{children?: unknown, what?: string}, {error: Error | null}>} */
+export class Boundary extends Component {
+  state = { error: /** @type {Error | null} */ (null) };
+
+  /** @param {Error} error */
+  static getDerivedStateFromError(error) {
+    return { error };
+  }
+
+  /** @param {Error} error */
+  componentDidCatch(error) {
+    console.error(error);
+  }
+
+  render() {
+    const { error } = this.state;
+    if (!error) return /** @type {any} */ (this.props.children);
+    return html`<${Empty} title=${`${this.props.what ?? "This screen"} made a mistake`} icon="failure">
+      <p>The rest of the console goes on. What it says: <code>${error.message}</code></p>
+      <${Button} onClick=${() => this.setState({ error: null })}>Try again<//><//>`;
+  }
+}

@@ -1,0 +1,76 @@
+// One box for both: where to go and what to do (Ctrl-K), and what to look for (/).
+
+import { api } from "../data/api.js";
+import { Dialog } from "../parts/dialog.js";
+import { classes, html, useEffect, useId, useRef, useState } from "../parts/ui.js";
+import { commands } from "./commands.js";
+import { guesses } from "./guess.js";
+import { opened } from "./panes.js";
+import { exists, go, places } from "./router.js";
+
+/** @typedef {{kind: string, title: string, run: () => void}} Choice */
+
+/** @param {{mode: "search" | "commands"}} props */
+export function Palette({ mode }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [handlers, setHandlers] = useState(/** @type {string[]} */ ([]));
+  const id = useId();
+  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+  useEffect(() => {
+    if (!exists(places.handler("x"))) return;
+    api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ one) => one.name)), () => {});
+  }, []);
+  const choices = found(mode, text, handlers);
+  const chosen = Math.min(at, choices.length - 1);
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+  const close = () => {
+    opened.value = null;
+  };
+  /** @param {Choice | undefined} choice */
+  const take = (choice) => {
+    if (!choice) return;
+    close();
+    choice.run();
+  };
+  /** @param {KeyboardEvent} event */
+  const key = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) setAt((chosen + step + choices.length) % Math.max(1, choices.length));
+    else if (event.key === "Enter") take(choices[chosen]);
+    else return;
+    event.preventDefault();
+  };
+  return html`<${Dialog} title=${mode === "search" ? "Search" : "Commands"} bare class="palette" onClose=${close}>
+    <input class="palette-input" value=${text} autofocus autocomplete="off" spellcheck=${false} role="combobox" aria-expanded="true"
+      aria-controls=${`${id}-list`} aria-activedescendant=${choices[chosen] && `${id}-${chosen}`}
+      aria-label=${mode === "search" ? "Search" : "Commands"}
+      placeholder=${mode === "search" ? "Id of a task or an event, key of an object, name of a handler…" : "Where to go, or what to do…"}
+      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(0); }} onKeyDown=${key} />
+    <ul class="palette-list" role="listbox" aria-label="Found" id=${`${id}-list`} ref=${list}>
+      ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === chosen}
+        class=${classes(index === chosen && "chosen")} onClick=${() => take(choice)}>
+        <span class="faint">${choice.kind}</span><span class="palette-title">${choice.title}</span></li>`)}
+    </ul>
+    ${choices.length === 0 && html`<p class="palette-none faint">${text ? "Nothing fits." : "Type what you look for."}</p>`}
+  <//>`;
+}
+
+/** @param {"search" | "commands"} mode @param {string} text @param {string[]} handlers
+ * @returns {Choice[]} */
+function found(mode, text, handlers) {
+  const wanted = text.trim().toLowerCase();
+  const named = wanted ? handlers.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 8) : [];
+  /** @type {Choice[]} */
+  const things = [
+    ...named.map((name) => ({ kind: "Handler", title: name, run: () => go(places.handler(name)) })),
+    ...guesses(text).map(({ what, text, to }) => ({ kind: what, title: text, run: () => go(to) })),
+  ];
+  const words = wanted.split(/\s+/).filter(Boolean);
+  const deeds = commands()
+    .filter(({ title, words: more = "", kind = "" }) => words.every((word) => `${kind} ${title} ${more}`.toLowerCase().includes(word)))
+    .map(({ kind = "", title, run }) => ({ kind, title, run }));
+  return mode === "search" ? [...things, ...(wanted ? deeds : [])] : [...deeds, ...things];
+}

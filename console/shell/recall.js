@@ -1,0 +1,38 @@
+// A token is there from before, or has just been given: whose it is.
+
+import { api } from "../data/api.js";
+import { Problem, said } from "../data/problem.js";
+import { me, signOut, token } from "../data/session.js";
+import { Failed } from "../parts/states.js";
+import { html, useEffect, useState } from "../parts/ui.js";
+
+/** Roles that can do something here. */
+const SEEING = ["viewer", "operator", "admin"];
+
+/** @param {string} given
+ * @returns {Promise<import("../data/session.js").Me>} */
+export async function whose(given) {
+  const who = await api.get("/api/v1/me", { as: given });
+  if (SEEING.includes(who.role)) return who;
+  throw new Error(`The token ${who.name} has the role ${who.role}, which cannot look at anything. Use one of a viewer, an operator or an admin.`);
+}
+
+export function Recall() {
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const ask = () => {
+    setError(null);
+    whose(token.value).then((who) => {
+      me.value = who;
+    }, (problem) => {
+      if (problem instanceof Problem && problem.status !== 401) setError(problem);
+      else signOut(problem instanceof Problem ? "The token is no longer accepted. Sign in with another." : said(problem));
+    });
+  };
+  useEffect(ask, []);
+  useEffect(() => {
+    if (!error) return undefined;
+    const timer = setTimeout(ask, 3000);
+    return () => clearTimeout(timer);
+  }, [error]);
+  return html`<main class="login">${error ? html`<${Failed} error=${error} onRetry=${ask} what="The server cannot be reached" />` : null}</main>`;
+}

@@ -1,0 +1,86 @@
+// One event: its value, its object's chain, its causes, what it caused, its tasks.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { goTo, look, visit } from "./browser.mjs";
+import { EVIL, world } from "./world.mjs";
+
+test("event: what it carries and what came of it", async () => {
+  const id = world.published.eventId;
+  await world.until(`/api/v1/events/${id}`, ({ caused }) => caused[0]?.caused.length === 1);
+  await visit(`/events/${id}`, async (page) => {
+    await page.getByRole("heading", { name: "record.published" }).waitFor();
+    await page.getByText('"Hello"').waitFor();
+    await page.getByText(EVIL).first().waitFor();
+    const tree = page.locator(".tree");
+    await tree.getByRole("link", { name: "invoice.made", exact: true }).waitFor();
+    const { tasks } = await world.get(`/api/v1/events/${id}`);
+    assert.equal(await page.getByRole("region", { name: "Tasks of this event" }).locator("tbody tr").count(), tasks.length);
+    await look(page, "event");
+    await tree.getByRole("link", { name: "mail.sent", exact: true }).click();
+    await page.getByRole("heading", { name: "mail.sent" }).waitFor();
+    const causes = page.locator(".causes");
+    await causes.getByText("invoice.made", { exact: true }).waitFor();
+    await causes.getByText("record.published", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Copy as" }).click();
+    await page.getByRole("button", { name: /curl/ }).click();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^curl -H "Authorization: Bearer \$POINTSMAN_TOKEN" http:\/\/127\.0\.0\.1:\d+\/api\/v1\/events\/\d+$/);
+  });
+});
+
+test("event: its object's events are walked with keys", async () => {
+  const { events } = await world.emit([1, 2, 3].map((n) => ({ type: `walked.${n}`, key: "walked:1" })));
+  await visit(`/events/${events[1].eventId}`, async (page) => {
+    await page.locator(".chain .here").getByText("walked.2").waitFor();
+    await page.keyboard.press("[");
+    await page.locator(".chain .here").getByText("walked.1").waitFor();
+    await page.keyboard.press("]");
+    await page.locator(".chain .here").getByText("walked.2").waitFor();
+    await world.emit({ type: "walked.4", key: "walked:1" });
+    await page.locator(".chain").getByText("walked.4").waitFor();
+  });
+});
+
+test("event: its tasks change while one looks", async () => {
+  const { eventId } = await world.emit({ type: "record.published", key: "seen:1", value: { wait: true } });
+  await visit(`/events/${eventId}`, async (page) => {
+    await page.getByRole("region", { name: "Tasks of this event" }).getByText("Success").nth(2).waitFor();
+    await page.locator(".tree").getByText("mail.sent").waitFor();
+  });
+});
+
+test("event: long numbers keep their digits, and large values are bounded", async () => {
+  const send = (text) => fetch(`${world.url}/api/v1/events`, { method: "POST", body: text, headers: { authorization: `Bearer ${world.tokens.admin}`, "content-type": "application/json" } }).then((answer) => answer.json());
+  const { eventId } = await send('{"type":"long","value":{"number":12345678901234567890,"fraction":1.50}}');
+  const many = await world.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
+  await visit(`/events/${eventId}`, async (page) => {
+    await page.getByText("12345678901234567890").waitFor();
+    await goTo(page, `/events/${many.eventId}`);
+    await page.getByText("20,000 items").waitFor();
+    await page.locator(".json-toggle").nth(1).click();
+    await page.getByText("Show 100 of 19900 more").waitFor();
+    assert.ok(await page.locator(".json *").count() < 4000);
+  });
+});
+
+test("event: the engine's own, one that is not there, and none at all", async () => {
+  const { eventSnapshots } = await world.get("/api/v1/events?limit=-1&return=TaskEnded");
+  await visit(`/events/${eventSnapshots[0].eventId}`, async (page) => {
+    await page.getByText("the engine itself").waitFor();
+    await page.getByText("returnCode").waitFor();
+    await goTo(page, "/events/1");
+    await page.getByText("Not there").waitFor();
+    await look(page, "event-none");
+    await goTo(page, "/events/abc");
+    await page.getByText("That is not the id of an event").waitFor();
+  }, { complaints: /404/ });
+});
+
+test("event: names that users choose are text", async () => {
+  const { eventSnapshots } = await world.get(`/api/v1/events?limit=-1&key=${encodeURIComponent(EVIL)}`);
+  await visit(`/events/${eventSnapshots[0].eventId}`, async (page) => {
+    await page.getByText(EVIL).first().waitFor();
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    await look(page, "event-evil");
+  });
+});

@@ -1,0 +1,140 @@
+// Objects: found by key and tenant, with all that happened to them, and with lanes that can be made to go on.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { look, visit } from "./browser.mjs";
+import { EVIL, world } from "./world.mjs";
+
+const at = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
+const events = (page) => page.locator(".object .table-box tbody tr:not(.room)");
+const statuses = async (key) => (await world.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
+
+/** A lane whose head failed for good, with so many behind it. */
+async function halt(key, behind) {
+  world.target.replies.ledger = (body) => (body?.bad ? { status: 422, body: { log: [`torn ${EVIL}`] } } : {});
+  await world.emit([{ type: "ledger", key, value: { bad: true } }, ...Array.from({ length: behind }, (_, n) => ({ type: "ledger", key, value: { n } }))]);
+  await world.until(`/api/v1/tasks?${new URLSearchParams({ key, status: "FAILED" })}`, ({ tasks }) => tasks.length === 1);
+}
+
+test("objects: one is found by its key and tenant, among those that stand still, and among the latest", async () => {
+  await visit("/objects", async (page) => {
+    const still = page.getByRole("region", { name: "Lanes that stand still" }).first();
+    await still.getByText("strict:1").waitFor();
+    await world.emit({ type: "record.changed", key: `${EVIL} again`, value: {} });
+    await page.getByRole("region", { name: "Objects that changed lately" }).getByText(`${EVIL} again`).waitFor();
+    await look(page, "objects");
+    await world.emit({ type: "record.changed", key: "objects:new", value: {} });
+    await page.getByText("objects:new").waitFor();
+    await page.getByLabel("Key").fill("theirs:1");
+    await page.getByLabel("Tenant").fill("shop");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash === "#/objects/theirs%3A1?tenant=shop");
+    await events(page).first().waitFor();
+    await page.goBack();
+    await still.getByText("strict:1").click();
+    await page.getByRole("heading", { name: "strict:1" }).waitFor();
+  });
+});
+
+test("objects: its events come the newest first, chained, with what became of their tasks", async () => {
+  const key = `chain:1 ${EVIL}`;
+  await world.emit([1, 2, 3].map((n) => ({ type: "record.changed", key, value: { n, evil: EVIL } })));
+  await world.until(`/api/v1/tasks?${new URLSearchParams({ key, status: "SUCCESS" })}`, ({ tasks }) => tasks.length === 3);
+  await visit(at(key), async (page) => {
+    await events(page).nth(2).waitFor();
+    const ids = async () => (await page.locator(".object tbody td:last-child").allInnerTexts()).map(Number);
+    const { events: known } = await world.get(`/api/v1/objects/${encodeURIComponent(key)}`);
+    assert.deepEqual(await ids(), known.map((event) => event.eventId));
+    await page.getByText("That is its first event.").waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 3);
+    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    const { events: [{ eventId }] } = await world.emit({ type: "record.changed", key, value: { n: 4 } });
+    await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 4);
+    assert.equal((await ids())[0], eventId);
+    await look(page, "object-chain");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((id) => location.hash === `#/events/${id}`, eventId);
+  });
+});
+
+test("objects: a lane that stands still shows its head, which is run again or given up", async () => {
+  await halt("objects:1", 2);
+  await visit(at("objects:1"), async (page) => {
+    const lane = page.locator(".lane");
+    await lane.getByText("Stands still").waitFor();
+    await lane.getByText("2 tasks behind it").waitFor();
+    await lane.getByText(EVIL.slice(0, 19)).first().waitFor();
+    await look(page, "object");
+    const head = (await world.get("/api/v1/tasks?key=objects:1&status=FAILED")).tasks[0];
+    await lane.getByRole("button", { name: "Run it again" }).click();
+    await world.until(`/api/v1/tasks/${head.id}`, (task) => task.attempt === 2 && task.status === "FAILED");
+    assert.deepEqual(await statuses("objects:1"), ["SCHEDULED", "SCHEDULED", "FAILED"]);
+    await lane.getByText("Stands still").waitFor();
+    await lane.getByRole("button", { name: "Give it up" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
+    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    assert.deepEqual(await statuses("objects:1"), ["SUCCESS", "SUCCESS", "CANCELED"]);
+  }, { role: "operator" });
+});
+
+test("objects: a head that nobody waits behind is shown as well, and goes on once it is run again", async () => {
+  await halt("objects:2", 0);
+  await visit(at("objects:2"), async (page) => {
+    await page.locator(".lane").getByText("none waits behind it").waitFor();
+    assert.equal(await page.locator(".lane button").count(), 0, "a viewer has no ways out");
+    world.target.replies.ledger = () => ({});
+    const [{ id }] = (await world.get("/api/v1/tasks?key=objects:2")).tasks;
+    await world.post(`/api/v1/tasks/${id}/retry`);
+    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+  }, { role: "viewer" });
+});
+
+test("objects: a long lane is counted, and what keeps no order is shown beside it", async () => {
+  await world.emit([1, 2].map((n) => ({ type: "scribe", key: "objects:4", value: { n } })));
+  await halt("objects:4", 1200);
+  await visit(at("objects:4"), async (page) => {
+    const lanes = page.locator(".lane");
+    await lanes.nth(1).waitFor();
+    await lanes.nth(0).getByText("Stands still").waitFor();
+    await lanes.nth(0).getByText("1,200 tasks behind it").waitFor();
+    await lanes.nth(1).getByRole("link", { name: "scribe", exact: true }).waitFor();
+    await lanes.nth(1).getByText("no order: its tasks run side by side").waitFor();
+    await lanes.nth(1).getByText("Waits", { exact: true }).waitFor();
+    const oldest = (await world.get("/api/v1/tasks?key=objects:4&handler=scribe")).tasks[1];
+    assert.equal(await lanes.nth(1).locator(`a[href="#/tasks/${encodeURIComponent(oldest.id)}"]`).count(), 2);
+    assert.equal(await lanes.count(), 2);
+  });
+});
+
+test("objects: lanes that wait say for what", async () => {
+  await visit(at("busy:1"), async (page) => {
+    await page.locator(".lane .badge").getByText("Waits", { exact: true }).waitFor();
+    await page.locator(".lane-why").waitFor();
+    await page.getByRole("link", { name: "Why, log and attempts" }).click();
+    await page.getByText("Why it is not running").waitFor();
+  });
+  let go;
+  world.target.replies.ledger = () => new Promise((resolve) => { go = () => resolve({}); });
+  await world.emit({ type: "ledger", key: "objects:3" });
+  await visit(at("objects:3"), async (page) => {
+    await page.locator(".lane .badge").getByText("Runs", { exact: true }).waitFor();
+    go();
+    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+  });
+});
+
+test("objects: one that nothing happened to says so, and a tenant's token sees its own", async () => {
+  await visit(at(`none ${EVIL}`), async (page) => {
+    await page.getByText("Nothing has happened to it").waitFor();
+    await look(page, "object-unknown");
+    await page.getByLabel("Tenant").fill("shop");
+    await page.waitForFunction(() => location.hash.endsWith("?tenant=shop"));
+    await page.getByText("No event of the tenant shop").waitFor();
+  }, { complaints: /404/ });
+  await visit(at("theirs:1"), async (page) => {
+    await events(page).first().waitFor();
+    assert.equal(await page.getByLabel("Tenant").count(), 0);
+    await page.getByText("of the tenant shop").waitFor();
+  }, { role: "shop" });
+});

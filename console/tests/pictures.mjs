@@ -1,0 +1,112 @@
+// The pictures of the README: `node pictures.mjs BINARY`, from a shop that has been busy for two minutes. Look at them
+// before you keep them.
+
+import assert from "node:assert/strict";
+import { mkdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startBrowser, stopBrowser, visit } from "./browser.mjs";
+import { world } from "./world.mjs";
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), "../../docs/pictures");
+/** As wide as the charts are. */
+const BUSY_MS = 125_000;
+const MOST_BYTES = 150_000;
+const TITLES = ["How we pack glass", "Ten years of the shop", "Tea from the valley", "A kettle for two", "Returns made easy", "The new catalogue"];
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function replies() {
+  const later = async (ms, answer) => {
+    await pause(ms);
+    return answer;
+  };
+  let mails = 0;
+  Object.assign(world.target.replies, {
+    billing: (order, { "ce-subject": key }) => later(15, { body: {
+      log: [`${order.items} items, ${order.total} EUR`],
+      emit: [{ type: "order.paid", key, value: { total: order.total } }],
+    } }),
+    confirmation: () => (++mails % 9 ? later(10, {}) : { status: 451, body: { log: ["greylisted, try again later"] } }),
+    shipping: (_, { "ce-subject": key }) => (key === "order:1042"
+      ? { status: 422, body: { log: ["the carrier does not know this postcode yet"] } }
+      : later(25, { body: { log: ["asking the carrier for a label", "label printed"] } })),
+    search: () => later(5, {}),
+    newsletter: (customer) => (customer.address.includes("@") ? later(10, {}) : { status: 422, body: { log: ["not a mail address"] } }),
+    render: (step) => later(400, { body: { result: { ...step.value, pages: 2, typo: step.value.typo && step.node === "render" }, log: ["2 pages"] } }),
+    proofread: (step) => (step.value.hold ? new Promise(() => {}) : later(900, step.value.typo
+      ? { status: 422, body: { log: ["a word is missing on page 2"] } }
+      : { body: { log: ["nothing to mend"] } })),
+    deploy: (step) => (step.value.busy ? { status: 422, body: { log: ["the web server is being updated"] } } : later(300, { body: { log: ["online"] } })),
+  });
+}
+
+/** @param {typeof world} world */
+async function bring(world) {
+  replies();
+  await world.put("/api/v1/handlers/stock/pause", { reason: "stocktaking in hall 2 until 14:00" });
+  await world.emit({ type: "order.placed", key: "order:1042", value: { items: 3, total: 59.9 }, context: { request: "7f3c" } });
+  const orders = TITLES.map((title, n) => ({ path: `/publish/article,${201 + n}`, value: { title, typo: n === 1, hold: n > 3, busy: n === 2 } }));
+  await world.post("/api/v1/orders", [...orders, { path: "/publish/article,207", value: { title: "Spring sale" }, delay: "1h" }]);
+}
+
+/** Customers, more and fewer of them in turn. */
+async function trade() {
+  const end = Date.now() + BUSY_MS;
+  for (let n = 0; Date.now() < end; n++) {
+    const busy = 3 + 2 * Math.sin(n / 30) + Math.sin(n / 7);
+    const orders = Array.from({ length: Math.max(1, Math.round(busy)) }, (_, m) => ({
+      type: "order.placed", key: `order:${1100 + n * 8 + m}`, value: { items: 1 + ((n + m) % 5), total: 12.5 * (1 + ((n + m) % 5)) },
+    }));
+    const records = n % 2 ? [{ type: "record.changed", key: `record:${n % 40}`, value: { price: 10 + (n % 9) } }] : [];
+    const customers = n % 12 === 0 ? [{ type: "customer.subscribed", key: `customer:${n}`, value: { address: n % 24 ? `c${n}@example.org` : "none" } }] : [];
+    await world.emit([...orders, ...records, ...customers]);
+    await pause(400);
+  }
+}
+
+/** @param {string} name @param {"dark" | "light"} theme @param {string} hash @param {(page: import("playwright-core").Page) => Promise<void>} ready */
+async function picture(name, theme, hash, ready) {
+  await visit(hash, async (page) => {
+    await page.emulateMedia({ colorScheme: theme });
+    // The name of the machine that takes the picture does not belong on it.
+    await page.route("**/why", async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, body: (await answer.text()).replace(/pointsman-[\w.-]+-\d+/g, "shop-1") });
+    });
+    await ready(page);
+    await page.mouse.move(0, 0);
+    await pause(500);
+    const path = join(folder, `${name}.png`);
+    await page.screenshot({ path });
+    const { size } = statSync(path);
+    assert.ok(size < MOST_BYTES, `${name} has ${size} bytes`);
+    console.log(`${name}.png, ${Math.round(size / 1000)} kB`);
+  });
+}
+
+async function take() {
+  mkdirSync(folder, { recursive: true });
+  await Promise.all([
+    picture("overview", "dark", "/overview", trade),
+    quiet(),
+  ]);
+}
+
+/** Those that are the same however busy the shop is. */
+async function quiet() {
+  await picture("schedules", "dark", "/schedules", (page) => page.getByText("nightly-report").first().waitFor());
+  await picture("chain", "light", "/chains/publish/article", (page) => page.getByText("Setback").waitFor());
+  await pause(BUSY_MS / 3);
+  const { tasks } = await world.until("/api/v1/tasks?handler=shipping&key=order:1042", ({ tasks }) => tasks[0]?.attempt >= 3);
+  await picture("task", "light", `/tasks/${tasks[0].id}`, (page) => page.getByText("postcode").first().waitFor());
+}
+
+try {
+  await world.start(resolve(process.argv[2]), "pictures.yml", bring);
+  await startBrowser("pictures");
+  await take();
+} finally {
+  await stopBrowser();
+  await world.stop();
+}

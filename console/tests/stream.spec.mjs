@@ -1,0 +1,179 @@
+// The stream: live, filtered, held still, and never too much for the page.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { elements, look, visit } from "./browser.mjs";
+import { EVIL, world } from "./world.mjs";
+
+const rows = (page) => page.locator(".table-box tbody tr:not(.room)");
+
+test("stream: what comes appears by itself, the newest first", async () => {
+  await world.emit({ type: "fresh.before", key: "fresh:1" });
+  await visit("/stream", async (page) => {
+    await page.getByText("Live", { exact: true }).waitFor();
+    await rows(page).first().waitFor();
+    await world.emit([{ type: "fresh.one", key: "fresh:1", value: { n: 1 } }, { type: "fresh.two", key: "fresh:1", value: { n: 2 } }]);
+    await page.getByText("fresh.two").waitFor();
+    const types = await page.locator("tbody td:nth-child(2)").allInnerTexts();
+    assert.ok(types.indexOf("fresh.two") < types.indexOf("fresh.one"), types.join());
+    assert.ok(types.includes("fresh.before"), "what was there before is shown, too");
+    await look(page, "stream");
+  });
+});
+
+test("stream: filters stand in the address, and the command in the clipboard", async () => {
+  await visit("/stream", async (page) => {
+    await page.getByLabel("Object").fill("record:1");
+    await page.waitForFunction(() => location.hash === "#/stream?key=record%3A1");
+    await page.waitForFunction(() => [...document.querySelectorAll("tbody td:nth-child(3)")].every((cell) => cell.textContent === "record:1"));
+    const shown = await rows(page).count();
+    const { eventSnapshots } = await world.get("/api/v1/events?limit=-100&key=record:1");
+    assert.equal(shown, eventSnapshots.length);
+    await page.getByRole("button", { name: "Copy as" }).click();
+    await page.getByRole("button", { name: /CLI/ }).click();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "pointsman watch --key record:1");
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.waitForFunction(() => location.hash === "#/stream");
+    await page.getByLabel("Type").fill("nobody.emits.this");
+    await page.getByText("Nothing matches").waitFor();
+  });
+});
+
+test("stream: a filter that the server refuses is told in words", async () => {
+  await visit("/stream?path=nowhere", async (page) => {
+    await page.getByText("The journal could not be read").waitFor();
+  }, { complaints: /400/ });
+});
+
+test("stream: held still, it keeps what comes and lets it go", async () => {
+  await visit("/stream?return=held", async (page) => {
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.keyboard.press("p");
+    await page.getByText("Held still, 0 waiting").waitFor();
+    await world.emit([1, 2, 3].map((n) => ({ type: "held", key: `held:${n}` })));
+    await page.getByText("Held still, 3 waiting").waitFor();
+    assert.equal(await rows(page).count(), 0);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await rows(page).nth(2).waitFor();
+  });
+});
+
+test("stream: tasks are shown where that is wished, and rows are worked with keys", async () => {
+  await visit("/stream?key=watched:1", async (page) => {
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Tasks" }).click();
+    await page.waitForFunction(() => location.hash.includes("tasks=1"));
+    await page.getByText("Live", { exact: true }).waitFor();
+    await world.emit({ type: "flaky", key: "watched:1" });
+    await page.getByText("Failed", { exact: true }).first().waitFor();
+    const last = rows(page).last();
+    await last.getByText("flaky").first().waitFor();
+    const count = await rows(page).count();
+    for (let n = 0; n < count; n += 1) await page.keyboard.press("j");
+    await page.locator("tr.current").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "flaky" }).waitFor();
+  });
+});
+
+test("stream: names that users choose are text", async () => {
+  await visit(`/stream?key=${encodeURIComponent(EVIL)}`, async (page) => {
+    await page.getByText("record.changed").first().waitFor();
+    assert.equal(await page.locator("tbody img, tbody script").count(), 0);
+    await look(page, "stream-evil");
+  });
+});
+
+test("stream: a bound token sees its tenant", async () => {
+  await visit("/stream", async (page) => {
+    await page.getByText("theirs:1").first().waitFor();
+    assert.equal(await page.getByText("record:1").count(), 0);
+    assert.equal(await page.getByLabel("Tenant").count(), 0);
+  }, { role: "shop" });
+});
+
+test("stream: a thousand events a second leave the page free", async () => {
+  await visit("/stream?return=flood", async (page) => {
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.evaluate(async () => {
+      const { Ring } = await import("/console/dev/data/ring.js");
+      const { push } = Ring.prototype;
+      window.work = { frames: 0, deliveries: 0, most: 0, longest: 0 };
+      let deliveries = 0;
+      Ring.prototype.push = function (list) {
+        deliveries += 1;
+        push.call(this, list);
+      };
+      let before = performance.now();
+      const frame = (now) => {
+        const { work } = window;
+        work.frames += 1;
+        work.deliveries += deliveries;
+        work.most = Math.max(work.most, deliveries);
+        work.longest = Math.max(work.longest, now - before);
+        deliveries = 0;
+        before = now;
+        requestAnimationFrame(frame);
+      };
+      requestAnimationFrame(frame);
+    });
+    const browser = page.context().browser();
+    await browser.startTracing(page, { categories: ["toplevel"] });
+    const begun = Date.now();
+    for (let batch = 0; batch < 60; batch += 1) {
+      const due = begun + batch * 100;
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - Date.now())));
+      await world.emit(Array.from({ length: 100 }, (_, n) => ({ type: "flood", key: `flood:${n}`, value: { batch, n, text: "some words to carry" } })));
+    }
+    await page.getByText("5,000 shown, 1,000 older ones let go").waitFor();
+    const seconds = (Date.now() - begun) / 1000;
+    const tasks = ofThePage(JSON.parse((await browser.stopTracing()).toString()));
+    const longest = Math.max(...tasks);
+    const share = tasks.reduce((sum, ms) => sum + ms, 0) / 1000 / seconds;
+    const work = await page.evaluate(() => window.work);
+    console.log(`6000 events in ${seconds.toFixed(1)} s: the page worked for ${(share * 100).toFixed(0)} % of it, at most ${longest.toFixed(0)} ms in a row, `
+      + `with ${work.deliveries} deliveries in ${work.frames} frames; the longest time between two frames was ${work.longest.toFixed(0)} ms`);
+    // Who presses a key waits for what is being done at most. What others do on the same machine is not in these times.
+    assert.ok(tasks.length > 100 && longest < 100, `${tasks.length} pieces of work, the longest of ${longest} ms`);
+    assert.ok(share < 0.6, `${share}`);
+    // One a frame. Two are counted where one comes behind the counting of its frame.
+    assert.ok(work.most <= 2 && work.deliveries <= work.frames, JSON.stringify(work));
+    assert.ok(await elements(page) < 1500, `${await elements(page)} elements`);
+  });
+});
+
+// The last: the journal has forgotten the others by then.
+test("stream: a torn one is told plainly, and goes on", async () => {
+  await visit("/stream?return=torn", async (page) => {
+    await page.getByText("Live", { exact: true }).waitFor();
+    const { events } = await world.emit({ type: "torn.before" });
+    await page.getByText("torn.before").waitFor();
+    await page.route("**/api/v1/stream*", (route) => route.abort());
+    // While the page cannot come back, the journal forgets what it has not read.
+    await world.down();
+    world.configure((yaml) => `${yaml}\njournal: {retain_events: 10_000, retain_for: 1s}\n`);
+    await world.up();
+    await world.emit({ type: "torn.between" });
+    await world.until(`/api/v1/events?after=${events[0].eventId}`, ({ TYPE }) => TYPE === "Torn");
+    await world.down();
+    world.configure();
+    await world.up();
+    await page.unroute("**/api/v1/stream*");
+    await page.getByText("There is a gap in what is shown").waitFor();
+    await page.locator(".row-gap").getByText("The stream was torn").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await world.emit({ type: "torn.after" });
+    await page.getByText("torn.after").waitFor();
+    await look(page, "stream-torn");
+    await page.getByRole("button", { name: "Reload" }).click();
+    await page.getByText("There is a gap in what is shown").waitFor({ state: "detached" });
+    await page.getByText("torn.after").waitFor();
+  }, { complaints: /ERR_|Failed to load/ });
+});
+
+/** How long the page was busy with each piece of its work, in milliseconds of the processor's time. */
+function ofThePage({ traceEvents }) {
+  const main = traceEvents.find(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain");
+  return traceEvents.filter(({ name, pid, tid }) => name === "ThreadControllerImpl::RunTask" && pid === main.pid && tid === main.tid)
+    .map(({ tdur = 0 }) => tdur / 1000);
+}

@@ -1,0 +1,60 @@
+// Where the files under console/vendor come from. `node vendor.mjs --write` makes them anew from the packages that
+// package-lock.json names; the tests only compare.
+//
+// Browsers know no bare names, so those are made relative; and what points at files that are not served goes.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+export const vendor = join(here, "../vendor");
+
+/** A file under vendor/ and where it is in its package. */
+const FILES = {
+  "preact.js": "preact/dist/preact.mjs",
+  "preact-hooks.js": "preact/hooks/dist/hooks.mjs",
+  "htm.js": "htm/dist/htm.mjs",
+  "signals-core.js": "@preact/signals-core/dist/signals-core.mjs",
+  "signals.js": "@preact/signals/dist/signals.mjs",
+  "uplot.js": "uplot/dist/uPlot.iife.min.js",
+  "uplot.css": "uplot/dist/uPlot.min.css",
+  "licences/preact.txt": "preact/LICENSE",
+  "licences/htm.txt": "htm/LICENSE",
+  "licences/signals.txt": "@preact/signals/LICENSE",
+  "licences/uplot.txt": "uplot/LICENSE",
+};
+
+/** @type {[RegExp, string][]} */
+const CHANGES = [
+  [/from"preact\/hooks"/g, 'from"./preact-hooks.js"'],
+  [/from"preact"/g, 'from"./preact.js"'],
+  [/from"@preact\/signals-core"/g, 'from"./signals-core.js"'],
+  [/\/\/# sourceMappingURL=.*\n?/g, ""],
+];
+
+/** Every vendored file as it should be. */
+export function wanted() {
+  return Object.entries(FILES).map(([name, source]) => {
+    const text = readFileSync(join(here, "node_modules", source), "utf8");
+    const changed = CHANGES.reduce((text, [from, to]) => text.replace(from, to), text);
+    return { name, text: changed.trimEnd() + "\n" };
+  });
+}
+
+/** @param {string} text */
+export function sha256(text) {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** The file of checksums, as `sha256sum -c` reads it. */
+export function checksums() {
+  return wanted().map(({ name, text }) => `${sha256(text)}  ${name}\n`).join("");
+}
+
+if (process.argv[2] === "--write") {
+  mkdirSync(join(vendor, "licences"), { recursive: true });
+  for (const { name, text } of wanted()) writeFileSync(join(vendor, name), text);
+  writeFileSync(join(vendor, "checksums.txt"), checksums());
+}
