@@ -1,5 +1,6 @@
 //! The command line as a whole: what all commands share, and which commands there are.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -8,9 +9,10 @@ use pointsman_api::client::{Client, DEFAULT_URL};
 use pointsman_core::Timestamp;
 
 use crate::failure::{Failure, Result};
+use crate::output::{clean, say};
 use crate::{
-    bench, chains, completions, config, doctor, emit, events, handlers, nodes, objects, orders, rules, run,
-    schedules, serve, tasks, token, transfer, watch, work,
+    bench, chains, completions, config, doctor, emit, events, handlers, man, nodes, objects, orders, rules,
+    run, schedules, serve, tasks, token, transfer, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
@@ -31,21 +33,22 @@ macro_rules! exit_codes {
     () => {
         "\
 Exit codes:
-  0   it worked
-  1   it failed while running
-  2   the command line is wrong
-  75  the server or its store is not available; try again later
-  78  the configuration is wrong"
+  0    it worked
+  1    it failed while running
+  2    the command line is wrong
+  75   the server or its store is not available; try again later
+  78   the configuration is wrong
+  130  ended by Ctrl-C, as `watch` and `tasks logs -f` are"
     };
 }
 
-const EXIT_CODES: &str = exit_codes!();
+pub(crate) const EXIT_CODES: &str = exit_codes!();
 
 const AFTER_HELP: &str = concat!(
     "\
-A first look, in two terminals:
+Examples:
   pointsman serve
-      prints a token
+      prints a token; then, in another terminal:
   export POINTSMAN_TOKEN=…
   pointsman watch &
   pointsman emit record.published --key record:1 --value '{\"title\":\"Hello\"}'
@@ -80,7 +83,7 @@ pub(crate) enum Command {
     Move(transfer::Move),
     Bench(bench::Bench),
     Completions(completions::Completions),
-    Man(completions::Man),
+    Man(man::Man),
 }
 
 /// What all commands take.
@@ -124,6 +127,19 @@ pub(crate) enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// The command line. If it is wrong, says so and ends the process; help ends it, too.
+pub(crate) fn read() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let steers = |word: OsString| matches!(clean(&word.to_string_lossy()), Cow::Owned(_));
+        // Clap repeats what it was given as it came, among colours of its own.
+        if error.use_stderr() && std::env::args_os().any(steers) {
+            say(error.render().to_string().trim_end());
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
 }
 
 impl Global {
@@ -174,7 +190,26 @@ pub(crate) fn moment(text: &str) -> std::result::Result<Timestamp, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+
+    /// Every command, with what it is called.
+    fn commands(command: &clap::Command, called: &str) -> Vec<(String, clap::Command)> {
+        let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+        let below = below.flat_map(|below| commands(below, &format!("{called} {}", below.get_name())));
+        [(called.to_owned(), command.clone())].into_iter().chain(below).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_of_its_own() {
+        for (called, command) in commands(&Cli::command(), "pointsman") {
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) = help.split_once("Example").unwrap_or_default();
+            assert!(examples.contains(&called), "`{called} --help` has no example of it:\n{help}");
+            assert!(!command.is_hide_set(), "{called}");
+        }
+    }
 
     #[test]
     fn times_are_taken_as_the_tables_print_them() {

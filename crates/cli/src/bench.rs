@@ -1,28 +1,28 @@
 //! `pointsman bench`: what this machine reaches.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressStyle};
 use pointsman_bench::{Course, Options, Part, Report, Target, Unit};
 
 use crate::args::Global;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, Progress};
+use crate::process;
 
 /// Measure this machine: Pointsman beside the bare store, in one run
 ///
 /// Needs no server. Throughput and latency stand beside the limit that they could reach at best: the same rows
 /// written by plain SQL with the same durability, on SQLite in transactions of the same size, on PostgreSQL a thousand
-/// at a time over one connection. What should not matter (a backlog, the flood of one tenant, idle queues, a limit,
+/// at a time over one connection; on Redis by plain commands, a thousand tasks in a pipeline. What should not matter (a backlog, the flood of one tenant, idle queues, a limit,
 /// readers, a second node) is measured with it and without it. Absolute figures move with the machine and its
 /// neighbours; the ratios are what counts. Small runs are noisy: there a ratio of two rates can come out above 1,
 /// though nothing is faster than its limit.
 ///
 /// On PostgreSQL it measures latency, emits, end-to-end, nodes, backlog, flood, orders and load; the last one watches the
-/// tables for minutes at full load and says whether they stay as large as they are.
+/// tables for minutes at full load and says whether they stay as large as they are. On Redis it measures latency, emits,
+/// end-to-end, nodes, backlog, flood, orders and waiting; the last one is the memory that a waiting task takes.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -32,17 +32,22 @@ Examples:
   pointsman bench --dir /mnt/disk -o json > figures.json          another disk, for a program
   pointsman bench --postgres                                      on a PostgreSQL server of its own
   pointsman bench --store postgres://me@host/db                   on one that is there
+  pointsman bench --redis                                         on a Redis of its own
   pointsman bench --postgres --only backlog --backlog 1000000     beside a million waiting and five million ended
   pointsman bench --postgres --only load --load 900               a quarter of an hour at full load")]
 pub(crate) struct Bench {
-    /// Measure on this PostgreSQL server instead of SQLite. Databases are made there and dropped again, so that the
-    /// role must be allowed to make some; the one that is named is not touched
+    /// Measure on this PostgreSQL or Redis server instead of SQLite. Databases are made there and dropped again, so that
+    /// the role must be allowed to make some; the one that is named is not touched. On Redis all keys have a prefix of
+    /// their own and are removed again
     #[arg(long, value_name = "URL", value_parser = server)]
     store: Option<String>,
     /// Measure on a PostgreSQL server that is started for the run, with the durability that it has by default. Its data
     /// lie in the folder for temporary files
     #[arg(long, conflicts_with = "store")]
     postgres: bool,
+    /// Measure on a Redis that is started for the run and writes each commit to the disk before it answers
+    #[arg(long, conflicts_with_all = ["store", "postgres"])]
+    redis: bool,
     /// Where SQLite's files are made: the disk under this folder is measured
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -52,7 +57,7 @@ pub(crate) struct Bench {
     /// How long latency is measured; and the waits beside a flood, three times; and each pace with readers, a quarter
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// How many tasks wait in the measurements of the backlog and of the flood [default: 1000000, on PostgreSQL 100000]
+    /// How many tasks wait in the measurements of the backlog and of the flood [default: 1000000, on PostgreSQL and Redis 100000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     backlog: Option<u32>,
     /// On PostgreSQL, how many ended tasks are kept beside the backlog [default: five times as many as wait]
@@ -100,9 +105,11 @@ fn only() -> impl TypedValueParser<Value = Only> {
 /// The URL of a server.
 fn server(url: &str) -> std::result::Result<String, String> {
     match url.split_once("://") {
-        Some(("postgres" | "postgresql", _)) => Ok(url.to_owned()),
+        Some(("postgres" | "postgresql" | "redis", _)) => Ok(url.to_owned()),
         Some(_) | None => {
-            Err("this is not postgres://…; without --store, SQLite is measured in files of its own".into())
+            Err("this is neither postgres://… nor redis://…; without --store, SQLite is measured in \
+                               files of its own"
+                .into())
         }
     }
 }
@@ -111,7 +118,7 @@ fn server(url: &str) -> std::result::Result<String, String> {
 fn usual_backlog(target: &Target) -> u32 {
     match target {
         Target::Sqlite => 1_000_000,
-        Target::Postgres { .. } => 100_000,
+        Target::Postgres { .. } | Target::Redis { .. } => 100_000,
     }
 }
 
@@ -119,8 +126,10 @@ impl Bench {
     fn target(&self) -> Target {
         let wanted = self.postgres || self.only.contains(&Only::Postgres);
         match &self.store {
+            Some(url) if url.starts_with("redis") => Target::Redis { url: Some(url.clone()) },
             Some(url) => Target::Postgres { url: Some(url.clone()) },
             None if wanted => Target::Postgres { url: None },
+            None if self.redis => Target::Redis { url: None },
             None => Target::Sqlite,
         }
     }
@@ -158,17 +167,19 @@ impl Bench {
             only,
             program: std::env::current_exe().ok(),
         };
-        let bar = ProgressBar::new(pointsman_bench::steps(&options));
-        let style = ProgressStyle::with_template("{spinner} [{elapsed}] {bar:20} {pos}/{len} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        let measured = pointsman_bench::run(&options, &|step, what| {
-            bar.set_position(step);
-            bar.set_message(what.to_string());
-        });
-        bar.finish_and_clear();
-        let report =
+        let steps = pointsman_bench::steps(&options);
+        let progress = Progress::of(steps);
+        let tell = |step, what: &str| {
+            progress.is_at(step, steps);
+            progress.doing(what);
+        };
+        let measured = pointsman_bench::run_until(&options, &tell, process::interrupted());
+        drop(progress);
+        let measured =
             measured.map_err(|error| Failure::runtime(format!("the measurement failed: {error:#}")))?;
+        let report = measured.ok_or_else(|| {
+            Failure::new(Exit::Interrupted, "interrupted; what was made for the measurement is removed")
+        })?;
         if output.is_json() {
             return Ok(output.json(&report)?);
         }
@@ -179,13 +190,22 @@ impl Bench {
 
 /// A part that is measured on another store.
 fn elsewhere(part: Part, target: &Target) -> Failure {
-    let name = part.name();
-    match target {
-        Target::Sqlite => Failure::usage(format!("{name} is measured on PostgreSQL alone"))
-            .hint("Say --postgres, or --store with the URL of a server."),
-        Target::Postgres { .. } => Failure::usage(format!("{name} is measured on SQLite alone"))
-            .hint("Leave out --postgres and --store."),
-    }
+    let stores = [
+        (Target::Sqlite, "SQLite", "Leave out --postgres, --redis and --store."),
+        (
+            Target::Postgres { url: None },
+            "PostgreSQL",
+            "Say --postgres, or --store with the URL of a server.",
+        ),
+        (Target::Redis { url: None }, "Redis", "Say --redis, or --store with the URL of a server."),
+    ];
+    let here =
+        stores.iter().find(|(other, ..)| std::mem::discriminant(other) == std::mem::discriminant(target));
+    let there: Vec<_> = stores.iter().filter(|(other, ..)| part.is_on(other)).collect();
+    let names: Vec<&str> = there.iter().map(|(_, name, _)| *name).collect();
+    let here = here.map_or("this store", |(_, name, _)| *name);
+    let said = format!("{} is measured on {}, and not on {here}", part.name(), names.join(" and "));
+    Failure::usage(said).hint(there.first().map_or("", |(.., hint)| *hint))
 }
 
 fn print(output: Output, report: &Report) -> Result {
@@ -230,7 +250,7 @@ fn print_course(output: Output, course: &Course) -> Result {
 fn shown(value: f64, unit: Unit) -> String {
     let sign = unit.sign();
     match unit {
-        Unit::PerSecond | Unit::Rows => format!("{value:.0}{sign}"),
+        Unit::PerSecond | Unit::Rows | Unit::Bytes => format!("{value:.0}{sign}"),
         Unit::Milliseconds => format!("{value:.2}{sign}"),
         Unit::Megabytes if value < 1.0 => format!("{value:.2}{sign}"),
         Unit::Megabytes => format!("{value:.0}{sign}"),

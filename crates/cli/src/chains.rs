@@ -29,6 +29,10 @@ pub(crate) struct Chains {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List all chains
+    #[command(after_long_help = "\
+Examples:
+  pointsman chains list
+  pointsman chains list -o json | jq -r '.chains[] | [.path, .orders] | @tsv'")]
     List,
     /// Show one chain: its nodes, how many orders stand at each, and what holds it
     #[command(after_long_help = "\

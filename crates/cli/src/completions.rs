@@ -1,4 +1,4 @@
-//! `pointsman completions` and `pointsman man`: made from the command line's own definition.
+//! `pointsman completions`: made from the command line's own definition.
 
 use std::io::Write;
 
@@ -24,18 +24,5 @@ impl Completions {
         let mut script = vec![];
         clap_complete::generate(self.shell, &mut Cli::command(), "pointsman", &mut script);
         Ok(std::io::stdout().write_all(&script)?)
-    }
-}
-
-/// Print the manual page
-#[derive(Debug, Args)]
-#[command(hide = true)]
-pub(crate) struct Man {}
-
-impl Man {
-    pub(crate) fn run(self) -> Result {
-        let mut page = vec![];
-        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-        Ok(std::io::stdout().write_all(&page)?)
     }
 }

@@ -1,7 +1,6 @@
 //! `pointsman config`, and the options by which every command finds its configuration.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -9,7 +8,7 @@ use pointsman_server::config::{self, Env, Faults, Flag, Sources, Summary};
 
 use crate::args::{Global, named};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, clean, say};
 
 /// Where the configuration is, and what goes over it.
 #[derive(Debug, Args)]
@@ -28,7 +27,8 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 
-    /// Where events and tasks are kept, over `store`: sqlite:PATH, sqlite::memory:, postgres://…
+    /// Where events and tasks are kept, over `store`: sqlite:PATH, sqlite::memory:, postgres://…,
+    /// redis://…
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
@@ -78,7 +78,7 @@ pub(crate) fn faulty(faults: &Faults) -> Failure {
 pub(crate) fn viewed(sources: &Sources) -> Result<config::Config> {
     let (config, unset) = sources.view().map_err(|faults| faulty(&faults))?;
     for warning in unset {
-        eprintln!("warning: {warning}");
+        say(format!("warning: {warning}"));
     }
     Ok(config)
 }
@@ -107,8 +107,10 @@ Examples:
     Check(ConfigArgs),
     /// Show the configuration in force, and where each value comes from
     #[command(after_long_help = "\
-Example:
-  POINTSMAN_WORKERS=4 pointsman config show")]
+Examples:
+  POINTSMAN_WORKERS=4 pointsman config show
+  pointsman config show -o json | jq .settings.workers
+  pointsman config show -o json | jq '.from[\"/workers\"]'")]
     Show(ConfigArgs),
 }
 
@@ -116,7 +118,7 @@ impl Config {
     pub(crate) fn run(self, global: &Global) -> Result {
         match self.action {
             Action::Check(args) => check(&args.sources(), Output::new(global)),
-            Action::Show(args) => show(&args.sources()),
+            Action::Show(args) => show(&args.sources(), Output::new(global)),
         }
     }
 }
@@ -160,7 +162,10 @@ fn bad(faults: &Faults) -> serde_json::Value {
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 
-fn show(sources: &Sources) -> Result {
+fn show(sources: &Sources, output: Output) -> Result {
     let config = viewed(sources)?;
-    Ok(std::io::stdout().write_all(config.to_yaml().as_bytes())?)
+    match output.is_json() {
+        true => Ok(output.json(&config.to_json())?),
+        false => config.to_yaml().lines().try_for_each(|line| Ok(output.line(clean(line))?)),
+    }
 }

@@ -2,7 +2,7 @@
 
 mod file;
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +15,7 @@ use pointsman_server::config::nearest::hint;
 
 use crate::args::{Global, moment};
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Emit an event, and print its id
 ///
@@ -101,7 +101,8 @@ impl Emit {
         output.line(answer.event_id.to_string())?;
         let unheard = answer.events.iter().all(|event| event.tasks.is_empty());
         if unheard && !made_an_order(&client, answer.event_id).await {
-            eprintln!("no handler gets {}{}", body.kind, nearest_type(&client, body.kind.as_str()).await);
+            let near = nearest_type(&client, body.kind.as_str()).await;
+            say(format!("no handler gets {}{near}", body.kind));
         }
         Ok(())
     }
@@ -154,6 +155,7 @@ pub(crate) fn value(text: &str) -> Result<Json> {
         }
         None if text == "-" => {
             let mut json = String::new();
+            tell_who_types();
             std::io::stdin().read_to_string(&mut json)?;
             ("standard input", json)
         }
@@ -163,6 +165,13 @@ pub(crate) fn value(text: &str) -> Result<Json> {
         Failure::usage(format!("{from} holds no value that can be sent: {e}"))
             .hint("A text needs its quotes, inside those of the shell: --value '\"Hello\"'")
     })
+}
+
+/// A person at the keyboard is told what is waited for.
+fn tell_who_types() {
+    if std::io::stdin().is_terminal() {
+        say("reading standard input; Ctrl-D on a line of its own ends it");
+    }
 }
 
 fn pair(text: &str) -> std::result::Result<(String, String), String> {

@@ -25,6 +25,10 @@ pub(crate) struct Events {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Show one event with its tasks, what caused it, and what it caused
+    #[command(after_long_help = "\
+Examples:
+  pointsman events show 1478257655827000
+  pointsman events show 1478257655827000 -o json | jq -r '.tasks[].id'")]
     Show {
         /// The event's id, as `emit` and `watch` show it
         #[arg(value_name = "EVENT_ID")]

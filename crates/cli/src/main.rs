@@ -9,7 +9,7 @@
 //!  emit watch events tasks run orders chains handlers rules schedules objects nodes
 //!              talk to a node over HTTP
 //!  happening   an event as `watch` and `events` tell it
-//!  config doctor token transfer bench completions
+//!  config doctor token transfer bench completions man
 //!              need no node, nor does `schedules next`
 //! ```
 
@@ -24,6 +24,7 @@ mod events;
 mod failure;
 mod handlers;
 mod happening;
+mod man;
 mod nodes;
 mod objects;
 mod orders;
@@ -42,15 +43,16 @@ mod work;
 use std::future::Future;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Cli, Command};
 use failure::{Failure, Result};
+use output::Paint;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let cli = args::read();
+    let paint = Paint::of_stderr(cli.global.color);
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(paint),
     }
 }
 

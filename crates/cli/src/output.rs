@@ -1,14 +1,27 @@
 //! What commands print: tables and lines for people, JSON for programs.
+//!
+//! ```text
+//!  paint     colours, on a terminal
+//!  progress  how far long work has come
+//!  table     tables that fit a terminal
+//!  text      what is safe to show there, and how much room it takes
+//! ```
 
+mod paint;
+mod progress;
 mod table;
+mod text;
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 pub(crate) use pointsman_store::finding::age;
 use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
 
-use crate::args::{Color, Format, Global};
+use crate::args::{Format, Global};
+pub(crate) use paint::Paint;
+pub(crate) use progress::Progress;
+pub(crate) use text::{clean, clean_lines, clock, counted, day_and_time, fold, pad, short, width};
 
 /// Standard output, and how it is to be written to.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +49,21 @@ impl Output {
 
     /// One JSON document on a line of its own.
     pub(crate) fn json(self, value: &impl Serialize) -> io::Result<()> {
-        self.line(serde_json::to_string(value)?)
+        self.json_text(&serde_json::to_string(value)?)
+    }
+
+    /// The same, of one that is a text already. Payloads in it are as they came, also with line breaks: those are blanks
+    /// between tokens.
+    pub(crate) fn json_text(self, json: &str) -> io::Result<()> {
+        let line = json.replace(['\n', '\r'], " ");
+        if io::stdout().is_terminal() { self.line(text::clean_json(&line)) } else { self.line(line) }
     }
 
     /// The width of the terminal; a pipe has none.
     pub(crate) fn width(self) -> Option<usize> {
-        table::terminal()
+        terminal_size_of(io::stdout())
+            .map(|(Width(columns), _)| columns.into())
+            .filter(|columns| *columns > 0)
     }
 
     /// A table, or a sentence if it would be empty.
@@ -49,154 +71,42 @@ impl Output {
         if rows.is_empty() {
             return self.line(empty);
         }
-        table::lines(head, rows, self.width()).iter().try_for_each(|line| self.line(line))
+        table::lines(head, rows, self.width(), self.paint).iter().try_for_each(|line| self.line(line))
     }
 
     /// Names and values, one pair a line. What is empty is left out.
     pub(crate) fn facts(self, facts: &[(&str, String)]) -> io::Result<()> {
         let facts: Vec<_> = facts.iter().filter(|(_, value)| !value.is_empty()).collect();
-        let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let columns = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in facts {
-            self.line(format!("{}  {}", self.paint.dim(&format!("{name:<width$}")), clean(value)))?;
+            let (name, value) = (self.paint.dim(&pad(name, columns)).into_owned(), clean(value));
+            // A payload is for copying.
+            match value.starts_with(['{', '[', '"']) {
+                true => self.line(format!("{name}  {value}"))?,
+                false => self.hanging(&format!("{name}  "), &value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A text behind what begins its line; what a terminal has no room for goes below the text's own beginning.
+    pub(crate) fn hanging(self, start: &str, text: &str) -> io::Result<()> {
+        let indent = width(start);
+        let room = self.width().map_or(usize::MAX, |columns| columns.saturating_sub(indent));
+        for (at, line) in fold(text, room.max(LEAST)).iter().enumerate() {
+            match at {
+                0 => self.line(format!("{start}{line}"))?,
+                _ => self.line(format!("{:indent$}{line}", ""))?,
+            }
         }
         Ok(())
     }
 }
 
-/// Colours, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paint {
-    on: bool,
-}
+/// The fewest columns that a text is broken into.
+const LEAST: usize = 20;
 
-impl Paint {
-    /// For standard output.
-    pub(crate) fn new(color: Color) -> Self {
-        Self::of(color, io::stdout().is_terminal())
-    }
-
-    /// For the log.
-    pub(crate) fn of_stderr(color: Color) -> Self {
-        Self::of(color, io::stderr().is_terminal())
-    }
-
-    fn of(color: Color, terminal: bool) -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let on = match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => terminal && !unwanted,
-        };
-        Self { on }
-    }
-
-    pub(crate) fn is_on(self) -> bool {
-        self.on
-    }
-
-    fn with<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
-        if self.on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
-    }
-
-    pub(crate) fn dim(self, text: &str) -> Cow<'_, str> {
-        self.with("2", text)
-    }
-
-    pub(crate) fn bold(self, text: &str) -> Cow<'_, str> {
-        self.with("1", text)
-    }
-
-    pub(crate) fn good(self, text: &str) -> Cow<'_, str> {
-        self.with("32", text)
-    }
-
-    pub(crate) fn bad(self, text: &str) -> Cow<'_, str> {
-        self.with("31", text)
-    }
-
-    pub(crate) fn busy(self, text: &str) -> Cow<'_, str> {
-        self.with("33", text)
-    }
-
-    pub(crate) fn name(self, text: &str) -> Cow<'_, str> {
-        self.with("36", text)
-    }
-
-    /// A task's status, or a log line's level, in the colour that it has everywhere.
-    pub(crate) fn status<'a>(self, status: &str, shown: &'a str) -> Cow<'a, str> {
-        match status {
-            "SUCCESS" | "done" => self.good(shown),
-            "FAILED" | "error" | "missing" => self.bad(shown),
-            "RUNNING" | "locked" => self.busy(shown),
-            _ => self.dim(shown),
-        }
-    }
-}
-
-/// A text from elsewhere, made safe for a terminal: control characters are shown, not obeyed.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c.is_control() && c != '\t') {
-        return text.into();
-    }
-    let shown = text.chars().map(|c| match c {
-        '\t' => "\t".into(),
-        c if c.is_control() => Cow::Owned(c.escape_default().to_string()),
-        c => Cow::Owned(c.to_string()),
-    });
-    shown.collect::<Vec<_>>().concat().into()
-}
-
-/// At most so many characters of a text; an ellipsis stands for the rest.
-pub(crate) fn short(text: &str, most: usize) -> String {
-    let text = clean(text);
-    match text.char_indices().nth(most) {
-        None => text.into_owned(),
-        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-    }
-}
-
-/// A number and what it counts, in the singular or the plural.
-pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-/// The hour, minute, second and millisecond of an RFC 3339 time.
-pub(crate) fn clock(time: &str) -> &str {
-    time.get(11..23).unwrap_or(time)
-}
-
-/// An RFC 3339 time to the second, as people write it.
-pub(crate) fn day_and_time(time: &str) -> String {
-    time.get(..19).unwrap_or(time).replace('T', " ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_handler_wrote_cannot_steer_the_terminal() {
-        assert_eq!(clean("a\x1b[2Jb\tc"), "a\\u{1b}[2Jb\tc");
-        assert_eq!(clean("ü"), "ü");
-    }
-
-    #[test]
-    fn long_texts_are_cut_by_characters() {
-        assert_eq!(short("äöüß", 4), "äöüß");
-        assert_eq!(short("äöüßx", 4), "äöü…");
-    }
-
-    #[test]
-    fn one_is_singular() {
-        let tries = |count| counted(count, "retry", "retries");
-        assert_eq!([tries(0), tries(1), tries(2)], ["0 retries", "1 retry", "2 retries"]);
-    }
-
-    #[test]
-    fn times_are_shown_as_people_write_them() {
-        let time = "2016-11-04T11:07:35.827000Z";
-        assert_eq!(clock(time), "11:07:35.827");
-        assert_eq!(day_and_time(time), "2016-11-04 11:07:35");
-        assert_eq!(day_and_time(""), "");
-    }
+/// Something for a person beside the answer, on standard error. That nobody reads it any more is no failure.
+pub(crate) fn say(text: impl AsRef<str>) {
+    let _ = writeln!(io::stderr().lock(), "{}", clean_lines(text.as_ref()));
 }

@@ -1,11 +1,12 @@
 //! What the commands share that run a node themselves, `serve` and `work`: the log, the signals that end them,
-//! and what a person is told when the store cannot be opened. A redrive listens to the signals too.
+//! and what a person is told when the store cannot be opened. A redrive and a measurement listen to the signals too.
 
 use std::error::Error;
 use std::time::Duration;
 
 use pointsman_server::StartError;
 use pointsman_store_postgres::OpenError as PostgresError;
+use pointsman_store_redis::OpenError as RedisError;
 use pointsman_store_sqlite::OpenError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -55,6 +56,20 @@ impl Signals {
     }
 }
 
+/// Waits for a signal. A second one ends the process at once, for what is put in order after the first may take long.
+pub(crate) async fn interrupted() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
+        signals.next().await;
+        // Nobody listens any more if all has ended meanwhile.
+        let _ = tell.send(());
+        signals.next().await;
+        std::process::exit(Exit::Interrupted as i32);
+    });
+    let _ = told.await;
+}
+
 fn log_to_stderr(global: &Global, level: &str) -> Result {
     let wish = std::env::var("POINTSMAN_LOG").ok().filter(|wish| !wish.is_empty());
     let filter = EnvFilter::try_new(wish.as_deref().unwrap_or(level))
@@ -77,11 +92,13 @@ pub(crate) fn not_started(error: StartError) -> Failure {
         StartError::Store(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
             Some("Its folder must exist and be writable. --store names another file.")
         }
-        StartError::Postgres(PostgresError::Unreachable { .. }) => Some(
+        StartError::Postgres(PostgresError::Unreachable { .. })
+        | StartError::Redis(RedisError::Unreachable { .. } | RedisError::NotServed { .. }) => Some(
             "A node needs its database at the start; once it runs, it outlives an outage. --store or POINTSMAN_STORE\n\
              names another database.",
         ),
-        StartError::Postgres(PostgresError::NotLetIn { .. }) => Some(
+        StartError::Postgres(PostgresError::NotLetIn { .. })
+        | StartError::Redis(RedisError::NotLetIn { .. }) => Some(
             "A URL with a password belongs into POINTSMAN_STORE, or into a file that POINTSMAN_STORE_FILE names.",
         ),
         _ => None,
@@ -106,6 +123,7 @@ fn exit_of(error: &StartError) -> Exit {
         StartError::Store(OpenError::InUse { .. } | OpenError::Io { .. } | OpenError::Sqlite { .. })
         | StartError::Engine(_) => Exit::Unavailable,
         StartError::Postgres(error) => exit_of_postgres(error),
+        StartError::Redis(error) => exit_of_redis(error),
         // The rest will not.
         _ => Exit::Runtime,
     }
@@ -131,5 +149,27 @@ fn exit_of_postgres(error: &PostgresError) -> Exit {
         | PostgresError::Pooler { .. }
         | PostgresError::Altered { .. } => Exit::Configuration,
         PostgresError::Incomplete { .. } | PostgresError::Damaged(_) => Exit::Runtime,
+    }
+}
+
+fn exit_of_redis(error: &RedisError) -> Exit {
+    match error {
+        RedisError::Unreachable { .. } | RedisError::Failed { .. } | RedisError::NotServed { .. } => {
+            Exit::Unavailable
+        }
+        RedisError::BadUrl(_)
+        | RedisError::BadParameter { .. }
+        | RedisError::NotRedis { .. }
+        | RedisError::NotLetIn { .. }
+        | RedisError::NotTrusted { .. }
+        | RedisError::NoDatabase { .. }
+        | RedisError::TooOld { .. }
+        | RedisError::NoRight { .. }
+        | RedisError::WrongKind { .. }
+        | RedisError::Replica { .. }
+        | RedisError::NoMaster { .. }
+        | RedisError::Newer { .. }
+        | RedisError::NotOurs { .. } => Exit::Configuration,
+        RedisError::Damaged(_) => Exit::Runtime,
     }
 }

@@ -9,7 +9,7 @@ use pointsman_core::Pair;
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, clean};
+use crate::output::{Output, say};
 use crate::tasks;
 
 /// Run a source's collection now
@@ -42,7 +42,7 @@ impl Run {
             output.json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
             if !created {
-                eprintln!("It was queued or running already.");
+                say("It was queued or running already.");
             }
             output.line(&run.task_id)?;
         }
@@ -67,7 +67,10 @@ async fn wait(client: &Client, output: Output, id: &str) -> Result {
             follow.await?;
         }
     }
-    let detail = client.task(id).await.map_err(|e| tasks::about(id, e))?;
+    let detail = match client.task(id).await {
+        Ok(detail) => detail,
+        Err(error) => return Err(tasks::about(client, id, error).await),
+    };
     let (status, error) = (detail.task.status.as_str(), detail.task.error.as_deref());
     match status {
         "SUCCESS" => Ok(()),
@@ -84,7 +87,7 @@ async fn tell_why_it_waits(client: &Client, id: &str) {
     if let Ok(why) = client.why(id).await
         && why.status == "SCHEDULED"
     {
-        eprintln!("It has not begun: {}", clean(&why.summary));
+        say(format!("It has not begun: {}", why.summary));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `pointsman token`: tokens for the configuration.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use pointsman_core::{HandlerName, Tenant};
 use pointsman_server::auth::{self, Role};
@@ -46,11 +47,16 @@ struct New {
     #[arg(long, default_value = "me")]
     name: HandlerName,
     /// What it may do
-    #[arg(long, default_value_t = Role::Admin)]
+    #[arg(long, default_value_t = Role::Admin, value_parser = role())]
     role: Role,
     /// The only tenant it may act for
     #[arg(long)]
     tenant: Option<Tenant>,
+}
+
+/// One of those that there are; clap then knows which is meant by one that is nearly so.
+fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|role| role.parse())
 }
 
 impl Token {

@@ -2,48 +2,48 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use pointsman_core::store::StoreError;
 use pointsman_server::StartError;
 use pointsman_server::config::StoreUrl;
 use pointsman_store::transfer::{
     Compared, Movable, MoveError, NotReady, Report, Section, Step, Tally, transfer, verify,
 };
-use pointsman_store_postgres::{Endpoint, PgMove};
+use pointsman_store_postgres::{Endpoint as PgEndpoint, PgMove};
+use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisMove};
 use pointsman_store_sqlite::SqliteMove;
 use serde_json::json;
 
 use crate::args::Global;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, counted};
+use crate::output::{Output, Progress, counted, say};
 use crate::process::not_started;
 
 /// Move everything to another store
 ///
-/// From SQLite to PostgreSQL, back, or to another of the same kind: events with their ids, chains, tasks with their
-/// ids, attempts and logs, orders, rules, schedules and their ledger, idempotency keys, the audit. No server may work on
-/// either meanwhile. What a program keeps in tables of its own beside is not moved.
+/// From SQLite, PostgreSQL or Redis to any of them: events with their ids, chains, tasks with their ids, attempts and
+/// logs, orders, rules, schedules and their ledger, idempotency keys, the audit. No server may work on either meanwhile.
+/// What a program keeps in tables or keys of its own beside is not moved.
 ///
 /// Then both are read again and compared by counts and checksums. Interrupted, the same command goes on where it
 /// stopped; until it has ended, no server opens the target. The target must be empty: a file or a schema that is not
-/// there yet. The source stays as it is.
+/// there yet, a database or a prefix on Redis that holds nothing of a store. The source stays as it is.
 #[derive(Debug, Args)]
 #[command(override_usage = "pointsman move [OPTIONS] --from <URL> --to <URL>")]
 #[command(after_long_help = "\
 Examples:
   pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app
   pointsman move --from postgres://pointsman@db.example/app --to sqlite:copy.db
+  pointsman move --from sqlite:pointsman.db --to 'redis://redis.example/1?prefix=pointsman:'
   pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app --verify-only
   pointsman move --from sqlite:a.db --to sqlite:b.db -o json | jq .rows
 
 It exits with 1 if the two differ afterwards, and names where, and if --verify-only finds that a move to one of them \
 has not ended. A server that was killed counts as gone a minute after it was last heard of. A URL with a password is \
-better given in the environment, or the password alone in PGPASSWORD.")]
+better given in the environment, or the password alone in PGPASSWORD or REDISCLI_AUTH.")]
 pub(crate) struct Move {
-    /// What is moved: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [env: POINTSMAN_FROM]
+    /// What is moved: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` [env: POINTSMAN_FROM]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
     /// Where it goes [env: POINTSMAN_TO]
@@ -64,14 +64,17 @@ impl Move {
         }
         let mut source = source_of(&from)?;
         let mut target = if self.verify_only { source_of(&to)? } else { target_of(&to)? };
-        let mut bar = Bar::new(output);
+        let progress = Progress::of(0);
         let report = match self.verify_only {
-            true => verify(&mut *source, &mut *target, &mut |step| bar.show(step)),
-            false => transfer(&mut *source, &mut *target, &mut |step| bar.show(step)),
+            true => verify(&mut *source, &mut *target, &mut |step| show(&progress, step)),
+            false => transfer(&mut *source, &mut *target, &mut |step| show(&progress, step)),
         };
-        bar.clear();
+        drop(progress);
         let report = report.map_err(unmoved)?;
         tell(output, &report, &from, &to)?;
+        if !self.verify_only {
+            tell_set_aside(&mut *source)?;
+        }
         verdict(output, &report, self.verify_only)
     }
 }
@@ -80,10 +83,10 @@ impl Move {
 fn named(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
     let url = match given {
         Some(url) => {
-            if Endpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password()) {
-                eprintln!(
+            if has_password(url) {
+                say(format!(
                     "warning: whoever lists the processes of this machine sees the password in --{option}"
-                );
+                ));
             }
             url.to_owned()
         }
@@ -96,8 +99,13 @@ fn named(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> 
         StoreUrl::SqliteMemory => {
             Err(Failure::usage(format!("--{option}: a store in memory ends with its process")))
         }
-        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) => Ok(url),
+        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(url),
     }
+}
+
+fn has_password(url: &str) -> bool {
+    PgEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
+        || RedisEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
 }
 
 fn is_same(from: &StoreUrl, to: &StoreUrl) -> bool {
@@ -112,6 +120,7 @@ fn source_of(url: &StoreUrl) -> Result<Box<dyn Movable>> {
     match url {
         StoreUrl::Sqlite { path } => opened(SqliteMove::source(path), StartError::Store),
         StoreUrl::Postgres(url) => opened(PgMove::source(url.whole()), StartError::Postgres),
+        StoreUrl::Redis(url) => opened(RedisMove::source(url.whole()), StartError::Redis),
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory ends with its process")),
     }
 }
@@ -120,6 +129,7 @@ fn target_of(url: &StoreUrl) -> Result<Box<dyn Movable>> {
     match url {
         StoreUrl::Sqlite { path } => opened(SqliteMove::target(path), StartError::Store),
         StoreUrl::Postgres(url) => opened(PgMove::target(url.whole()), StartError::Postgres),
+        StoreUrl::Redis(url) => opened(RedisMove::target(url.whole()), StartError::Redis),
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory ends with its process")),
     }
 }
@@ -134,7 +144,7 @@ fn opened<M: Movable + 'static, E: Error + 'static>(
         Err(not_ready) => not_ready,
     };
     let exit = match &not_ready {
-        NotReady::InUse { .. } | NotReady::Undrained { .. } => Exit::Unavailable,
+        NotReady::InUse { .. } | NotReady::Undrained { .. } | NotReady::Stray { .. } => Exit::Unavailable,
         NotReady::NoStore(_) | NotReady::Unopened(_) => Exit::Runtime,
         NotReady::Pooled(_) => Exit::Usage,
     };
@@ -166,52 +176,26 @@ fn unmoved(error: MoveError) -> Failure {
 }
 
 const EMPTY: &str = "\
-Begin with an empty target: a file that is not there yet, or a database without a schema pointsman
-(DROP SCHEMA pointsman CASCADE removes one with all that is in it).";
+Begin with an empty target: a file that is not there yet, a database without a schema pointsman
+(DROP SCHEMA pointsman CASCADE removes one with all that is in it), or another database or prefix on Redis
+(FLUSHDB empties a database, of everything that is in it).";
 
-/// How far it has come, on standard error, if that is a terminal and nobody wants JSON.
-struct Bar {
-    bar: ProgressBar,
-}
-
-impl Bar {
-    fn new(output: Output) -> Self {
-        let bar = if output.is_json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
-        let style =
-            ProgressStyle::with_template("{spinner} [{elapsed}] {bar:30} {human_pos}/{human_len} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar }
-    }
-
-    fn show(&mut self, step: Step) {
-        match step {
-            Step::Copying { all, before } => {
-                if before > 0 {
-                    let said = format!("goes on behind {}", counted(before, "row", "rows"));
-                    self.bar.suspend(|| eprintln!("An earlier move was cut off; this one {said}."));
-                }
-                self.begin(all);
-                self.bar.set_position(before);
+fn show(progress: &Progress, step: Step) {
+    let advance = |doing: &str, section: Section, rows: u64| {
+        progress.advance(rows);
+        progress.doing(format!("{doing} {section}"));
+    };
+    match step {
+        Step::Copying { all, before } => {
+            if before > 0 {
+                let said = format!("goes on behind {}", counted(before, "row", "rows"));
+                progress.say(&format!("An earlier move was cut off; this one {said}."));
             }
-            Step::Copied { section, rows } => self.advance("copying", section, rows),
-            Step::Comparing { all } => self.begin(all),
-            Step::Compared { section, rows } => self.advance("comparing", section, rows),
+            progress.is_at(before, all);
         }
-    }
-
-    fn begin(&self, all: u64) {
-        self.bar.set_position(0);
-        self.bar.set_length(all);
-    }
-
-    fn advance(&self, doing: &str, section: Section, rows: u64) {
-        self.bar.inc(rows);
-        self.bar.set_message(format!("{doing} {section}"));
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
+        Step::Copied { section, rows } => advance("copying", section, rows),
+        Step::Comparing { all } => progress.is_at(0, all),
+        Step::Compared { section, rows } => advance("comparing", section, rows),
     }
 }
 
@@ -245,6 +229,18 @@ fn tell(output: Output, report: &Report, from: &StoreUrl, to: &StoreUrl) -> Resu
     Ok(output.table(&["section", "rows", "checksum", ""], rows.collect(), "")?)
 }
 
+/// What is no event is moved nowhere, and should not be overlooked.
+fn tell_set_aside(source: &mut dyn Movable) -> Result {
+    let aside = source.set_aside().map_err(|error| unmoved(MoveError::Source(error)))?;
+    if aside > 0 {
+        let things = counted(aside, "thing", "things");
+        say(format!(
+            "warning: {things} set aside in the outbox of the source (events.set.aside) stayed there"
+        ));
+    }
+    Ok(())
+}
+
 fn verdict(output: Output, report: &Report, verify_only: bool) -> Result {
     let differences: Vec<String> = report.differences().iter().map(Section::to_string).collect();
     if !differences.is_empty() {
@@ -252,10 +248,10 @@ fn verdict(output: Output, report: &Report, verify_only: bool) -> Result {
         return Err(if verify_only { failure } else { failure.hint(EMPTY) });
     }
     for (section, rows) in report.left_behind() {
-        eprintln!(
+        say(format!(
             "left behind, because the target has no place for it: {} of {section}",
             counted(rows, "row", "rows")
-        );
+        ));
     }
     if output.is_json() {
         return Ok(());

@@ -24,7 +24,7 @@ use pointsman_server::config::nearest::hint;
 use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::happening::{Happening, Of};
-use crate::output::Output;
+use crate::output::{Output, say};
 use line::{Line, Lines};
 use tree::Tree;
 
@@ -117,7 +117,7 @@ impl Watch {
         let from_now = self.after.is_none() && !self.since_start;
         let day = from_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
         let tree = self.tree.then(Tree::default);
-        let lines = Lines::new(output.paint, output.width().is_some());
+        let lines = Lines::new(output.paint, output.width());
         let mut view = View { output, tasks: !self.no_tasks, lines, tree, day, resume: None };
         // A server that is not there at first is a mistake to be told; one that goes away later comes back.
         let mut frames = client.stream(&query, None).await?;
@@ -249,8 +249,7 @@ impl View {
             return Ok(());
         }
         if self.output.is_json() {
-            // Line breaks in JSON text are blanks between tokens; one document is to be one line.
-            return Ok(self.output.line(frame.data.replace(['\n', '\r'], " "))?);
+            return Ok(self.output.json_text(&frame.data)?);
         }
         let paint = self.output.paint;
         // What is not understood is newer than this program; whoever wants it can have it with `-o json`.
@@ -274,7 +273,11 @@ impl View {
             self.output.line(self.output.paint.dim(&format!("── {day}")))?;
             self.day = Some(day);
         }
-        Ok(self.output.line(line.text)?)
+        // What a terminal has no room for stands below, behind the time.
+        match line.text.split_once("  ") {
+            Some((time, rest)) => Ok(self.output.hanging(&format!("{time}  "), rest)?),
+            None => Ok(self.output.hanging("", &line.text)?),
+        }
     }
 
     /// Where to go on after a tear: with the oldest event there is, or, when the journal is not the one that
@@ -301,7 +304,7 @@ fn told(frame: &Frame) -> &str {
 
 /// Something about the watching itself: not a part of what is watched.
 fn note(text: &str) {
-    eprintln!("── {text}");
+    say(format!("── {text}"));
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use pointsman_store_sqlite::OpenError;
 use crate::args::Global;
 use crate::config::{ConfigArgs, faulty};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, clean, counted};
+use crate::output::{Output, clean, counted, say};
 use crate::process::{self, Signals, not_started};
 
 /// Work on what waits, for a while
@@ -37,7 +37,7 @@ use crate::process::{self, Signals, not_started};
 /// It runs the handlers as the store has them from the last server, and changes neither them nor the routes.
 /// What the configuration says otherwise, a server has to tell the store first.
 ///
-/// On PostgreSQL it joins the servers that run there, as a node of its own. The embedded store belongs to one process at
+/// On PostgreSQL and Redis it joins the servers that run there, as a node of its own. The embedded store belongs to one process at
 /// a time: while a server has it, use a pull worker instead.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -92,7 +92,7 @@ impl Work {
         store.close();
         done?.show(output)?;
         if let Some(held) = held.filter(|_| !output.is_json()) {
-            eprintln!("{held}");
+            say(held);
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ async fn open(config: &Config) -> Result<Arc<dyn Store>> {
             return Err(Failure::runtime(format!("there is no store at {}", path.display()))
                 .hint("A server makes it on its first start. --store names another file."));
         }
-        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) => {}
+        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => {}
     }
     server::open(&config.store).await.map_err(not_opened)
 }

@@ -9,7 +9,7 @@ mod node;
 use std::time::Duration;
 
 use node::Place;
-use pointsman_testing::{Postgres, Settings};
+use pointsman_testing::{Postgres, Redis, RedisSettings, Settings};
 use serde_json::Value;
 
 /// What it finds, and its exit code.
@@ -76,4 +76,27 @@ fn a_database_that_may_lose_data_is_a_fault() {
     let place = Place::new(&format!("store: {}\n", server.create_database().unwrap()));
     let (found, code) = examined(&place, &[]);
     assert_eq!((code, only(&found, "fsync")["verdict"].as_str()), (Some(1), Some("fault")), "{found:#}");
+}
+
+#[test]
+fn a_redis_is_looked_at_as_the_configuration_names_it() {
+    let redis = Redis::start(RedisSettings::default()).unwrap();
+    let mut place = Place::new(&format!("store: '{}/?prefix=bus:'\n", redis.url()));
+    let node = place.serve();
+    let (found, code) = examined(&place, &[]);
+    assert_eq!((code, &found["faults"], &found["warnings"]), (Some(0), &0.into(), &0.into()), "{found:#}");
+    assert!(only(&found, "nodes")["found"].as_str().unwrap().starts_with("1 live"), "{found:#}");
+    assert!(only(&found, "connection")["found"].as_str().unwrap().contains("?prefix=bus:"), "{found:#}");
+
+    redis.command(&["LPUSH", "bus:o:events", "no event"]).unwrap();
+    redis.command(&["LPUSH", "bus:objects.with.events", "o"]).unwrap();
+    node::until("it is set aside", || only(&examined(&place, &[]).0, "set aside")["verdict"] == "warning");
+    redis.command(&["CONFIG", "SET", "appendfsync", "everysec"]).unwrap();
+    let (found, code) = examined(&place, &[]);
+    assert_eq!(
+        (code, only(&found, "appendfsync")["verdict"].as_str()),
+        (Some(1), Some("fault")),
+        "{found:#}"
+    );
+    assert!(node.stop().success());
 }

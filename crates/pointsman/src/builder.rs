@@ -27,13 +27,16 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(
-        "{0:?} is not a kind of store; write `sqlite:app.db`, `sqlite::memory:` or `postgres://user@host/database`"
+        "{0:?} is not a kind of store; write `sqlite:app.db`, `sqlite::memory:`, `postgres://user@host/database` or \
+         `redis://host:6379`"
     )]
     NoSuchStore(String),
     #[error("the store cannot be opened")]
     Open(#[from] pointsman_store_sqlite::OpenError),
     #[error("the database cannot be opened")]
     Postgres(#[from] pointsman_store_postgres::OpenError),
+    #[error("the database cannot be opened")]
+    Redis(#[from] pointsman_store_redis::OpenError),
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error("there are two handlers named {0}")]

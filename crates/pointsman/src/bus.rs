@@ -38,8 +38,8 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Describes a bus on a store: `sqlite:app.db`, `sqlite::memory:` for one that dies with the program, or
-    /// `postgres://user@host/database` for one that other processes may share.
+    /// Describes a bus on a store: `sqlite:app.db`, `sqlite::memory:` for one that dies with the program,
+    /// `postgres://user@host/database` or `redis://host:6379` for one that other processes may share.
     pub fn builder(store: &str) -> Builder {
         Builder::new(store)
     }

@@ -8,6 +8,7 @@ use pointsman_core::{EventId, NewEvent};
 use pointsman_engine::now;
 use pointsman_store::sql::{BoxError, Sql, TransactError};
 use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_store_redis::{Endpoint, Redis, RedisStore};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 
 use crate::builder::StartError;
@@ -18,6 +19,7 @@ use crate::unit_of_work::Receipt;
 pub(crate) enum Opened {
     Sqlite(SqliteStore),
     Postgres(PostgresStore),
+    Redis(RedisStore),
 }
 
 /// What became of the events of a unit of work.
@@ -33,6 +35,7 @@ impl Opened {
         let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
         match (scheme, url.strip_prefix("sqlite:")) {
             ("postgres" | "postgresql", _) => Ok(Self::Postgres(Postgres::open(url, now()).await?)),
+            (redis, _) if Endpoint::has_scheme(redis) => Ok(Self::Redis(Redis::open(url, now()).await?)),
             (_, Some(":memory:")) => Ok(Self::Sqlite(Sqlite::in_memory(now())?)),
             (_, Some(path)) if !path.is_empty() => Ok(Self::Sqlite(Sqlite::open(Path::new(path), now())?)),
             // What follows may hold a password.
@@ -44,6 +47,7 @@ impl Opened {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
             Self::Postgres(store) => Arc::new(store.clone()),
+            Self::Redis(store) => Arc::new(store.clone()),
         }
     }
 
@@ -58,14 +62,18 @@ impl Opened {
                 let receipts = store.transact(work).await?;
                 Ok(Made::Left(receipts.into_iter().map(Receipt::new).collect()))
             }
+            Self::Redis(store) => {
+                store.transact(work).await?;
+                Ok(Made::Left(vec![]))
+            }
         }
     }
 
     /// The id of the event that a receipt stands for, if it has one.
     pub(crate) async fn event_of(&self, receipt: Receipt) -> Result<Option<EventId>, StoreError> {
         match self {
-            // There are none: events of a unit of work are journaled with it.
-            Self::Sqlite(_) => Ok(None),
+            // There are none: events of a unit of work are journaled with it, or left without.
+            Self::Sqlite(_) | Self::Redis(_) => Ok(None),
             Self::Postgres(store) => store.event_of(receipt.uuid()).await,
         }
     }

@@ -10,6 +10,7 @@ use pointsman_core::time::parse_http_duration;
 use pointsman_server::config::{self, Sources, StoreUrl};
 use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store_postgres::doctor as postgres;
+use pointsman_store_redis::doctor as redis;
 use pointsman_store_sqlite::doctor::{self as sqlite, Depth};
 
 use crate::args::Global;
@@ -23,14 +24,16 @@ use crate::output::{Output, counted};
 /// with what was found and what to do about it. Ends with 1 if there is a fault, with 0 otherwise.
 ///
 /// Of PostgreSQL it looks at the connection, rights, layout and what is missing of it, settings that lose data or
-/// hinder, long transactions, what vacuum has left, the outbox and the nodes; of SQLite at the file, its rights, the
-/// disk, who has it open, and its contents. A server that runs at --url is asked how it is.
+/// hinder, long transactions, what vacuum has left, the outbox and the nodes; of Redis at the connection, how the server
+/// is found, rights, settings that lose data or hinder, memory, replicas, the outbox and the nodes; of SQLite at the
+/// file, its rights, the disk, who has it open, and its contents. A server that runs at --url is asked how it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman doctor
   pointsman doctor --config pointsman.yml --deep
   POINTSMAN_STORE=postgres://bus@db/bus pointsman doctor
+  pointsman doctor --store redis+sentinel://host1,host2,host3/mymaster
   pointsman doctor -o json | jq '.findings[] | select(.verdict != \"ok\")'")]
 pub(crate) struct Doctor {
     /// Look at every index of a SQLite file too, which takes longer
@@ -74,6 +77,7 @@ impl Doctor {
     async fn examine(&self, store: &StoreUrl) -> Result<Vec<Finding>> {
         match store {
             StoreUrl::Postgres(url) => Ok(postgres::examine(url.whole(), self.long).await),
+            StoreUrl::Redis(url) => Ok(redis::examine(url.whole()).await),
             StoreUrl::Sqlite { path } => {
                 let (path, depth) = (path.clone(), if self.deep { Depth::Deep } else { Depth::Quick });
                 let examined = tokio::task::spawn_blocking(move || sqlite::examine(&path, depth));

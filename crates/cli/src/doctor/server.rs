@@ -40,7 +40,8 @@ fn judge(url: &str, health: &Health, store: Option<&StoreUrl>) -> Vec<Finding> {
         let found = format!("it has version {}, and this command {mine}", health.version);
         findings.push(Finding::warning("server", found).advise("Use the same version for both."));
     }
-    let other = health.store.as_ref().zip(store).filter(|(theirs, ours)| theirs.kind != kind(ours));
+    findings.extend(health.warnings.iter().map(|warning| Finding::warning("server", warning.as_str())));
+    let other = health.store.as_ref().zip(store).filter(|(theirs, ours)| theirs.kind != ours.kind());
     if let Some((theirs, ours)) = other {
         let found = format!("it keeps its data on {}, and the store looked at here is {ours}", theirs.kind);
         findings.push(
@@ -48,14 +49,6 @@ fn judge(url: &str, health: &Health, store: Option<&StoreUrl>) -> Vec<Finding> {
         );
     }
     findings
-}
-
-/// The word that a server has for such a store.
-fn kind(store: &StoreUrl) -> &'static str {
-    match store {
-        StoreUrl::Sqlite { .. } | StoreUrl::SqliteMemory => "sqlite",
-        StoreUrl::Postgres(_) => "postgres",
-    }
 }
 
 #[cfg(test)]
@@ -84,5 +77,8 @@ mod tests {
         assert_eq!(verdicts(&health("0.0.0", "sqlite", true), "sqlite:a"), [Ok, Warning]);
         assert_eq!(verdicts(&health(mine, "postgres", true), "sqlite:a"), [Ok, Warning]);
         assert_eq!(verdicts(&health(mine, "postgres", true), "postgres://a@b/c"), [Ok]);
+        assert_eq!(verdicts(&health(mine, "redis", true), "redis+cluster://a,b"), [Ok]);
+        let warned = health(mine, "redis", true).replace(r#""status""#, r#""warnings":["a","b"],"status""#);
+        assert_eq!(verdicts(&warned, "redis://a"), [Ok, Warning, Warning]);
     }
 }

@@ -28,9 +28,9 @@ pub(super) fn lines(output: Output, findings: &[Finding]) -> Result {
             Verdict::Warning => (paint.busy("!"), paint.busy(&name)),
             Verdict::Fault => (paint.bad("✗"), paint.bad(&name)),
         };
-        output.line(format!("{sign}  {name}  {}", clean(&finding.found)))?;
+        output.hanging(&format!("{sign}  {name}  "), &clean(&finding.found))?;
         if let Some(advice) = &finding.advice {
-            output.line(format!("{:width$}     → {}", "", clean(advice)))?;
+            output.hanging(&format!("{:width$}     → ", ""), &clean(advice))?;
         }
     }
     let sum = [

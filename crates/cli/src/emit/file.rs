@@ -6,9 +6,10 @@ use std::path::Path;
 use pointsman_api::client::ClientError;
 use pointsman_core::Json;
 
+use super::tell_who_types;
 use crate::args::Global;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, counted};
+use crate::output::{Output, Progress, counted, say};
 
 /// How many events go in one request, and how many bytes.
 const BATCH_EVENTS: usize = 1000;
@@ -18,6 +19,7 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 pub(super) async fn emit(global: &Global, file: &Path, key: Option<&str>) -> Result {
     let (client, output) = (global.client()?, Output::new(global));
     let mut lines = Lines::open(file)?;
+    let progress = Progress::endless();
     let (mut sent, mut batches, mut unheard, mut last) = (0usize, 0usize, 0usize, None);
     while let Some(batch) = lines.batch()? {
         // The same file is cut into the same batches, so that each batch can have a key of its own.
@@ -37,14 +39,16 @@ pub(super) async fn emit(global: &Global, file: &Path, key: Option<&str>) -> Res
         if output.is_json() {
             output.json(&answer)?;
         }
+        progress.doing(counted(sent as u64, "event", "events"));
     }
+    drop(progress);
     match last {
         None => Err(Failure::usage(format!("{} holds no events", file.display()))),
         Some(_) if output.is_json() => Ok(()),
         Some(id) => {
             output.line(format!("{}, the last is {id}", counted(sent as u64, "event", "events")))?;
             if unheard > 0 {
-                eprintln!("no handler gets {unheard} of them");
+                say(format!("no handler gets {unheard} of them"));
             }
             Ok(())
         }
@@ -71,6 +75,7 @@ impl Lines {
     fn open(file: &Path) -> Result<Self> {
         let name = file.display().to_string();
         let reader: Box<dyn BufRead> = if name == "-" {
+            tell_who_types();
             Box::new(std::io::stdin().lock())
         } else {
             let opened = std::fs::File::open(file);

@@ -1,16 +1,13 @@
 //! `pointsman handlers adopt`: give a handler the tasks that it should have had.
 
-use std::time::Duration;
-
 use clap::Args;
-use indicatif::ProgressBar;
 use pointsman_api::client::Client;
 use pointsman_api::{AdoptBody, Adopted};
 use pointsman_core::EventId;
 
 use super::about;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, counted};
+use crate::output::{Output, Progress, counted};
 
 /// Take up the tasks that went missing while a handler was not defined
 ///
@@ -33,8 +30,7 @@ pub(super) struct Adopt {
 impl Adopt {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let body = AdoptBody { from: self.from.map(EventId::get) };
-        let spinner = ProgressBar::new_spinner();
-        spinner.enable_steady_tick(Duration::from_millis(200));
+        let progress = Progress::endless();
         let mut sum = Adopted { adopted: 0, replayed: 0, more: true };
         // One call does a stretch of it, so that none takes for ever.
         while sum.more {
@@ -45,9 +41,9 @@ impl Adopt {
                 replayed: sum.replayed + done.replayed,
                 more: done.more,
             };
-            spinner.set_message(said(sum, &self.name, body));
+            progress.doing(said(sum, &self.name, body));
         }
-        spinner.finish_and_clear();
+        drop(progress);
         match output.is_json() {
             true => Ok(output.json(&sum)?),
             false => Ok(output.line(said(sum, &self.name, body))?),

@@ -35,8 +35,16 @@ enum Action {
     ///
     /// `gets` is what leads to it: types of events, or a source's collections. `oldest` is for how long the
     /// task has waited that is next in line, of those that could run now.
+    #[command(after_long_help = "\
+Examples:
+  pointsman handlers list
+  pointsman handlers list -o json | jq -r '.handlers[] | select(.defined | not) | .name'")]
     List,
     /// Show one handler with its routes, limits, queues and rules
+    #[command(after_long_help = "\
+Examples:
+  pointsman handlers show index
+  pointsman handlers show shop -o json | jq .counts")]
     Show {
         /// The name of a handler or a source
         name: String,

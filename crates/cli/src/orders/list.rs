@@ -9,7 +9,7 @@ use pointsman_core::journal::PathFilter;
 use super::nowhere::nowhere;
 use super::stands::{GoneChains, now, stands};
 use crate::failure::Result;
-use crate::output::{Output, short};
+use crate::output::{Output, short, width};
 
 /// List orders, by path
 #[derive(Debug, Default, Args)]
@@ -115,12 +115,12 @@ const LEAST_TITLE: usize = "TENANT".len();
 const GAP: usize = 2;
 
 /// How many characters of a line the other columns leave for a value.
-fn room(rows: &[Vec<String>], width: usize) -> usize {
+fn room(rows: &[Vec<String>], most: usize) -> usize {
     let columns = rows.first().map_or(0, Vec::len);
-    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
     let others: usize = (0..columns).map(|column| widest(column).max(LEAST_TITLE)).sum();
     let others = others + GAP * columns;
-    width.saturating_sub(others).clamp(LEAST_VALUE, VALUE)
+    most.saturating_sub(others).clamp(LEAST_VALUE, VALUE)
 }
 
 impl Stats {

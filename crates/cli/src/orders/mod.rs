@@ -3,6 +3,7 @@
 //! ```text
 //!  list     many of them, and how they are spread
 //!  nowhere  why there are none at a path
+//!  near     which was perhaps meant, where there is none of that name
 //!  stands   how one stands, in a few words
 //!  show     one of them
 //!  add      a new one
@@ -11,13 +12,14 @@
 
 mod add;
 mod list;
+mod near;
 mod nowhere;
 mod show;
 mod stands;
 mod steer;
 
 use clap::{Args, Subcommand};
-use pointsman_api::client::ClientError;
+use pointsman_api::client::{Client, ClientError};
 use pointsman_core::chain::OrderKey;
 
 use crate::args::Global;
@@ -118,17 +120,13 @@ impl Orders {
 }
 
 /// A call about one order failed.
-fn about(order: &OrderKey, error: ClientError) -> Failure {
+async fn about(client: &Client, order: &OrderKey, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
+    if status == Some(404) {
+        return failure.hint(gone(client, order).await);
+    }
     match status {
-        Some(404) => failure.hint(format!(
-            "One that has arrived at an end is gone.\n\
-             `pointsman tasks --key {order}` lists the steps that it had;\n\
-             `pointsman watch --since-start --path {order}` tells what became of it;\n\
-             `pointsman orders list {}` lists those of its chain that are on their way.",
-            order.chain
-        )),
         Some(409) => failure.hint(format!(
             "`pointsman orders suspend {order}` lets its step end and keeps it where it is then;\n\
              `pointsman orders show {order}` tells when that is so."
@@ -136,4 +134,19 @@ fn about(order: &OrderKey, error: ClientError) -> Failure {
         Some(422) => failure.hint(format!("`pointsman chains show {}` lists its nodes.", order.chain)),
         _ => failure,
     }
+}
+
+/// What could be wrong where there is no such order.
+async fn gone(client: &Client, order: &OrderKey) -> String {
+    if let Some(wrong) = nowhere::nowhere(client, order.chain.as_str()).await {
+        return format!("{wrong}\n`pointsman chains` lists the chains there are.");
+    }
+    let near = near::told(client, order).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
+    format!(
+        "{near}One that has arrived at an end is gone.\n\
+         `pointsman tasks --key {order}` lists the steps that it had;\n\
+         `pointsman watch --since-start --path {order}` tells what became of it;\n\
+         `pointsman orders list {}` lists those of its chain that are on their way.",
+        order.chain
+    )
 }

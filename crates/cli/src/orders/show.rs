@@ -10,7 +10,10 @@ use crate::failure::Result;
 use crate::output::Output;
 
 pub(super) async fn show(client: &Client, output: Output, key: &OrderKey) -> Result {
-    let order = client.order(key).await.map_err(|error| about(key, error))?;
+    let order = match client.order(key).await {
+        Ok(order) => order,
+        Err(error) => return Err(about(client, key, error).await),
+    };
     if output.is_json() {
         return Ok(output.json(&order)?);
     }

@@ -12,7 +12,7 @@ use super::{ORDER, about};
 use crate::args::moment;
 use crate::emit::value;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, say};
 
 #[derive(Clone, Copy)]
 pub(super) enum Steer {
@@ -40,7 +40,7 @@ pub(super) async fn steer(client: &Client, output: Output, orders: &[OrderKey], 
             // Alone, it is told with what to do next; and where nobody answers, the others fare no better.
             Err(failure) if orders.len() == 1 || failure.is_temporary() => return Err(failure),
             Err(failure) => {
-                eprintln!("error: {order}: {failure}");
+                say(format!("error: {order}: {failure}"));
                 failed += 1;
             }
         }
@@ -57,7 +57,10 @@ async fn one(client: &Client, output: Output, order: &OrderKey, how: Steer) -> R
         Steer::Resume => client.resume_order(order).await,
         Steer::Remove => client.remove_order(order).await,
     };
-    let now = steered.map_err(|error| about(order, error))?;
+    let now = match steered {
+        Ok(now) => now,
+        Err(error) => return Err(about(client, order, error).await),
+    };
     if output.is_json() {
         return Ok(output.json(&now)?);
     }
@@ -143,13 +146,15 @@ async fn not_changed(
     change: &ChangeOrderBody,
     error: ClientError,
 ) -> Failure {
-    let (Some(422), Some(node)) = (error.status(), &change.node) else { return about(order, error) };
+    let (Some(422), Some(node)) = (error.status(), &change.node) else {
+        return about(client, order, error).await;
+    };
     let text = error.to_string();
-    let Ok(detail) = client.chain(&order.chain).await else { return about(order, error) };
+    let Ok(detail) = client.chain(&order.chain).await else { return about(client, order, error).await };
     let near = hint(node, detail.chain.nodes.iter().map(|node| node.id.as_str()));
     // The server may have said so itself.
     let near = if text.contains(&near) { "." } else { &near };
-    about(order, error).hint(format!("`pointsman chains show {}` lists its nodes{near}", order.chain))
+    Failure::from(error).hint(format!("`pointsman chains show {}` lists its nodes{near}", order.chain))
 }
 
 /// Says where an order is now.

@@ -36,8 +36,16 @@ pub(crate) struct Schedules {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List all schedules
+    #[command(after_long_help = "\
+Examples:
+  pointsman schedules list
+  pointsman schedules list -o json | jq -r '.schedules[] | [.name, .next[0]] | @tsv'")]
     List,
     /// Show one schedule with its next times and what holds it
+    #[command(after_long_help = "\
+Examples:
+  pointsman schedules show nightly
+  pointsman schedules show shop/orders -o json | jq .next")]
     Show {
         /// The schedule's name, or SOURCE/COLLECTION
         name: ScheduleName,

@@ -2,7 +2,7 @@
 
 use pointsman_api::client::DEFAULT_URL;
 use pointsman_server::Server;
-use pointsman_server::config::{Config, StoreUrl};
+use pointsman_server::config::Config;
 
 use crate::failure::Result;
 use crate::output::Output;
@@ -23,7 +23,7 @@ impl Banner {
     pub(super) fn of(config: &Config) -> Self {
         Self {
             store: config.store.to_string(),
-            shared: matches!(config.store, StoreUrl::Postgres(_)),
+            shared: config.store.shared().is_some(),
             handlers: config.handlers.len(),
             sources: config.sources.len(),
             chains: config.chains.len(),
@@ -50,12 +50,17 @@ impl Banner {
         }
         let address =
             url.as_ref().map_or("none: this process answers no HTTP".into(), |url| format!("{url}/"));
-        output.facts(&[
-            ("address", address),
+        let mut facts = vec![("address", address)];
+        // What stands behind `#` is not sent to the server: the console takes it from there.
+        if let (Some(url), Some(token)) = (&url, server.first_token()) {
+            facts.push(("console", format!("{url}/#token={token}")));
+        }
+        facts.extend([
             ("store", self.store.clone()),
             ("work", format!("{work}, up to {} tasks at a time", self.workers)),
             ("token", self.token(server).into()),
-        ])?;
+        ]);
+        output.facts(&facts)?;
         // Where commands look without being told, they need not be told.
         let url = url.filter(|url| url != DEFAULT_URL).map(|url| format!("URL={url}"));
         let token = server.first_token().map(|token| format!("TOKEN={token}"));

@@ -1,11 +1,11 @@
 //! `pointsman tasks list`.
 
-use std::convert::Infallible;
-
 use clap::Args;
 use pointsman_api::TaskBody;
 use pointsman_api::client::{Client, TaskQuery};
+use pointsman_core::task::Status;
 use pointsman_core::{EventId, Tenant, Timestamp};
+use pointsman_server::config::nearest::hint;
 
 use crate::args::moment;
 use crate::failure::Result;
@@ -93,11 +93,17 @@ async fn nothing(client: &Client, output: Output, handler: Option<&str>) -> Resu
     Ok(output.line(format!("No tasks.{more}"))?)
 }
 
-/// The public words in any case; the server knows what else there is.
-pub(super) fn status(text: &str) -> std::result::Result<String, Infallible> {
+/// The public words in any case, or the labels of the lifecycle.
+pub(super) fn status(text: &str) -> std::result::Result<String, String> {
     let public = ["SCHEDULED", "RUNNING", "SUCCESS", "FAILED", "CANCELED"];
-    let wanted = public.into_iter().find(|word| word.eq_ignore_ascii_case(text));
-    Ok(wanted.unwrap_or(text).to_owned())
+    let labels = Status::ALL.map(Status::as_str);
+    let public_one = public.into_iter().find(|word| word.eq_ignore_ascii_case(text));
+    let wanted = public_one.or_else(|| labels.into_iter().find(|label| *label == text));
+    wanted.map(Into::into).ok_or_else(|| {
+        let near = hint(text, public.into_iter().chain(labels));
+        let (public, labels) = (public.join(", "), labels.join(", "));
+        format!("{text:?} is not a status; there are {public}, and {labels}{near}")
+    })
 }
 
 fn row(task: &TaskBody, foreign: bool) -> Vec<String> {
@@ -119,8 +125,9 @@ mod tests {
 
     #[test]
     fn a_status_may_be_written_in_any_case() {
-        let read = |text| status(text).unwrap_or_default();
+        let read = |text| status(text).unwrap();
         assert_eq!(["failed", "Running", "SCHEDULED"].map(read), ["FAILED", "RUNNING", "SCHEDULED"]);
-        assert_eq!(["new", "nonsense"].map(read), ["new", "nonsense"]);
+        assert_eq!(["new", "missing"].map(read), ["new", "missing"]);
+        assert!(status("faild").unwrap_err().ends_with("; did you mean `FAILED`?"));
     }
 }

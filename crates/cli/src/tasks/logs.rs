@@ -50,14 +50,20 @@ impl Logs {
         if self.follow {
             return follow(client, output, &id, &query).await;
         }
-        let list = client.logs(&id, &query).await.map_err(|e| about(&id, e))?;
+        let list = match client.logs(&id, &query).await {
+            Ok(list) => list,
+            Err(error) => return Err(about(client, &id, error).await),
+        };
         list.logs.iter().try_for_each(|line| print(output, line))
     }
 }
 
 /// Prints lines as they come, until the task has ended.
 pub(crate) async fn follow(client: &Client, output: Output, id: &str, query: &LogQuery) -> Result {
-    let mut frames = client.follow_logs(id, query).await.map_err(|e| about(id, e))?;
+    let mut frames = match client.follow_logs(id, query).await {
+        Ok(frames) => frames,
+        Err(error) => return Err(about(client, id, error).await),
+    };
     while let Some(frame) = frames.next().await? {
         match frame.event.as_str() {
             "log" => print(output, &serde_json::from_str(&frame.data)?)?,

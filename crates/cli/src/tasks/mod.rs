@@ -7,19 +7,21 @@
 //!  why        what keeps it from running
 //!  redrive    running many again, carefully
 //!  named      which task is meant by the end of an id
+//!  near       which was perhaps meant, where there is none
 //!  steer      retry and cancel
 //! ```
 
 mod list;
 pub(crate) mod logs;
 mod named;
+mod near;
 mod redrive;
 mod show;
 mod steer;
 mod why;
 
 use clap::{Args, Subcommand};
-use pointsman_api::client::ClientError;
+use pointsman_api::client::{Client, ClientError};
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
@@ -120,15 +122,19 @@ impl Tasks {
 }
 
 /// A call about one task failed.
-pub(crate) fn about(id: &str, error: ClientError) -> Failure {
+pub(crate) async fn about(client: &Client, id: &str, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
-        Some(404) => failure.hint(
-            "Ids look like handler_type_uuid or source_collection_uuid; `pointsman tasks list` shows them.\n\
-             A task that ended long ago may have been forgotten: see `history` in the configuration.",
-        ),
+        Some(404) => {
+            let near = near::told(client, id).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
+            failure.hint(format!("{near}{ABOUT_IDS}"))
+        }
         Some(409) => failure.hint(format!("`pointsman tasks show {id}` tells how it stands.")),
         _ => failure,
     }
 }
+
+const ABOUT_IDS: &str = "\
+Ids look like handler_type_uuid or source_collection_uuid; `pointsman tasks list` shows them.
+A task that ended long ago may have been forgotten: see `history` in the configuration.";

@@ -2,25 +2,20 @@
 
 use std::borrow::Cow;
 
-use pointsman_api::client::{Client, TaskQuery};
+use pointsman_api::client::Client;
 
+use super::near::{LOOK, SHOWN, near_end, newest, sentence};
 use crate::failure::{Failure, Result};
 
 /// The fewest characters that are taken for the end of an id.
 const SHORTEST: usize = 6;
-/// How many of the newest tasks are looked at: as many as the server tells at once.
-const LOOK: u32 = 1000;
-/// How many of those that match are named.
-const SHOWN: usize = 5;
 
 /// The id of the task that is meant: the text itself, unless it reads like the end of a uuid.
 pub(super) async fn task<'a>(client: &Client, text: &'a str) -> Result<Cow<'a, str>> {
     if !is_end(text) {
         return Ok(text.into());
     }
-    let list = client.tasks(&TaskQuery { limit: Some(LOOK), ..TaskQuery::default() }).await?;
-    let ids = list.tasks.into_iter().map(|task| task.id);
-    chosen(text, ids.filter(|id| id.ends_with(text)).collect()).map(Cow::Owned)
+    chosen(text, &newest(client).await?).map(|id| Cow::Owned(id.to_owned()))
 }
 
 /// A whole id has underscores, and is longer than its uuid.
@@ -28,16 +23,20 @@ fn is_end(text: &str) -> bool {
     (SHORTEST..=36).contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
-fn chosen(text: &str, mut matching: Vec<String>) -> Result<String> {
-    match matching.len() {
-        1 => Ok(matching.remove(0)),
-        0 => Err(Failure::runtime(format!("none of the newest {LOOK} tasks has an id that ends in {text}"))
-            .hint("`pointsman tasks list` shows whole ids.")),
-        n => {
-            matching.truncate(SHOWN);
-            let more = if n > SHOWN { "\n…" } else { "" };
-            Err(Failure::runtime(format!("{n} tasks have ids that end in {text}"))
-                .hint(format!("Say more of the one that is meant:\n{}{more}", matching.join("\n"))))
+fn chosen<'a>(text: &str, ids: &'a [String]) -> Result<&'a str> {
+    let matching: Vec<&str> = ids.iter().map(String::as_str).filter(|id| id.ends_with(text)).collect();
+    match matching.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            let near = sentence(&near_end(text, ids)).map(|near| format!("{near}\n\n")).unwrap_or_default();
+            Err(Failure::runtime(format!("none of the newest {LOOK} tasks has an id that ends in {text}"))
+                .hint(format!("{near}`pointsman tasks list` shows whole ids.")))
+        }
+        many => {
+            let shown: Vec<&str> = many.iter().take(SHOWN).copied().collect();
+            let more = if many.len() > SHOWN { "\n    …" } else { "" };
+            Err(Failure::runtime(format!("{} tasks have ids that end in {text}", many.len()))
+                .hint(format!("Say more of the one that is meant:\n    {}{more}", shown.join("\n    "))))
         }
     }
 }
@@ -57,9 +56,11 @@ mod tests {
     #[test]
     fn an_end_means_one_task_or_none() {
         let ids = |many: &[&str]| many.iter().map(|id| id.to_string()).collect::<Vec<_>>();
-        assert_eq!(chosen("00000f", ids(&["a_b_00000f"])).ok(), Some("a_b_00000f".into()));
-        assert!(chosen("00000f", vec![]).is_err());
-        let several = format!("{:?}", chosen("00000f", ids(&["a_b_00000f", "a_c_00000f"])));
+        assert_eq!(chosen("00000f", &ids(&["a_b_00000e", "a_b_00000f"])).ok(), Some("a_b_00000f"));
+        assert!(chosen("00000f", &[]).is_err());
+        let near = format!("{:?}", chosen("00000f", &ids(&["a_b_00000e"])));
+        assert!(near.contains("Did you mean") && near.contains("a_b_00000e"), "{near}");
+        let several = format!("{:?}", chosen("00000f", &ids(&["a_b_00000f", "a_c_00000f"])));
         assert!(several.contains("2 tasks") && several.contains("a_c_00000f"), "{several}");
     }
 }

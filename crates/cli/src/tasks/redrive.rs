@@ -6,7 +6,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveJob};
 use pointsman_core::{Rate, Timestamp};
@@ -15,7 +14,7 @@ use super::list::status;
 use crate::args::moment;
 use crate::failure::{Failure, Result};
 use crate::handlers;
-use crate::output::{Output, counted};
+use crate::output::{Output, Progress, counted};
 use crate::process::Signals;
 
 /// Run many tasks again that ended in `error`
@@ -130,7 +129,10 @@ impl Redrive {
 
 fn nothing(output: Output) -> Result {
     if output.is_json() {
-        let none = serde_json::json!({"state": "done", "matched": 0, "retried": 0, "refused": 0});
+        // As a job would be told that had nothing to do.
+        let none = serde_json::json!({
+            "id": null, "state": "done", "why": null, "matched": 0, "retried": 0, "refused": 0,
+        });
         return Ok(output.json(&none)?);
     }
     Ok(output.line("No tasks match; nothing is run again.")?)
@@ -171,7 +173,7 @@ fn agreed(tasks: &str) -> Result<bool> {
 
 /// Watches a job to its end, or stops it when this command is interrupted. Answers how it stands then.
 async fn attend(client: &Client, mut job: RedriveJob, mut signals: Signals) -> Result<RedriveJob> {
-    let bar = bar(&job);
+    let progress = Progress::of(job.matched);
     while job.ended_at.is_empty() {
         tokio::select! {
             () = signals.next() => {
@@ -182,21 +184,10 @@ async fn attend(client: &Client, mut job: RedriveJob, mut signals: Signals) -> R
                 job = client.redrive_job(&job.id).await.map_err(out_of_sight)?;
             }
         }
-        bar.set_length(job.matched);
-        bar.set_position(job.retried + job.refused);
-        bar.set_message(if job.state == "canary" { "waiting for the canary" } else { "" });
+        progress.is_at(job.retried + job.refused, job.matched);
+        progress.doing(if job.state == "canary" { "waiting for the canary" } else { "" });
     }
-    bar.finish_and_clear();
     Ok(job)
-}
-
-/// On standard error, and only if that is a terminal.
-fn bar(job: &RedriveJob) -> ProgressBar {
-    let bar = ProgressBar::new(job.matched);
-    let style = ProgressStyle::with_template("{spinner} [{elapsed}] {bar:30} {pos}/{len} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(LOOK);
-    bar
 }
 
 fn out_of_sight(error: ClientError) -> Failure {

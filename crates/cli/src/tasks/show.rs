@@ -8,7 +8,10 @@ use crate::failure::Result;
 use crate::output::{Output, clean, counted, day_and_time};
 
 pub(super) async fn show(client: &Client, output: Output, id: &str) -> Result {
-    let detail = client.task(id).await.map_err(|e| about(id, e))?;
+    let detail = match client.task(id).await {
+        Ok(detail) => detail,
+        Err(error) => return Err(about(client, id, error).await),
+    };
     if output.is_json() {
         return Ok(output.json(&detail)?);
     }

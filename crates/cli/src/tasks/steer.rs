@@ -6,7 +6,7 @@ use pointsman_core::chain::OrderKey;
 
 use super::{about, named};
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, say};
 
 #[derive(Clone, Copy)]
 pub(super) enum Steer {
@@ -24,7 +24,7 @@ pub(super) async fn steer(client: &Client, output: Output, ids: &[String], how: 
             // Alone, it is told with what to do next; and where nobody answers, the others fare no better.
             Err(failure) if ids.len() == 1 || failure.is_temporary() => return Err(failure),
             Err(failure) => {
-                eprintln!("error: {id}: {failure}");
+                say(format!("error: {id}: {failure}"));
                 failed += 1;
             }
         }
@@ -51,7 +51,7 @@ async fn one(client: &Client, id: &str, how: Steer) -> Result<TaskDetail> {
 /// A step is not run again by itself, but by its order.
 async fn not_done(client: &Client, id: &str, how: Steer, error: ClientError) -> Failure {
     let is_conflict = error.status() == Some(409);
-    let failure = about(id, error);
+    let failure = about(client, id, error).await;
     let detail = match how {
         Steer::Retry if is_conflict => client.task(id).await.ok(),
         Steer::Retry | Steer::Cancel => None,

@@ -26,7 +26,10 @@ pub(super) struct Why {
 impl Why {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let id = named::task(client, &self.id).await?;
-        let why = client.why(&id).await.map_err(|e| about(&id, e))?;
+        let why = match client.why(&id).await {
+            Ok(why) => why,
+            Err(error) => return Err(about(client, &id, error).await),
+        };
         if output.is_json() {
             return Ok(output.json(&why)?);
         }
@@ -52,8 +55,9 @@ fn failed_before(detail: &TaskDetail) -> Option<String> {
 }
 
 fn show(output: Output, why: &WhyBody, before: Option<String>) -> Result {
-    output.line(format!("{}: {}", output.paint.status(&why.status, &why.status), clean(&why.summary)))?;
-    before.iter().try_for_each(|line| output.line(line))?;
+    let status = output.paint.status(&why.status, &why.status);
+    output.hanging(&format!("{status}: "), &clean(&why.summary))?;
+    before.iter().try_for_each(|line| output.hanging("", line))?;
     if why.gates.is_empty() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use pointsman_api::{EventSeq, TaskChangeBody};
 
 use crate::happening::Happening;
-use crate::output::{Paint, clock, short};
+use crate::output::{Paint, clean, clock, pad as padded, short, width as measured};
 
 /// A line, and the day of what it tells; none where it tells of no moment.
 #[derive(Debug, PartialEq)]
@@ -14,10 +14,12 @@ pub(super) struct Line {
 
 /// The width of the second column, which says what a line is about.
 const WHAT: usize = 9;
-/// The widths that the next two begin with, and the most that they are widened to. What is longer still takes what it
-/// needs in its own line.
-const WHO: (usize, usize) = (24, 32);
-const KEY: (usize, usize) = (20, 48);
+/// The widths that the next two begin with on a narrow terminal and elsewhere, and the most that they are widened to.
+/// What is longer still takes what it needs in its own line.
+const WHO: (usize, usize, usize) = (16, 24, 32);
+const KEY: (usize, usize, usize) = (12, 20, 48);
+/// What counts as narrow: a line with an id and nothing else fits no more.
+const NARROW: usize = 100;
 
 /// The lines so far, as far as the next one is to fit them.
 pub(super) struct Lines {
@@ -41,9 +43,12 @@ pub(super) fn newest_id(seq: &EventSeq) -> u64 {
 }
 
 impl Lines {
-    /// `brief` leaves out an order's name where the line above has it.
-    pub(super) fn new(paint: Paint, brief: bool) -> Self {
-        Self { paint, who: WHO.0, key: KEY.0, order: None, brief }
+    /// For a terminal of so many columns, or for a pipe. Only a terminal is spared an order's name where the line above
+    /// has it.
+    pub(super) fn new(paint: Paint, columns: Option<usize>) -> Self {
+        let narrow = columns.is_some_and(|columns| columns < NARROW);
+        let (who, key) = if narrow { (WHO.0, KEY.0) } else { (WHO.1, KEY.1) };
+        Self { paint, who, key, order: None, brief: columns.is_some() }
     }
 
     pub(super) fn event(&mut self, data: &str) -> Option<Line> {
@@ -51,7 +56,7 @@ impl Lines {
         let paint = self.paint;
         let time = event.id.timestamp().to_string();
         let blank = if event.words.is_empty() || event.task.is_none() { "" } else { "  " };
-        let task = event.task.as_deref().map(|task| short(task, usize::MAX)).unwrap_or_default();
+        let task = event.task.as_deref().map(clean).unwrap_or_default();
         let rest = format!("{}  {}{blank}{}", event.id, event.words, paint.dim(&task));
         let order = event.order();
         let key = order.or(event.key.as_deref());
@@ -91,13 +96,13 @@ impl Lines {
         order: Option<&str>,
         rest: &str,
     ) -> Line {
-        self.who = widened(self.who, who, WHO.1);
+        self.who = widened(self.who, who, WHO.2);
         let key = match key {
             Some(_) if self.brief && order.is_some() && order == self.order.as_deref() => "",
             Some(key) => key,
             None => "-",
         };
-        self.key = widened(self.key, key, KEY.1);
+        self.key = widened(self.key, key, KEY.2);
         self.order = order.map(Into::into);
         let (who, key) = (pad(who, self.who), pad(key, self.key));
         let who = if is_type { self.paint.name(&who) } else { who.as_str().into() };
@@ -116,7 +121,7 @@ pub(super) fn order_of(change: &TaskChangeBody) -> Option<&str> {
 
 /// The width of a column that is to hold this text too: once widened it stays so, and the lines below are aligned.
 fn widened(width: usize, text: &str, most: usize) -> usize {
-    match short(text, usize::MAX).chars().count() {
+    match measured(&clean(text)) {
         length if length <= most => width.max(length),
         _ => width,
     }
@@ -134,7 +139,7 @@ pub(super) fn torn(paint: Paint, data: &str) -> Option<Line> {
 
 /// A text in its column. One that is too long takes what it needs: names are not cut.
 fn pad(text: &str, width: usize) -> String {
-    format!("{:<width$}", short(text, usize::MAX))
+    padded(&clean(text), width)
 }
 
 #[cfg(test)]
@@ -146,7 +151,17 @@ mod tests {
     const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
     fn lines(brief: bool) -> Lines {
-        Lines::new(Paint::new(Color::Never), brief)
+        Lines::new(Paint::new(Color::Never), brief.then_some(200))
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_narrow_columns() {
+        let mut lines = Lines::new(Paint::new(Color::Never), Some(80));
+        let line = lines.event(EVENT).unwrap().text;
+        assert!(
+            line.starts_with("11:07:35.827  event      record.published  record:1      1478257655827000"),
+            "{line}"
+        );
     }
 
     #[test]

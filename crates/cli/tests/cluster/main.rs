@@ -1,17 +1,18 @@
-//! Several real servers on one database of PostgreSQL: killed, stopped, lent a hand; and what is said when there is no
-//! database.
+//! Several real servers on one database, of PostgreSQL and of Redis: killed, stopped, lent a hand; and what is said when
+//! there is no database.
 
 // All of this is a test; clippy knows it only of the functions that are marked as such.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/node.rs"]
 mod node;
+mod redis;
 
 use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::Signal;
 use node::{Node, Place, exists, until};
-use pointsman_testing::{Postgres, Settings, shared};
+use pointsman_testing::{Postgres, Settings, fresh_prefix, shared, shared_redis};
 
 /// A command that tells that it has begun, goes on until it is told to, and emits. It ends with its folder too, because
 /// nobody ends it when its server is killed.
@@ -34,9 +35,34 @@ fn database() -> String {
     shared().unwrap().create_database().unwrap()
 }
 
+/// Runs each of these on a database of every kind.
+macro_rules! on_each {
+    ($($test:ident),+ $(,)?) => {
+        mod on_postgres { $(
+            #[test]
+            fn $test() {
+                super::$test(&super::database());
+            }
+        )+ }
+        mod on_redis { $(
+            #[test]
+            fn $test() {
+                super::$test(&super::shared_redis().unwrap().url_under(&super::fresh_prefix()));
+            }
+        )+ }
+    };
+}
+
+on_each! {
+    what_a_killed_server_ran_goes_on_elsewhere,
+    a_server_that_was_stopped_for_too_long_is_not_heard_any_more,
+    work_lends_running_servers_a_hand,
+    who_takes_handlers_away_from_another_of_its_name_says_so,
+}
+
 /// A server and a second one on the same database, both with this configuration. The second has not begun.
-fn two(config: &str) -> (Place, Node, Place) {
-    let config = format!("store: {}\n{config}", database());
+fn two(store: &str, config: &str) -> (Place, Node, Place) {
+    let config = format!("store: '{store}'\n{config}");
     let mut first = Place::new(&config);
     let node = first.serve();
     let second = Place::new(&config).with_token(first.token());
@@ -70,9 +96,8 @@ fn ends(task: &serde_json::Value) -> Vec<&str> {
     task["attempts"].as_array().unwrap().iter().map(|attempt| attempt["end"].as_str().unwrap()).collect()
 }
 
-#[test]
-fn what_a_killed_server_ran_goes_on_elsewhere() {
-    let (first, killed, mut second) = two(WORK);
+fn what_a_killed_server_ran_goes_on_elsewhere(store: &str) {
+    let (first, killed, mut second) = two(store, WORK);
     let task = begun(&first, &second);
     let _second = second.serve();
     killed.kill();
@@ -82,9 +107,8 @@ fn what_a_killed_server_ran_goes_on_elsewhere() {
     assert_eq!(journaled(&second, "made"), 1);
 }
 
-#[test]
-fn a_server_that_was_stopped_for_too_long_is_not_heard_any_more() {
-    let (first, stopped, mut second) = two(WORK);
+fn a_server_that_was_stopped_for_too_long_is_not_heard_any_more(store: &str) {
+    let (first, stopped, mut second) = two(store, WORK);
     let task = begun(&first, &second);
     let _second = second.serve();
     stopped.signal(Signal::SIGSTOP);
@@ -105,8 +129,7 @@ fn a_server_that_was_stopped_for_too_long_is_not_heard_any_more() {
     assert_eq!(journaled(&first, "made"), 2, "once for each task");
 }
 
-#[test]
-fn work_lends_running_servers_a_hand() {
+fn work_lends_running_servers_a_hand(store: &str) {
     const IDLE: &str = r#"
 rooms: [http, rescuer]
 handlers:
@@ -114,7 +137,7 @@ handlers:
 event_handlers:
   record.published: [keep]
 "#;
-    let (first, _node, second) = two(IDLE);
+    let (first, _node, second) = two(store, IDLE);
     for _ in 0..5 {
         first.ok(&["emit", "record.published"]);
     }
@@ -180,21 +203,19 @@ fn without_its_database_a_server_says_what_to_do_and_ends() {
 }
 
 /// However many requests meet an outage, the log tells of it in a few lines: when it begins, now and then, when it ends.
-#[test]
-fn an_outage_does_not_flood_the_log() {
-    let postgres = Postgres::start(Settings::default()).unwrap();
-    let mut place = Place::new(&format!("store: {}\n", postgres.create_database().unwrap()));
+fn an_outage_is_told_without_a_flood(store: &str, kill: impl FnOnce(), start_again: impl FnOnce()) {
+    let mut place = Place::new(&format!("store: {store}\n"));
     let _node = place.serve_elsewhere();
     place.ok(&["emit", "before"]);
     let quiet = place.log().lines().count();
-    postgres.kill().unwrap();
+    kill();
     for _ in 0..30 {
         let refused = place.run(&["emit", "meanwhile"]);
         assert_eq!(refused.status.code(), Some(75));
         let told = String::from_utf8(refused.stderr).unwrap();
-        assert!(told.contains("not known") && told.contains("--idempotency-key"), "{told}");
+        assert!(told.contains("not known") && told.contains("idempotency key"), "{told}");
     }
-    postgres.start_again().unwrap();
+    start_again();
     until("it is over", || place.run(&["emit", "after"]).status.success());
     let log = place.log();
     let told: Vec<&str> = log.lines().skip(quiet).collect();
@@ -204,6 +225,17 @@ fn an_outage_does_not_flood_the_log() {
         (about("the store cannot be written"), about("the store can be written again")),
         (1, 1),
         "{log}"
+    );
+}
+
+#[test]
+fn an_outage_does_not_flood_the_log() {
+    let postgres = Postgres::start(Settings::default()).unwrap();
+    let store = postgres.create_database().unwrap();
+    an_outage_is_told_without_a_flood(
+        &store,
+        || postgres.kill().unwrap(),
+        || postgres.start_again().unwrap(),
     );
 }
 
@@ -252,23 +284,21 @@ fn the_log_tells_why_the_store_cannot_be_written() {
     assert!(told.is_some_and(|line| line.contains("ERROR") && line.contains("no room on the disk")), "{log}");
 }
 
-#[test]
-fn who_takes_handlers_away_from_another_of_its_name_says_so() {
+fn who_takes_handlers_away_from_another_of_its_name_says_so(store: &str) {
     let with = |store: &str, name: &str, handler: &str| {
         let handler = format!("handlers:\n  {handler}: {{run: {{command: [\"true\"]}}}}\n");
-        format!("store: {store}\n{name}{handler}")
+        format!("store: '{store}'\n{name}{handler}")
     };
-    let url = database();
-    let mut first = Place::new(&with(&url, "", "kept"));
+    let mut first = Place::new(&with(store, "", "kept"));
     let _first = first.serve_elsewhere();
     let said =
         |place: &Place| place.log().lines().filter(|line| line.contains("needs another `name:`")).count();
-    let mut alike = Place::new(&with(&url, "", "kept")).with_token(first.token());
+    let mut alike = Place::new(&with(store, "", "kept")).with_token(first.token());
     let _alike = alike.serve_elsewhere();
-    let mut named = Place::new(&with(&url, "name: other\n", "lost")).with_token(first.token());
+    let mut named = Place::new(&with(store, "name: other\n", "lost")).with_token(first.token());
     let _named = named.serve_elsewhere();
     assert_eq!((said(&first), said(&alike), said(&named)), (0, 0, 0));
-    let mut other = Place::new(&with(&url, "", "lost")).with_token(first.token());
+    let mut other = Place::new(&with(store, "", "lost")).with_token(first.token());
     let _other = other.serve_elsewhere();
     let log = other.log();
     let told = log.lines().find(|line| line.contains("needs another `name:`"));

@@ -47,7 +47,7 @@ const READS: &[(&str, &[&str])] = &[
     ("/api/v1/events", &["return", "after", "timeout", "limit", "path", "key", "tenant"]),
     ("/api/v1/events/1", &[]),
     ("/api/v1/stream", &["return", "after", "path", "key", "tenant"]),
-    ("/api/v1/objects/x", &["tenant"]),
+    ("/api/v1/objects/x", &["tenant", "limit"]),
     ("/api/v1/tasks", &["status", "handler", "tenant", "key", "start", "end", "limit", "cursor"]),
     ("/api/v1/tasks/x", &[]),
     ("/api/v1/tasks/x/logs", &["start", "end", "follow"]),

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::node::Place;
+use crate::node::{Place, until};
 
 const CONFIG: &str = r#"
 handlers:
@@ -15,6 +15,16 @@ sources:
   shop: {run: {command: ["true"]}, collections: [{name: orders}]}
 schedules:
   nightly: {cron: "0 3 * * *", emit: {type: report.due}}
+"#;
+
+/// A handler that fails for good and halts its lane, and one whose tasks wait.
+const HALTING: &str = r#"
+handlers:
+  strict: {run: {command: ["false"]}, retry: {max: 0}, on_error: halt}
+  far: {run: pull}
+event_handlers:
+  record.spoilt: [strict]
+  record.kept: [far]
 "#;
 
 /// The words on standard output, and those beside it.
@@ -65,6 +75,46 @@ fn many_ids_are_all_tried_and_the_end_of_one_is_enough() {
     assert_eq!(place.json(&["tasks", "show", end])["id"], first.as_str());
     let (_, told) = both(&place.run(&["tasks", "why", "abcdefabcdef"]));
     assert!(told.contains("ends in abcdefabcdef"), "{told}");
+}
+
+#[test]
+fn an_object_is_shown_with_its_lanes_and_the_way_out_of_one_that_is_halted() {
+    let mut place = Place::new(HALTING);
+    let _node = place.serve();
+    let emit = |kind: &str| place.json(&["emit", kind, "--key", "record:1"]);
+    let [first, second] = [emit("record.spoilt"), emit("record.spoilt")].map(|emitted| {
+        let task = &emitted["events"][0]["tasks"][0];
+        task.as_str().unwrap().to_owned()
+    });
+    emit("record.kept");
+    let show = ["objects", "show", "record:1"];
+    until("the lane stands still", || place.ok(&show).contains("HALTED"));
+    let shown = place.ok(&show);
+    let line =
+        |of: &str| shown.lines().find(|line| line.starts_with(of)).unwrap_or_else(|| panic!("{shown}"));
+    assert_eq!(
+        line("HANDLER").split_whitespace().collect::<Vec<_>>(),
+        ["HANDLER", "STATUS", "WAITING", "ERROR", "HEAD"]
+    );
+    assert!(line("far ").contains("SCHEDULED  0"), "{shown}");
+    assert!(line("strict ").contains("HALTED     1") && line("strict ").ends_with(&first), "{shown}");
+    let way_out = format!("    pointsman tasks retry {first}\n    pointsman tasks cancel {first}\n");
+    assert!(shown.contains("strict stands still") && shown.contains(&way_out), "{shown}");
+    assert!(shown.find("EVENT").unwrap() > shown.find("HANDLER").unwrap(), "{shown}");
+
+    place.ok(&["tasks", "cancel", &first]);
+    until("the next one halts it", || place.json(&show)["lanes"][1]["head"]["id"] == second.as_str());
+    until("it stands still", || place.json(&show)["lanes"][1]["halted"] == true);
+    place.ok(&["tasks", "cancel", &second]);
+    assert!(!place.ok(&show).contains("HALTED"));
+
+    place.ok(&["emit", "nobody.cares", "--key", "record:2"]);
+    assert!(!place.ok(&["objects", "show", "record:2"]).contains("HANDLER"), "nothing is to be done for it");
+    let output = place.run(&["objects", "show", "Record:1", "--tenant", "shop"]);
+    let (_, told) = both(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("nothing has happened to \"Record:1\" of the tenant shop"), "{told}");
+    assert!(told.contains("--tenant") && told.contains("spelling"), "{told}");
 }
 
 #[test]

@@ -18,6 +18,11 @@
 //! on a connection of their own, and nobody waits. The schema `pointsman` is the store's; the events are left there to be
 //! sequenced, so that a commit is answered with receipts ([`Committed`]).
 //!
+//! On Redis a statement is a command, and its parameters are further words: `execute("SET", ["stock:7".into(), 5.into()])`.
+//! Commands are done together at the end, and nothing can be read. Redis takes nothing back: if it refuses a command,
+//! because a key is of another type, those before it are done, and no event is emitted. Events need a key: they are left in
+//! the list of their object, and there are no receipts. Keys that begin with `pointsman:` are the store's.
+//!
 //! Once begun, a commit runs to its end even if whoever waits for it goes away.
 
 mod committed;

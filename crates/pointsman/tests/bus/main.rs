@@ -9,6 +9,7 @@ mod effects;
 mod emit;
 mod extract;
 mod postgres;
+mod sharing;
 mod steps;
 mod unit_of_work;
 

@@ -1,4 +1,4 @@
-//! The same on PostgreSQL, where several programs share a store and a unit of work is a transaction of its own.
+//! The same on PostgreSQL, where a unit of work is a transaction of its own.
 
 use pointsman::{CommitError, Value};
 
@@ -36,39 +36,6 @@ async fn rows(bus: &Bus) -> Vec<i64> {
     });
     uow.commit().await.unwrap();
     saw(&mut seen).await
-}
-
-#[tokio::test]
-async fn programs_with_handlers_of_their_own_share_a_store() {
-    let url = database();
-    let (probe, mut seen) = Probe::<u64>::new();
-    let indexer = Bus::builder(&url)
-        .name("indexer")
-        .state(probe)
-        .handler(
-            "index",
-            |event: Published, State(probe): State<Probe<u64>>| async move { probe.saw(event.id) },
-        )
-        .on::<Published>("index")
-        .start()
-        .await
-        .unwrap();
-    let mailer = Bus::builder(&url)
-        .name("mailer")
-        .handler("mail", |_: Published| async {})
-        .on::<Published>("mail")
-        .start()
-        .await
-        .unwrap();
-    let emitted = mailer.emit(Published::new(7)).await.unwrap();
-    assert_eq!(emitted.tasks.len(), 2, "a handler of each");
-    assert_eq!(saw(&mut seen).await, 7);
-    let ended = within(mailer.ended(&emitted)).await.unwrap();
-    assert!(ended.iter().all(|task| task.life.state.status() == Status::Done));
-    indexer.stop().await;
-    let emitted = mailer.emit(Published::new(8)).await.unwrap();
-    assert_eq!(emitted.tasks.len(), 2, "what the other one had waits for it");
-    mailer.stop().await;
 }
 
 #[tokio::test]

@@ -1,0 +1,133 @@
+//! Manual pages and completions, as those see them who read and use them.
+
+// All of this is a test; clippy knows it only of the functions that are marked as such.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn pointsman(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pointsman")).args(words).env("COLUMNS", "100").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The commands below one, as its help lists them.
+fn below(words: &[&str]) -> Vec<String> {
+    let help = text(&pointsman(&[words, &["-h"]].concat()).stdout);
+    let list =
+        help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").map(Into::into).collect()
+}
+
+/// A page as `man` shows it, if there is something to show it with.
+fn rendered(page: &Path) -> Option<String> {
+    let groff =
+        Command::new("groff").args(["-man", "-Tutf8", "-ww", "-P-c", "-rLL=90n"]).arg(page).output().ok()?;
+    assert_eq!(text(&groff.stderr), "", "{}", page.display());
+    // Bold and underlined letters are written twice, with a step back between.
+    let mut shown = String::new();
+    for c in text(&groff.stdout).chars() {
+        if c == '\u{8}' { shown.pop().map_or((), drop) } else { shown.push(c) }
+    }
+    Some(shown)
+}
+
+#[test]
+fn every_command_has_a_manual_page_that_reads_like_its_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("man1");
+    let made = pointsman(&["man", "--dir", dir.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let mut pages = vec!["pointsman.1".to_owned()];
+    for command in below(&[]) {
+        pages.push(format!("pointsman-{command}.1"));
+        pages.extend(below(&[&command]).iter().map(|sub| format!("pointsman-{command}-{sub}.1")));
+    }
+    assert!(pages.len() > 50 && pages.contains(&"pointsman-tasks-logs.1".into()), "{pages:?}");
+    let mut there: Vec<String> =
+        dir.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    there.sort();
+    pages.sort();
+    assert_eq!(there, pages);
+
+    for page in &pages {
+        let written = std::fs::read_to_string(dir.join(page)).unwrap();
+        assert!(written.is_ascii(), "{page}");
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT STATUS"] {
+            let sections =
+                written.lines().filter(|line| line.trim_start_matches(".SH ").trim_matches('"') == section);
+            assert_eq!(sections.count(), 1, "{page} has one section {section}:\n{written}");
+        }
+    }
+    let Some(list) = rendered(&dir.join("pointsman-tasks-list.1")) else { return };
+    assert!(
+        list.lines().any(|line| line.trim() == "pointsman tasks list --key record:1 --limit 10"),
+        "{list}"
+    );
+    assert!(list.contains("75   the server or its store is not available; try again later\n"), "{list}");
+    for page in &pages {
+        rendered(&dir.join(page));
+    }
+}
+
+#[test]
+fn a_page_is_printed_by_the_name_of_its_command() {
+    let page = |words: &[&str]| text(&pointsman(&[&["man"], words].concat()).stdout);
+    assert!(page(&[]).contains(".TH pointsman 1"));
+    assert!(page(&["tasks", "list"]).contains(".TH pointsman-tasks-list 1"));
+    let wrong = pointsman(&["man", "tasks", "lst"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("did you mean `list`?"), "{}", text(&wrong.stderr));
+}
+
+/// What bash offers after these words.
+fn offered(words: &[&str]) -> Vec<String> {
+    let line = r#"
+        source <("$0" completions bash)
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _pointsman pointsman "${!#}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let program = env!("CARGO_BIN_EXE_pointsman");
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["--norc", "-c", line, program]).args(words).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(text(&bash.stderr), "");
+    text(&bash.stdout).lines().map(Into::into).collect()
+}
+
+#[test]
+fn bash_completes_commands_flags_and_values() {
+    assert_eq!(offered(&["pointsman", "ta"]), ["tasks"]);
+    assert_eq!(offered(&["pointsman", "tasks", "re"]), ["retry", "redrive"]);
+    assert_eq!(offered(&["pointsman", "emit", "--idem"]), ["--idempotency-key"]);
+    assert_eq!(offered(&["pointsman", "tasks", "--output", ""]), ["table", "json"]);
+    assert_eq!(offered(&["pointsman", "chains", "node", "/a", "b", "ne"]), ["next_state"]);
+}
+
+#[test]
+fn other_shells_get_a_script_of_theirs() {
+    for (shell, sign) in
+        [("zsh", "#compdef pointsman"), ("fish", "complete -c pointsman"), ("elvish", "edit:completion")]
+    {
+        let script = pointsman(&["completions", shell]);
+        assert!(script.status.success() && text(&script.stdout).contains(sign), "{shell}");
+    }
+    let wrong = pointsman(&["completions", "bsh"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("'bash'"), "{}", text(&wrong.stderr));
+}
+
+/// Those that are installed also read it without a complaint.
+#[test]
+fn shells_that_are_there_read_their_script() {
+    for shell in ["zsh", "fish"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("script");
+        std::fs::write(&file, pointsman(&["completions", shell]).stdout).unwrap();
+        let Ok(read) = Command::new(shell).arg("-n").arg(&file).output() else { continue };
+        assert!(read.status.success(), "{shell}: {}", text(&read.stderr));
+    }
+}
