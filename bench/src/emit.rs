@@ -36,7 +36,7 @@ const ON_A_SERVER: [Shape; 4] = [
 pub(crate) fn shapes(target: &Target) -> [Shape; 4] {
     match target {
         Target::Sqlite => ON_DISK,
-        Target::Postgres { .. } => ON_A_SERVER,
+        Target::Postgres { .. } | Target::Redis { .. } => ON_A_SERVER,
     }
 }
 

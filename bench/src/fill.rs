@@ -1,6 +1,6 @@
 //! Stores in which many tasks wait, and many have ended.
 //!
-//! On SQLite events are journaled, as fast as that goes. On a server two go through the store, of which one ends; all
+//! On SQLite and Redis events are journaled, as fast as that goes. On PostgreSQL two go through the store, of which one ends; all
 //! others are copies of these two, written by plain SQL, with all that is counted set right.
 
 use anyhow::ensure;
@@ -16,7 +16,7 @@ pub(crate) struct Stock<'a> {
     pub(crate) handler: &'a str,
     pub(crate) tenant: &'a Tenant,
     pub(crate) waiting: usize,
-    /// How many have ended, and are kept. Only servers are filled with such.
+    /// How many have ended, and are kept. Only PostgreSQL is filled with such.
     pub(crate) kept: usize,
 }
 
@@ -95,7 +95,7 @@ pub(crate) async fn filled(ground: &Ground, name: &str, stock: Stock<'_>) -> any
     let desk = Desk::new(opened.store, vec![HandlerDef::new(HandlerName::new(handler)?)]).await?;
     let event = |n: usize| claims::event(handler, tenant, n);
     match ground {
-        Ground::Sqlite(_) => {
+        Ground::Sqlite(_) | Ground::Redis(_) => {
             claims::fill(desk.store(), (0..waiting).map(event)).await?;
             desk.close().await?;
         }

@@ -30,8 +30,11 @@ mod readers;
 mod report;
 mod rig;
 mod schedules;
+mod waiting;
 
 use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
 
 use ground::Site;
 pub use ground::Target;
@@ -51,7 +54,7 @@ pub struct Options {
     pub seconds: u64,
     /// How many tasks wait in the measurements of the backlog and the flood.
     pub backlog: usize,
-    /// How many ended ones are kept beside the backlog. Only servers are filled with such.
+    /// How many ended ones are kept beside the backlog. Only PostgreSQL is filled with such.
     pub kept: usize,
     /// How long a server is watched under full load, in seconds.
     pub load: u64,
@@ -77,7 +80,7 @@ impl Options {
     /// How many ended tasks are kept beside the backlog.
     fn kept(&self) -> usize {
         match self.target {
-            Target::Sqlite => 0,
+            Target::Sqlite | Target::Redis { .. } => 0,
             Target::Postgres { .. } => self.kept,
         }
     }
@@ -90,7 +93,41 @@ pub fn steps(options: &Options) -> u64 {
 
 /// Runs every measurement, telling `progress` which one begins.
 pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Report> {
+    run_until(options, progress, std::future::pending()).map(Option::unwrap_or_default)
+}
+
+/// Programs and servers that were started for a run hear an interrupt too, and it may fail for that before it is told to
+/// stop: so long it waits to be told.
+const A_MOMENT: Duration = Duration::from_millis(200);
+
+/// The same, unless `stop` comes first: then there is no report, and all that was made for the run is gone.
+pub fn run_until(
+    options: &Options,
+    progress: &dyn Fn(u64, &str),
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<Option<Report>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut stop = pin!(stop);
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            // It is looked at before anything is made.
+            biased;
+            () = &mut stop => Ok(None),
+            measured = measure(options, progress) => match measured {
+                Ok(report) => Ok(Some(report)),
+                Err(error) => tokio::select! {
+                    () = &mut stop => Ok(None),
+                    () = tokio::time::sleep(A_MOMENT) => Err(error),
+                }
+            }
+        }
+    });
+    // What still runs in threads is of no use any more.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn measure(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Report> {
     let site = Site::find(options)?;
     let mut report = Report::default();
     let mut step = 0;
@@ -99,7 +136,7 @@ pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Re
         step += 1;
     };
     for part in options.parts() {
-        report.extend(runtime.block_on(part.measure(options, &site, &mut begin))?);
+        report.extend(part.measure(options, &site, &mut begin).await?);
     }
     Ok(report)
 }

@@ -50,7 +50,7 @@ const LOOK: &str = "
 
 pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Report> {
     let ground = site.ground()?;
-    let Ground::Postgres(databases) = &ground else { bail!("only servers are looked at") };
+    let Ground::Postgres(databases) = &ground else { bail!("only PostgreSQL is looked at") };
     let opened = ground.open("load").await?;
     let client = databases.connect("load").await?;
     let handled = Arc::new(Handled::default());

@@ -6,7 +6,7 @@ use crate::ground::{Site, Target};
 use crate::report::Report;
 use crate::{
     Options, backlog, emit, end_to_end, flood, idle_queues, latency, limits, load, memory, nodes, orders,
-    readers, schedules,
+    readers, schedules, waiting,
 };
 
 /// A measurement, or a few that belong together.
@@ -25,6 +25,7 @@ pub enum Part {
     Readers,
     Orders,
     Load,
+    Waiting,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +36,7 @@ const SLOTS: [usize; 2] = [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS];
 
 impl Part {
     /// In the order in which they are measured.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Memory,
         Self::Latency,
         Self::Emits,
@@ -49,6 +50,7 @@ impl Part {
         Self::Readers,
         Self::Orders,
         Self::Load,
+        Self::Waiting,
     ];
 
     pub fn name(self) -> &'static str {
@@ -66,19 +68,25 @@ impl Part {
             Self::Readers => "readers",
             Self::Orders => "orders",
             Self::Load => "load",
+            Self::Waiting => "waiting",
         }
     }
 
     /// Whether it is measured on this store.
     pub fn is_on(self, target: &Target) -> bool {
-        let on_a_server = match target {
-            Target::Sqlite => false,
-            Target::Postgres { .. } => true,
+        let on = |stores: [bool; 3]| match target {
+            Target::Sqlite => stores[0],
+            Target::Postgres { .. } => stores[1],
+            Target::Redis { .. } => stores[2],
         };
         match self {
-            Self::Memory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => !on_a_server,
-            Self::Nodes | Self::Load => on_a_server,
             Self::Latency | Self::Emits | Self::EndToEnd | Self::Backlog | Self::Flood | Self::Orders => true,
+            Self::Memory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => {
+                on([true, false, false])
+            }
+            Self::Nodes => on([false, true, true]),
+            Self::Load => on([false, true, false]),
+            Self::Waiting => on([false, false, true]),
         }
     }
 
@@ -95,7 +103,8 @@ impl Part {
             | Self::IdleQueues
             | Self::Limits
             | Self::Schedules
-            | Self::Load => 1,
+            | Self::Load
+            | Self::Waiting => 1,
         }
     }
 
@@ -164,6 +173,10 @@ impl Part {
             Self::Load => {
                 begin("full load, and what becomes of the tables");
                 return load::measure(options, site).await;
+            }
+            Self::Waiting => {
+                begin("memory that waiting tasks take");
+                figures.extend(waiting::measure(options, site).await?);
             }
         }
         Ok(figures.into())

@@ -10,6 +10,7 @@ pub enum Unit {
     Milliseconds,
     Megabytes,
     Rows,
+    Bytes,
 }
 
 impl Unit {
@@ -20,6 +21,7 @@ impl Unit {
             Self::Milliseconds => " ms",
             Self::Megabytes => " MB",
             Self::Rows => " rows",
+            Self::Bytes => " bytes",
         }
     }
 }

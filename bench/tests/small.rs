@@ -55,11 +55,27 @@ fn every_part_measures_something_on_a_server() {
 }
 
 #[test]
+fn every_part_measures_something_on_redis() {
+    let server = pointsman_testing::Redis::start(pointsman_testing::RedisSettings::default()).unwrap();
+    let target = Target::Redis { url: Some(server.url()) };
+    for part in Part::ALL.into_iter().filter(|part| part.is_on(&target)) {
+        measures_something(part, &target).unwrap();
+    }
+    let left = server.command(&["KEYS", "*"]).unwrap().texts();
+    assert_eq!(left, Vec::<String>::new(), "keys are left behind");
+}
+
+#[test]
 fn each_store_has_parts_of_its_own() {
-    let postgres = Target::Postgres { url: None };
+    let (postgres, redis) = (Target::Postgres { url: None }, Target::Redis { url: None });
+    assert!(Part::Waiting.is_on(&redis) && !Part::Waiting.is_on(&postgres));
     assert!(Part::Load.is_on(&postgres) && !Part::Load.is_on(&Target::Sqlite));
     assert!(Part::Readers.is_on(&Target::Sqlite) && !Part::Readers.is_on(&postgres));
-    assert!(Part::ALL.into_iter().all(|part| part.is_on(&postgres) || part.is_on(&Target::Sqlite)));
+    assert!(
+        Part::ALL
+            .into_iter()
+            .all(|part| [&postgres, &redis, &Target::Sqlite].iter().any(|on| part.is_on(on)))
+    );
 }
 
 #[test]

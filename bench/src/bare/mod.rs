@@ -1,6 +1,7 @@
-//! The limit: the same rows written by plain SQL, with the same durability, and nothing else.
+//! The limit: the same rows written by plain SQL or plain commands, with the same durability, and nothing else.
 
 mod postgres;
+mod redis;
 mod sqlite;
 
 use std::path::Path;
@@ -15,9 +16,10 @@ pub(crate) use postgres::make_slices;
 pub(crate) enum Bare {
     Sqlite(Connection),
     Postgres(Plain),
+    Redis(redis::Plain),
 }
 
-/// What plain SQL reaches, and how it was reached.
+/// What is reached so, and how.
 pub(crate) struct Limit {
     /// Events in a second.
     pub(crate) rate: f64,
@@ -43,11 +45,16 @@ impl Bare {
         Ok(Self::Postgres(Plain::new(client).await?))
     }
 
+    pub(crate) fn redis(connection: ::redis::Connection, prefix: String) -> Self {
+        Self::Redis(redis::Plain::new(connection, prefix))
+    }
+
     /// The rows of events and of their tasks, which wait.
     pub(crate) async fn emitted(&mut self, ran: Ran) -> anyhow::Result<Limit> {
         match self {
             Self::Sqlite(conn) => sqlite::emitted(conn, ran),
             Self::Postgres(plain) => plain.emitted(ran.events).await,
+            Self::Redis(plain) => plain.emitted(ran.events),
         }
     }
 
@@ -56,6 +63,7 @@ impl Bare {
         match self {
             Self::Sqlite(conn) => sqlite::whole_life(conn, ran),
             Self::Postgres(plain) => plain.whole_life(ran.events).await,
+            Self::Redis(plain) => plain.whole_life(ran.events),
         }
     }
 
@@ -64,6 +72,7 @@ impl Bare {
         match self {
             Self::Sqlite(conn) => sqlite::commit(conn, n),
             Self::Postgres(plain) => plain.commit(n).await,
+            Self::Redis(plain) => plain.commit(n),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where the stores of a run are made.
 
 mod databases;
+mod spaces;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -9,12 +10,14 @@ use std::sync::Arc;
 use pointsman_core::store::Store;
 use pointsman_store::Work;
 use pointsman_store_postgres::Postgres;
+use pointsman_store_redis::Redis;
 use pointsman_store_sqlite::Sqlite;
 use tempfile::TempDir;
 
 use crate::bare::Bare;
 pub(crate) use databases::Databases;
 use databases::Server;
+use spaces::Spaces;
 
 /// The store that is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,12 +26,15 @@ pub enum Target {
     Sqlite,
     /// The server at this URL; if there is none, one that is started for the run.
     Postgres { url: Option<String> },
+    /// Likewise.
+    Redis { url: Option<String> },
 }
 
 /// Where a whole run takes place.
 pub(crate) enum Site {
     Disk(PathBuf),
     Server(Box<Server>),
+    Redis(Box<spaces::Server>),
 }
 
 impl Site {
@@ -36,6 +42,7 @@ impl Site {
         match &options.target {
             Target::Sqlite => Ok(Self::Disk(options.dir.clone())),
             Target::Postgres { url } => Ok(Self::Server(Box::new(Server::find(url.as_deref())?))),
+            Target::Redis { url } => Ok(Self::Redis(Box::new(spaces::Server::find(url.as_deref())?))),
         }
     }
 
@@ -44,6 +51,7 @@ impl Site {
         match self {
             Self::Disk(dir) => Ok(Ground::Sqlite(tempfile::tempdir_in(dir)?)),
             Self::Server(server) => Ok(Ground::Postgres(server.databases())),
+            Self::Redis(server) => Ok(Ground::Redis(server.spaces())),
         }
     }
 }
@@ -52,6 +60,7 @@ impl Site {
 pub(crate) enum Ground {
     Sqlite(TempDir),
     Postgres(Databases),
+    Redis(Spaces),
 }
 
 /// A store, and what it has done since it was opened.
@@ -76,6 +85,11 @@ impl Ground {
                 let work = store.writer().work();
                 Ok(Opened { store: Arc::new(store), work })
             }
+            Self::Redis(spaces) => {
+                let store = Redis::open(&spaces.url(name), now).await?;
+                let work = store.writer().work();
+                Ok(Opened { store: Arc::new(store), work })
+            }
         }
     }
 
@@ -87,6 +101,7 @@ impl Ground {
         match self {
             Self::Sqlite(dir) => Bare::sqlite(&dir.path().join(NAME)),
             Self::Postgres(databases) => Bare::postgres(databases.connect(NAME).await?).await,
+            Self::Redis(spaces) => Ok(Bare::redis(spaces.connect()?, spaces.prefix(NAME))),
         }
     }
 
@@ -95,6 +110,8 @@ impl Ground {
         match self {
             Self::Sqlite(dir) => Ok(File::open(dir.path().join(name))?.sync_all()?),
             Self::Postgres(databases) => databases.settle(name).await,
+            // Whatever it has answered is on the disk.
+            Self::Redis(_) => Ok(()),
         }
     }
 }
