@@ -7,11 +7,13 @@
 //!  servers      the servers that all tests share
 //!  tidy         style that matters, checked like a test
 //!  tools        programs that the tests need, installed if they are not there
+//!  console      the tests of the console, in a browser
 //!  durability   the long form of the test that kills the server
 //! ```
 //!
 //! Next to nothing is depended on, so that this builds in a moment before anything else does.
 
+mod console;
 mod durability;
 mod servers;
 mod step;

@@ -4,12 +4,13 @@
 //! Clippy and the tests cannot share compiled code: clippy only needs the dependencies' interfaces, the tests
 //! need them built. Clippy goes first because it finds most mistakes in a fraction of the time.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
 
 use crate::servers::Servers;
 use crate::step::{Steps, has};
-use crate::{tidy, tools};
+use crate::{console, tidy, tools};
 
 pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
     let mut steps = Steps::new(root);
@@ -36,20 +37,28 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
 /// its own, and otherwise with what every toolchain has. The servers that they share run meanwhile, and end with
 /// this function.
 fn tests(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
+    let threads = threads();
     let (build, run) = if has(root, "nextest") {
-        (["nextest", "run", "--workspace", "--no-run"], ["nextest", "run", "--workspace", "--no-fail-fast"])
+        let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads];
+        (["nextest", "run", "--workspace", "--no-run"], run.to_vec())
     } else {
-        (
-            ["test", "--workspace", "--all-targets", "--no-run"],
-            ["test", "--workspace", "--all-targets", "--no-fail-fast"],
-        )
+        let run = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
+        (["test", "--workspace", "--all-targets", "--no-run"], run.to_vec())
     };
     steps.cargo("build", &build, "The compiler's messages stand above.")?;
     let servers = steps.own("servers", |_| Servers::start(), "What they said stands above.")?;
     steps.tell(&servers.variables);
     let advice = "The failing tests are listed above; run one alone with `cargo test -p CRATE NAME`.";
     steps.cargo("tests", &run, advice)?;
+    let advice = "`node console/tests/run.mjs target/debug/pointsman SPEC` repeats one spec.";
+    steps.own("console", console::test, advice)?;
     steps.cargo("doc tests", &["test", "--workspace", "--doc"], "An example in the documentation fails.")
+}
+
+/// Twice as many tests at a time as there are cores: half of them wait for a server, a lease or a clock.
+fn threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    (2 * cores).to_string()
 }
 
 /// Whether a part of the toolchain is there, after trying to add it. A machine that has no rustup and no such

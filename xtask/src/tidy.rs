@@ -16,7 +16,7 @@ const WRITTEN: &[&str] = &["crates/store-postgres/schema.sql"];
 const FOREIGN: &[&str] = &["target", ".git", "vendor", "node_modules"];
 
 /// What is code, and what is a text for people.
-const CODE: &[&str] = &["rs", "sql", "lua", "sh", "js", "css", "html", "toml", "yml", "yaml"];
+const CODE: &[&str] = &["rs", "sql", "lua", "sh", "js", "mjs", "css", "html", "toml", "yml", "yaml"];
 const PROSE: &[&str] = &["md"];
 
 /// Signs of unfinished work. Written in halves, so that this file passes its own check.

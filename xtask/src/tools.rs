@@ -1,6 +1,7 @@
 //! Programs that the tests use and a bare machine lacks. They come from Debian's packages; what those cannot give
 //! goes under `target/tools`, where `crates/testing` looks for it.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +18,7 @@ struct Tool {
     otherwise: Option<fn(&Path)>,
 }
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 11] = [
     Tool {
         name: "strace",
         what_for: "to see that an answer comes after the data is on disk",
@@ -47,6 +48,13 @@ const TOOLS: [Tool; 8] = [
         otherwise: None,
     },
     Tool {
+        name: "Redis",
+        what_for: "for the tests of its store",
+        packages: &["redis-tools", "redis-server"],
+        there: |_| answers("redis-cli", &["--version"]) && has_redis_server(),
+        otherwise: None,
+    },
+    Tool {
         name: "faketime",
         what_for: "for nodes whose clocks do not agree",
         packages: &["faketime"],
@@ -68,6 +76,20 @@ const TOOLS: [Tool; 8] = [
         otherwise: None,
     },
     Tool {
+        name: "npm",
+        what_for: "to fetch what the tests of the console need",
+        packages: &["npm"],
+        there: |_| answers("npm", &["--version"]),
+        otherwise: None,
+    },
+    Tool {
+        name: "Chromium",
+        what_for: "to open the console in a browser",
+        packages: &["chromium"],
+        there: |_| answers("chromium", &["--version"]),
+        otherwise: None,
+    },
+    Tool {
         name: "pg for node",
         what_for: "to emit events from Node with SQL",
         packages: &["node-pg"],
@@ -76,7 +98,7 @@ const TOOLS: [Tool; 8] = [
     },
 ];
 
-pub(crate) fn all(_root: &Path) -> anyhow::Result<()> {
+pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
     let folder = folder()?;
     for tool in &TOOLS {
         if (tool.there)(&folder) {
@@ -95,14 +117,34 @@ pub(crate) fn all(_root: &Path) -> anyhow::Result<()> {
             bail!("{} could not be installed; `apt-get install {package}` as root does it", tool.name);
         }
     }
-    Ok(())
+    console_packages(root)
 }
 
-/// `target/tools`, wherever the target folder is: we are in it.
+/// What the tests of the console import. The list of what is there tells whether it is what is wanted.
+fn console_packages(root: &Path) -> anyhow::Result<()> {
+    let tests = root.join("console/tests");
+    let wanted = std::fs::read_to_string(tests.join("package-lock.json"))?;
+    let note = tests.join("node_modules/.wanted");
+    if std::fs::read_to_string(&note).is_ok_and(|there| there == wanted) {
+        return Ok(());
+    }
+    eprintln!("the packages of console/tests are fetched");
+    if !run(&["npm", "ci", "--no-audit", "--no-fund", "--prefix", &tests.display().to_string()]) {
+        bail!("they could not be fetched; `npm ci` in console/tests says why");
+    }
+    Ok(std::fs::write(note, wanted)?)
+}
+
+/// `target/tools`.
 fn folder() -> anyhow::Result<PathBuf> {
+    Ok(target()?.join("tools"))
+}
+
+/// The target folder, wherever that is: we are in it.
+pub(crate) fn target() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
-    Ok(target.context("this program is not in a target folder")?.join("tools"))
+    Ok(target.context("this program is not in a target folder")?.to_path_buf())
 }
 
 fn answers(program: &str, words: &[&str]) -> bool {
@@ -118,6 +160,14 @@ fn succeeds(command: &mut Command) -> bool {
 fn has_postgres() -> bool {
     let debian = (15..=18).map(|version| format!("/usr/lib/postgresql/{version}/bin/initdb"));
     debian.chain(["initdb".to_owned()]).any(|initdb| answers(&initdb, &["--version"]))
+}
+
+/// Debian's package `redis-server` starts one for the machine, which tests have no use for. The program is in
+/// `redis-tools` too, under another name; what it is called by tells it what to be.
+fn has_redis_server() -> bool {
+    ["redis-server", "redis-check-rdb"]
+        .iter()
+        .any(|program| succeeds(Command::new(program).arg0("redis-server").arg("--version")))
 }
 
 fn has_psycopg(folder: &Path) -> bool {
