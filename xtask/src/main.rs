@@ -9,12 +9,14 @@
 //!  tools        programs that the tests need, installed if they are not there
 //!  console      the tests of the console, in a browser
 //!  durability   the long form of the test that kills the server
+//!  model        the long form of the test that looks at all runs of the outbox
 //! ```
 //!
 //! Next to nothing is depended on, so that this builds in a moment before anything else does.
 
 mod console;
 mod durability;
+mod model;
 mod servers;
 mod step;
 mod test;
@@ -33,6 +35,7 @@ Chores of the repository.
   cargo xtask tidy    only the check of style that rustfmt and clippy do not make
   cargo xtask durability [--cycles N] [--seed N] [--release]
                       kills the server at random instants under load, 1000 times if nothing is said
+  cargo xtask model   looks at all runs of the outbox on Redis, millions of states: takes ten minutes or so
   cargo xtask help    this text
 ";
 
@@ -51,6 +54,7 @@ fn run() -> anyhow::Result<()> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::all(&root()?),
         ["tidy"] => tidy::all(&root()?),
+        ["model"] => model::run(&root()?),
         ["durability", ref wishes @ ..] => durability::run(&root()?, wishes),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

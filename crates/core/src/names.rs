@@ -86,6 +86,8 @@ impl ObjectKey {
     }
 }
 
+const DEFAULT_TENANT: &str = "default";
+
 /// Whose event it is. Objects, lanes, idempotency keys and rules are scoped by it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
@@ -108,6 +110,11 @@ impl ObjectKey {
 }
 
 impl Tenant {
+    /// Whether it is the one that nobody has to name.
+    pub fn is_default(&self) -> bool {
+        self.as_str() == DEFAULT_TENANT
+    }
+
     /// Whose those of the engine's own events are that are no tenant's. No producer can name it.
     pub fn nobody() -> Self {
         Self("".into())
@@ -116,7 +123,7 @@ impl Tenant {
 
 impl Default for Tenant {
     fn default() -> Self {
-        Self("default".into())
+        Self(DEFAULT_TENANT.into())
     }
 }
 

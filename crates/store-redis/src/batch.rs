@@ -2,6 +2,8 @@
 
 /// So many words go into one command at most: a script cannot pass on many more.
 const WORDS: usize = 2_000;
+/// What a command begins with is no longer than this.
+const HEAD: usize = 24;
 
 /// The words of commands, one after the other, as Redis reads them.
 #[derive(Debug, Default)]
@@ -20,12 +22,7 @@ impl Batch {
     }
 
     pub(crate) fn add(&mut self, word: impl AsRef<[u8]>) {
-        let word = word.as_ref();
-        self.bytes.push(b'$');
-        self.digits(word.len());
-        self.bytes.extend_from_slice(b"\r\n");
-        self.bytes.extend_from_slice(word);
-        self.bytes.extend_from_slice(b"\r\n");
+        put(word.as_ref(), &mut self.bytes);
         self.words += 1;
     }
 
@@ -55,23 +52,34 @@ impl Batch {
 
     /// All of it as one command.
     pub(crate) fn command(&self) -> Vec<u8> {
-        let mut head = Self::default();
-        head.bytes.push(b'*');
-        head.digits(self.words);
-        head.bytes.extend_from_slice(b"\r\n");
-        let mut command = head.bytes;
-        command.reserve(self.bytes.len());
+        let mut command = Vec::with_capacity(HEAD + self.bytes.len());
+        put_count(b'*', self.words, &mut command);
         command.extend_from_slice(&self.bytes);
         command
     }
+}
 
-    fn digits(&mut self, number: usize) {
-        // Most words are short.
-        if number < 10 {
-            return self.bytes.push(b'0' + number as u8);
-        }
-        self.bytes.extend_from_slice(number.to_string().as_bytes());
+/// Puts a command behind what is packed already.
+pub(crate) fn pack(words: &[Vec<u8>], packed: &mut Vec<u8>) {
+    put_count(b'*', words.len(), packed);
+    words.iter().for_each(|word| put(word, packed));
+}
+
+fn put(word: &[u8], bytes: &mut Vec<u8>) {
+    put_count(b'$', word.len(), bytes);
+    bytes.extend_from_slice(word);
+    bytes.extend_from_slice(b"\r\n");
+}
+
+fn put_count(sign: u8, count: usize, bytes: &mut Vec<u8>) {
+    bytes.push(sign);
+    // Most words are short.
+    match u8::try_from(count) {
+        Ok(count @ 0..10) => bytes.push(b'0' + count),
+        Ok(count @ 10..100) => bytes.extend([b'0' + count / 10, b'0' + count % 10]),
+        _ => bytes.extend_from_slice(count.to_string().as_bytes()),
     }
+    bytes.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
@@ -86,5 +94,15 @@ mod tests {
         more.add_all(["0123456789", ""]);
         batch.append(&more);
         assert_eq!(batch.command(), b"*3\r\n$3\r\nGET\r\n$10\r\n0123456789\r\n$0\r\n\r\n");
+    }
+
+    #[test]
+    fn words_of_every_length_are_counted() {
+        for length in [0, 1, 9, 10, 57, 99, 100, 255, 256, 1_000, 123_456] {
+            let (mut packed, word) = (Vec::new(), vec![b'x'; length]);
+            pack(std::slice::from_ref(&word), &mut packed);
+            let expected = format!("*1\r\n${length}\r\n{}\r\n", "x".repeat(length));
+            assert!(packed == expected.as_bytes(), "{length}");
+        }
     }
 }

@@ -203,14 +203,6 @@ impl Keys {
 }
 
 impl Index {
-    /// So many first bytes of its members say which group they belong to; the first members of groups are remembered.
-    pub(crate) fn group(&self) -> Option<usize> {
-        match self {
-            Self::Lanes => Some(8),
-            _ => None,
-        }
-    }
-
     /// Where a task waits, if it is neither ready nor locked.
     pub(crate) fn waiting(queue: QueueId, phase: Phase) -> Self {
         Self::Waiting(queue, phase.code())
@@ -219,19 +211,28 @@ impl Index {
 
 /// The name of an object in the keys of 001.
 pub(crate) fn object_name(tenant: &Tenant, key: &str) -> String {
-    match *tenant == Tenant::default() {
+    match tenant.is_default() {
         true => key.into(),
         false => format!("{tenant}/{key}"),
     }
 }
 
 /// The field of an object in its table. Its name will not do: with a slash in its key it may be that of another tenant's.
-pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Vec<u8> {
-    let tenant = if *tenant == Tenant::default() { "" } else { tenant.as_str() };
-    format!("{tenant}/{key}").into_bytes()
+pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
+    let tenant = if tenant.is_default() { "" } else { tenant.as_str() };
+    let mut field = Member::from_slice(tenant.as_bytes());
+    field.push(b'/');
+    field.extend_from_slice(key.as_bytes());
+    field
 }
 
 /// The bucket of a task, and its field there.
 pub(crate) fn bucket(seq: TaskSeq) -> (i64, Member) {
     (seq.0.div_euclid(BUCKET), digits(seq.0.rem_euclid(BUCKET)))
+}
+
+/// Where the row of an unfinished task lies.
+pub(crate) fn task_row(seq: TaskSeq) -> (Table, Member) {
+    let (bucket, field) = bucket(seq);
+    (Table::Tasks(bucket), field)
 }

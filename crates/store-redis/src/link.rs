@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pointsman_store::error::Result;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use crate::batch::Batch;
+use crate::batch::{self, Batch};
 use crate::connect::Endpoint;
 use crate::error::{is_broken, must_reconnect};
 use crate::script;
@@ -156,11 +156,7 @@ fn is_noscript(error: &RedisError) -> bool {
 
 fn pack(commands: &[Words]) -> Vec<u8> {
     let mut packed = Vec::new();
-    for words in commands {
-        let mut batch = Batch::default();
-        batch.add_all(words);
-        packed.append(&mut batch.command());
-    }
+    commands.iter().for_each(|words| batch::pack(words, &mut packed));
     packed
 }
 

@@ -312,6 +312,15 @@ pub(crate) fn unpack_queue(id: QueueId, bytes: &[u8], counts: Counts) -> Result<
     })
 }
 
+/// Whether the queue that lies there is one of a source.
+pub(crate) fn is_of_source(bytes: &[u8]) -> Result<bool> {
+    let mut row = Unpacker::new(bytes);
+    row.int()?;
+    row.bytes()?;
+    let of = row.text()?;
+    Ok(!of.is_empty() && QueueOf::read(of).map_err(Fault::damaged)?.collection().is_some())
+}
+
 pub(crate) fn pack_counts(counts: &Counts) -> Vec<u8> {
     let Counts { ready, waiting, scheduled, running, halted, missing } = *counts;
     Packer::default().int(ready).int(waiting).int(scheduled).int(running).int(halted).int(missing).done()

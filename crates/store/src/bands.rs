@@ -4,7 +4,7 @@
 //! key before the second of any, and the least rank goes first. Keys share a bounded number of buckets, so that the
 //! memory is bounded; two that share one take their turns together.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::error::Result;
 use crate::row::QueueId;
@@ -33,7 +33,7 @@ struct Band {
 impl Bands {
     /// As they lie in the table. Read once after a start, and when others have worked on the queue since it was empty.
     pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
-        let mut bands: HashMap<i64, Band> = HashMap::new();
+        let mut bands: HashMap<i64, Band> = HashMap::default();
         for (score, bucket, least, greatest) in tables.ranks(queue)? {
             let band = bands.entry(score).or_insert_with(|| Band { served: least, ..Band::default() });
             band.served = band.served.min(least);

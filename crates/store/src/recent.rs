@@ -1,6 +1,6 @@
 //! The events journaled last, in memory: most tasks run soon after they are made, and need not read theirs again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pointsman_core::{Event, EventId};
@@ -11,26 +11,25 @@ const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    events: HashMap<EventId, Arc<Event>>,
-    order: VecDeque<EventId>,
+    /// By id.
+    events: VecDeque<Arc<Event>>,
     bytes: usize,
 }
 
 impl Recent {
+    /// Adds an event, which is younger than all others.
     pub(crate) fn add(&mut self, event: &Arc<Event>) {
         self.bytes += event.value.as_str().len();
-        self.order.push_back(event.id);
-        self.events.insert(event.id, event.clone());
-        while self.order.len() > MOST || self.bytes > MOST_BYTES {
-            let Some(oldest) = self.order.pop_front() else { break };
-            if let Some(event) = self.events.remove(&oldest) {
-                self.bytes -= event.value.as_str().len();
-            }
+        self.events.push_back(event.clone());
+        while self.events.len() > MOST || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= oldest.value.as_str().len();
         }
     }
 
     pub(crate) fn get(&self, id: EventId) -> Option<Arc<Event>> {
-        self.events.get(&id).cloned()
+        let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
+        self.events.get(place).cloned()
     }
 }
 
@@ -64,6 +63,6 @@ mod tests {
         assert!(recent.get(EventId::new(9).unwrap()).is_none());
         assert!(recent.get(EventId::new(10).unwrap()).is_some());
         recent.add(&event(1_000_000, MOST_BYTES + 1));
-        assert_eq!((recent.events.len(), recent.bytes, recent.order.len()), (0, 0, 0));
+        assert_eq!((recent.events.len(), recent.bytes), (0, 0));
     }
 }

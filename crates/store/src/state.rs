@@ -2,9 +2,10 @@
 //! after a transaction that failed it is read again. Where there are several, each hears at the begin of a transaction
 //! what the others have changed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{Lease, QueueOf, Realm, Subject};
 use pointsman_core::{
@@ -94,18 +95,18 @@ impl State {
             realm: tables.realm()?,
             salt: tables.salt()?,
             handlers: Vec::new(),
-            handler_by_name: HashMap::new(),
+            handler_by_name: HashMap::default(),
             routes: Routes::new(),
-            resolved: HashMap::new(),
+            resolved: HashMap::default(),
             weights: BTreeMap::new(),
             queues: Queues::default(),
             gauges: Gauges::default(),
             rules: tables.rules()?,
             chains: Chains::load(tables)?,
             nodes: tables.live_nodes()?.into_iter().collect(),
-            asked: HashMap::new(),
+            asked: HashMap::default(),
             recent: Recent::default(),
-            running: HashMap::new(),
+            running: HashMap::default(),
             looked: Timestamp::MIN,
             scheduled: 0,
             swept: EventId::ZERO,

@@ -7,7 +7,9 @@
 //! Only what could run now is in here, so that the number of idle queues does not matter.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
 
 use crate::row::QueueId;
 
@@ -181,7 +183,7 @@ mod tests {
         strides: &dyn Fn(TenantId, QueueId) -> Strides,
         count: usize,
     ) -> HashMap<QueueId, usize> {
-        let mut served = HashMap::new();
+        let mut served = HashMap::default();
         for _ in 0..count {
             let Some((tenant, queue)) = turns.first(|_| true) else { break };
             let turn = turns.serve(tenant, Line::Queue(queue), places[&queue], strides(tenant, queue));
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn tenants_come_first_then_their_queues() {
-        let (mut turns, mut places) = (Turns::default(), HashMap::new());
+        let (mut turns, mut places) = (Turns::default(), HashMap::default());
         for queue in 1..=10 {
             places.insert(queue, turns.join(1, queue, 0));
         }
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn weights_are_shares() {
-        let (mut turns, mut places) = (Turns::default(), HashMap::new());
+        let (mut turns, mut places) = (Turns::default(), HashMap::default());
         for queue in [1, 2] {
             places.insert(queue, turns.join(1, queue, 0));
         }
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn idleness_is_not_saved_up() {
-        let (mut turns, mut places) = (Turns::default(), HashMap::new());
+        let (mut turns, mut places) = (Turns::default(), HashMap::default());
         places.insert(1, turns.join(1, 1, 0));
         run(&mut turns, &mut places, &|_, _| EVEN, 50);
         places.insert(2, turns.join(2, 2, 0));
@@ -262,7 +264,7 @@ mod tests {
     fn who_has_worked_less_would_be_first() {
         let mut turns = Turns::default();
         assert!(turns.would_be_first(1, 0), "where nobody is");
-        let mut places = HashMap::from([(1, turns.join(1, 1, 0))]);
+        let mut places = HashMap::from_iter([(1, turns.join(1, 1, 0))]);
         run(&mut turns, &mut places, &|_, _| EVEN, 3);
         assert!(turns.would_be_first(2, 0), "a tenant that has not been served");
         assert!(turns.would_be_first(1, 0), "a queue beside the one that was");

@@ -41,11 +41,13 @@ impl Sight {
 
     /// What is remembered of an object. One that has had events before we came is known by its last one alone.
     pub(crate) fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
-        if !self.knows_object(tenant, key) {
-            self.look(object_questions(tenant, key).into())?;
+        let field = object_field(tenant, key);
+        if let Some(object) = self.if_there(&Table::Objects, &field, rows::unpack_object) {
+            return object.map(Some);
         }
-        if let Some(row) = self.row(Table::Objects, object_field(tenant, key))? {
-            return rows::unpack_object(&row).map(Some);
+        self.look(object_questions(tenant, key).into())?;
+        if let Some(object) = self.if_there(&Table::Objects, &field, rows::unpack_object) {
+            return object.map(Some);
         }
         let name = object_name(tenant, key);
         let Some(last) = self.row(Table::LastIds, &name)? else { return Ok(None) };
@@ -63,7 +65,7 @@ impl Sight {
 
 /// The other object that has the same name in the keys of 001, if one can have it.
 fn same_name(tenant: &Tenant, key: &str) -> Option<(Tenant, String)> {
-    if *tenant != Tenant::default() {
+    if !tenant.is_default() {
         return Some((Tenant::default(), object_name(tenant, key)));
     }
     let (other, key) = key.split_once('/')?;
@@ -73,7 +75,7 @@ fn same_name(tenant: &Tenant, key: &str) -> Option<(Tenant, String)> {
 /// What tells of an object.
 pub(crate) fn object_questions(tenant: &Tenant, key: &str) -> [Question; 2] {
     [
-        Question::Row(Table::Objects, object_field(tenant, key).into()),
+        Question::Row(Table::Objects, object_field(tenant, key)),
         Question::Row(Table::LastIds, object_name(tenant, key).into_bytes().into()),
     ]
 }

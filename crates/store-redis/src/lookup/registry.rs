@@ -8,7 +8,7 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Counts, HandlerId, HandlerRow, Known, Numbered, Phase, QueueId, QueueRow};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{Member, ordered};
+use crate::codec::{Member, digits, ordered};
 use crate::keys::{Index, Table};
 use crate::link::words;
 use crate::rows;
@@ -50,13 +50,22 @@ impl Sight {
         rows.into_iter().map(|(id, row)| rows::unpack_queue(id, &row, self.counts(id)?)).collect()
     }
 
+    /// Whether the tasks of a queue synchronise a collection of a source.
+    pub(crate) fn is_of_source(&self, id: QueueId) -> Result<bool> {
+        let field = digits(id);
+        if let Some(is) = self.if_there(&Table::Queues, &field, rows::is_of_source) {
+            return is;
+        }
+        self.row(Table::Queues, field)?.map_or(Ok(false), |row| rows::is_of_source(&row))
+    }
+
     pub(crate) fn queue_row(&self, id: QueueId) -> Result<Option<QueueRow>> {
-        let row = self.row(Table::Queues, id.to_string())?;
+        let row = self.row(Table::Queues, digits(id))?;
         row.map(|row| rows::unpack_queue(id, &row, self.counts(id)?)).transpose()
     }
 
     fn counts(&self, id: QueueId) -> Result<Counts> {
-        let row = self.row(Table::Counts, id.to_string())?;
+        let row = self.row(Table::Counts, digits(id))?;
         Ok(row.map(|row| rows::unpack_counts(&row)).transpose()?.unwrap_or_default())
     }
 

@@ -10,14 +10,14 @@ use pointsman_store::row::{Live, Past};
 use pointsman_store::views::{LiveNames, has_ended, task_of_live, task_of_past, with_success};
 
 use crate::codec::{Ordered, ordered};
-use crate::keys::{BUCKET, Index, Table, bucket};
+use crate::keys::{BUCKET, Index, Table, bucket, task_row};
 use crate::rows;
 use crate::sight::{Question, Sight, Way};
 
 impl Sight {
     pub(crate) fn task(&self, seq: TaskSeq) -> Result<Option<Live>> {
-        let (bucket, field) = bucket(seq);
-        let row = self.row(Table::Tasks(bucket), field)?;
+        let (table, field) = task_row(seq);
+        let row = self.row(table, field)?;
         row.map(|bytes| rows::unpack_live(&bytes, self.ahead())).transpose()
     }
 
@@ -38,11 +38,7 @@ impl Sight {
     }
 
     pub(crate) fn foresee_tasks(&self, seqs: &[TaskSeq]) -> Result<()> {
-        let question = |seq: &TaskSeq| {
-            let (bucket, field) = bucket(*seq);
-            Question::Row(Table::Tasks(bucket), field)
-        };
-        self.look(seqs.iter().map(question).collect())
+        self.look(seqs.iter().map(|seq| Question::from(task_row(*seq))).collect())
     }
 
     /// The numbers at a place of all members that begin so.

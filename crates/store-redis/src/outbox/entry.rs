@@ -75,7 +75,7 @@ pub(crate) fn element(event: &NewEvent) -> Result<Vec<u8>, serde_json::Error> {
 /// The key of an object, which has its tenant's name before it unless that is the default one.
 fn key_of(object: &[u8], tenant: &Tenant) -> Result<ObjectKey, String> {
     let name = std::str::from_utf8(object).map_err(|_| "the object's name is not UTF-8".to_string())?;
-    let key = match *tenant == Tenant::default() {
+    let key = match tenant.is_default() {
         true => name,
         false => {
             let rest = name.strip_prefix(tenant.as_str()).and_then(|rest| rest.strip_prefix('/'));

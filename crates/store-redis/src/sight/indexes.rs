@@ -5,15 +5,14 @@ use std::ops::Bound;
 
 use foldhash::HashMap;
 
+use super::lanes::{Lanes, Stand, stand_of};
 use crate::batch::Batch;
-use crate::codec::Member;
+use crate::codec::{Member, Ordered};
 use crate::keys::{Index, Keys};
 use crate::link::{Words, word, words};
 
-/// Beyond so many groups all are forgotten.
-const REMEMBERED: usize = 200_000;
-/// So many first members of a group are fetched.
-pub(super) const FIRST: usize = 4;
+/// So many first places of a lane are fetched.
+const FIRST: usize = 4;
 
 type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
@@ -31,26 +30,17 @@ struct Written {
     removed: BTreeSet<Member>,
 }
 
-/// The first members of a group, as they are now.
-#[derive(Debug, Default)]
-struct Group {
-    members: BTreeSet<Member>,
-    /// There are no others.
-    whole: bool,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     written: HashMap<Index, Written>,
-    groups: HashMap<(Index, Member), Group>,
+    /// As they are with all that was written.
+    lanes: Lanes,
 }
 
 impl Indexes {
     pub(super) fn add(&mut self, index: Index, member: Member) {
-        if let Some(group) = self.group_of(&index, &member)
-            && (group.whole || group.members.last().is_some_and(|last| member < *last))
-        {
-            group.members.insert(member.clone());
+        if let Some((lane, stand)) = lane_of(&index, &member) {
+            self.lanes.add(lane, stand);
         }
         let written = self.written.entry(index).or_default();
         written.removed.remove(&member);
@@ -58,46 +48,51 @@ impl Indexes {
     }
 
     pub(super) fn remove(&mut self, index: Index, member: Member) {
-        if let Some(group) = self.group_of(&index, &member) {
-            group.members.remove(&member);
+        if let Some((lane, stand)) = lane_of(&index, &member) {
+            self.lanes.remove(lane, stand);
         }
         let written = self.written.entry(index).or_default();
         written.added.remove(&member);
         written.removed.insert(member);
     }
 
-    fn group_of(&mut self, index: &Index, member: &[u8]) -> Option<&mut Group> {
-        let prefix = member.get(..index.group()?)?;
-        self.groups.get_mut(&(index.clone(), prefix.into()))
+    /// How many first members of a lane are to be asked for: as many more as were taken out of it.
+    pub(super) fn most_of_lane(&self, lane: i64) -> usize {
+        let prefix = Ordered::of(lane).done();
+        let end = after_prefix(&prefix);
+        FIRST + self.removed_between(&Index::Lanes, prefixed(&prefix, end.as_deref()))
     }
 
-    /// The first members of a group were fetched.
-    pub(super) fn fetched(&mut self, index: Index, prefix: Member, members: Vec<Member>, whole: bool) {
+    /// The first members of a lane were fetched; there are no others, if they are fewer than were asked for.
+    pub(super) fn fetched_lane(&mut self, lane: i64, members: Vec<Member>) {
+        let whole = members.len() < self.most_of_lane(lane);
         let mut members: BTreeSet<Member> = members.into_iter().collect();
-        let last = members.last().cloned();
-        if let Some(written) = self.written.get(&index) {
+        if let Some(written) = self.written.get(&Index::Lanes) {
+            let prefix = Ordered::of(lane).done();
+            let last = members.last().cloned();
             let added = written.added.range::<[u8], _>((Bound::Included(&*prefix), Bound::Unbounded));
             let known = |member: &&Member| whole || last.as_ref().is_some_and(|last| *member < last);
             members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(known).cloned());
             members.retain(|member| !written.removed.contains(member));
         }
-        self.groups.insert((index, prefix), Group { members, whole });
+        let stands = members.iter().filter_map(|member| stand_of(member)).map(|(_, stand)| stand);
+        self.lanes.fetched(lane, stands, whole);
     }
 
-    /// The first members of a group, if they are known.
-    pub(super) fn known(&self, index: &Index, prefix: &[u8], most: usize) -> Option<Vec<Member>> {
-        if index.group() != Some(prefix.len()) {
-            return None;
+    /// Nobody was in this lane when the transaction began.
+    pub(super) fn knows_empty_at_first(&mut self, lane: i64) {
+        if !self.lanes.knows(lane) {
+            self.fetched_lane(lane, vec![]);
         }
-        let group = self.groups.get(&(index.clone(), prefix.into()))?;
-        let enough = group.whole || group.members.len() >= most;
-        enough.then(|| group.members.iter().take(most).cloned().collect())
     }
 
-    /// The first members of a group, as far as they are known.
-    pub(super) fn first_known(&self, index: &Index, prefix: &[u8], most: usize) -> Vec<Member> {
-        let group = self.groups.get(&(index.clone(), prefix.into()));
-        group.into_iter().flat_map(|group| group.members.iter().take(most).cloned()).collect()
+    pub(super) fn knows_lane(&self, lane: i64) -> bool {
+        self.lanes.knows(lane)
+    }
+
+    /// Who stands first in a lane, as far as that is known.
+    pub(super) fn first_in_lane(&self, lane: i64) -> &[Stand] {
+        self.lanes.first(lane)
     }
 
     pub(super) fn removed_between(&self, index: &Index, bounds: Bounds<'_>) -> usize {
@@ -129,9 +124,7 @@ impl Indexes {
 
     pub(super) fn settle(&mut self) {
         self.written.clear();
-        if self.groups.len() > REMEMBERED {
-            self.groups.clear();
-        }
+        self.lanes.settle();
     }
 
     pub(super) fn write(&self, keys: &Keys, writes: &mut Batch) {
@@ -143,6 +136,16 @@ impl Indexes {
             writes.write_many(&[b"ZREM", &key], 1, &removed);
         }
     }
+}
+
+/// The place in a lane that a member of this index tells of.
+fn lane_of(index: &Index, member: &[u8]) -> Option<(i64, Stand)> {
+    matches!(index, Index::Lanes).then(|| stand_of(member)).flatten()
+}
+
+/// The bounds of what begins so; `end` is what comes after all of that.
+pub(super) fn prefixed<'b>(prefix: &'b [u8], end: Option<&'b [u8]>) -> Bounds<'b> {
+    (Bound::Included(prefix), end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 /// The command that finds what lies between two bounds.
@@ -174,51 +177,66 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    const LANE: &[u8] = b"lane-no1";
+    const LANE: i64 = 7;
 
-    fn member(text: &str) -> Member {
-        format!("lane-no1{text}").into_bytes().into()
+    fn member(place: i64) -> Member {
+        Ordered::of(LANE).and(place).and(place + 100).done()
     }
 
     fn short(text: &[u8]) -> Member {
         text.into()
     }
 
-    fn first(indexes: &Indexes, most: usize) -> Option<Vec<Member>> {
-        indexes.known(&Index::Lanes, LANE, most)
+    fn places(indexes: &Indexes) -> Vec<i64> {
+        indexes.first_in_lane(LANE).iter().map(|(place, _)| *place).collect()
     }
 
     #[test]
-    fn what_is_written_is_seen_in_a_group_that_was_fetched_before_or_after() {
+    fn what_is_written_is_seen_in_a_lane_that_was_fetched_before_or_after() {
         for before in [true, false] {
             let mut indexes = Indexes::default();
             let fetch = |indexes: &mut Indexes| {
-                let found = vec![member("a"), member("c"), member("e"), member("g")];
-                indexes.fetched(Index::Lanes, LANE.into(), found, false);
+                // Whoever asks for more because of what was taken out is given more.
+                let found = (1..).step_by(2).take(indexes.most_of_lane(LANE)).map(member).collect();
+                indexes.fetched_lane(LANE, found);
             };
             if before {
                 fetch(&mut indexes);
             }
-            indexes.remove(Index::Lanes, member("a"));
-            indexes.add(Index::Lanes, member("b"));
-            indexes.add(Index::Lanes, member("z"));
+            indexes.remove(Index::Lanes, member(1));
+            indexes.add(Index::Lanes, member(2));
+            indexes.add(Index::Lanes, member(99));
             if !before {
                 fetch(&mut indexes);
             }
-            assert_eq!(first(&indexes, 2), Some(vec![member("b"), member("c")]));
-            assert_eq!(first(&indexes, 5), None, "what comes behind the fetched ones is not known");
+            assert_eq!(places(&indexes)[..3], [2, 3, 5]);
+            assert!(!places(&indexes).contains(&99), "what comes behind the fetched ones is not known");
+            for place in [2, 3, 5, 7, 9] {
+                indexes.remove(Index::Lanes, member(place));
+            }
+            assert!(!indexes.knows_lane(LANE), "others may have come first by now");
         }
     }
 
     #[test]
-    fn a_whole_group_knows_that_it_is_empty() {
+    fn a_whole_lane_knows_that_it_is_empty() {
         let mut indexes = Indexes::default();
-        indexes.fetched(Index::Lanes, LANE.into(), vec![member("a")], true);
-        indexes.remove(Index::Lanes, member("a"));
-        assert_eq!(first(&indexes, 1), Some(vec![]));
+        indexes.fetched_lane(LANE, vec![member(1)]);
+        indexes.remove(Index::Lanes, member(1));
+        assert!(indexes.knows_lane(LANE) && places(&indexes).is_empty());
         indexes.settle();
-        indexes.add(Index::Lanes, member("z"));
-        assert_eq!(first(&indexes, 9), Some(vec![member("z")]));
+        indexes.add(Index::Lanes, member(99));
+        assert_eq!(places(&indexes), [99]);
+    }
+
+    #[test]
+    fn a_lane_of_a_new_object_has_what_was_put_there() {
+        let mut indexes = Indexes::default();
+        indexes.add(Index::Lanes, member(3));
+        indexes.knows_empty_at_first(LANE);
+        assert_eq!(places(&indexes), [3]);
+        indexes.knows_empty_at_first(LANE);
+        assert_eq!(places(&indexes), [3], "what is known stays");
     }
 
     #[test]

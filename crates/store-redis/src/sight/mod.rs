@@ -5,6 +5,7 @@
 
 mod events;
 mod indexes;
+mod lanes;
 mod questions;
 mod rows;
 
@@ -12,15 +13,16 @@ use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pointsman_core::EventId;
+use pointsman_core::{EventId, TaskSeq};
 use pointsman_store::error::Result;
 
 use crate::batch::Batch;
 use crate::codec::Member;
-use crate::keys::{Index, Keys, Table};
+use crate::keys::{Index, Keys, Table, task_row};
 use crate::link::{Link, Words};
 use events::Events;
 use indexes::Indexes;
+use indexes::prefixed;
 pub(crate) use indexes::{Way, after_prefix};
 pub(crate) use questions::{Question, entries, int_of, list, maybe_bytes, strings, text_of};
 use rows::Rows;
@@ -79,16 +81,26 @@ impl Sight {
     // --- rows ----------------------------------------------------------------------------------------------------
 
     pub(crate) fn row(&self, table: Table, field: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        if let Some(known) = self.rows.borrow().get(&table, field.as_ref()) {
-            return Ok(known);
+        if let Some(known) = self.rows.borrow().find(&table, field.as_ref()) {
+            return Ok(known.cloned());
         }
         self.look(vec![Question::Row(table.clone(), field.as_ref().into())])?;
-        Ok(self.rows.borrow().get(&table, field.as_ref()).flatten())
+        Ok(self.rows.borrow().find(&table, field.as_ref()).flatten().cloned())
     }
 
     /// Whether a row is known to be there.
     pub(crate) fn is_there(&self, table: &Table, field: &[u8]) -> bool {
-        self.rows.borrow().get(table, field).flatten().is_some()
+        self.if_there(table, field, |_| ()).is_some()
+    }
+
+    /// Reads a row that is known to be there.
+    pub(crate) fn if_there<T>(
+        &self,
+        table: &Table,
+        field: &[u8],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        self.rows.borrow().find(table, field).flatten().map(|row| read(row))
     }
 
     /// All rows of a table, by field.
@@ -134,31 +146,30 @@ impl Sight {
 
     /// All members that begin with these bytes.
     pub(crate) fn beginning_with(&self, index: &Index, prefix: &[u8], most: usize) -> Result<Vec<Member>> {
-        if let Some(known) = self.indexes.borrow().known(index, prefix, most) {
-            return Ok(known);
-        }
-        if index.group().is_some() {
-            self.look(vec![Question::Group(index.clone(), prefix.into())])?;
-            if let Some(known) = self.indexes.borrow().known(index, prefix, most) {
-                return Ok(known);
-            }
-        }
         let end = after_prefix(prefix);
-        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        self.members(index, (Bound::Included(prefix), upper), Way::Up, most)
+        self.members(index, prefixed(prefix, end.as_deref()), Way::Up, most)
     }
 
-    /// The first members that begin with these bytes, at most so many, as far as they are known.
-    pub(crate) fn first_known(&self, index: &Index, prefix: &[u8], most: usize) -> Vec<Member> {
-        self.indexes.borrow().first_known(index, prefix, most)
+    /// Who stands first in a lane, and where.
+    pub(crate) fn first_in_lane(&self, lane: i64) -> Result<Option<(i64, TaskSeq)>> {
+        self.look(vec![Question::Lane(lane)])?;
+        Ok(self.indexes.borrow().first_in_lane(lane).first().copied())
     }
 
-    /// This group of an index was empty when the transaction began.
-    pub(crate) fn knows_empty_at_first(&self, index: Index, prefix: &[u8]) {
-        let known = self.indexes.borrow().known(&index, prefix, 1).is_some();
-        if !known {
-            self.indexes.borrow_mut().fetched(index, prefix.into(), vec![], true);
-        }
+    /// Nobody was in this lane when the transaction began.
+    pub(crate) fn knows_empty_at_first(&self, lane: i64) {
+        self.indexes.borrow_mut().knows_empty_at_first(lane);
+    }
+
+    /// Looks at the tasks that stand first in these lanes, so many of each, as far as it is known who does.
+    pub(crate) fn look_at_heads(&self, lanes: impl Iterator<Item = i64>, most: usize) -> Result<()> {
+        let unknown: Vec<Question> = {
+            let (indexes, rows) = (self.indexes.borrow(), self.rows.borrow());
+            let heads = lanes.flat_map(|lane| indexes.first_in_lane(lane).iter().take(most));
+            let heads = heads.map(|(_, seq)| task_row(*seq));
+            heads.filter(|(table, field)| rows.find(table, field).is_none()).map(Question::from).collect()
+        };
+        self.look(unknown)
     }
 
     /// How many members were taken out of an index in this transaction.

@@ -1,15 +1,14 @@
 //! Looking at many things in one way there and back, and reading what Redis answers.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use pointsman_core::EventId;
 use pointsman_store::error::{Fault, Result};
 use redis::Value;
 
-use super::indexes::{FIRST, Way, after_prefix};
-use super::{Bytes, Sight, events, indexes};
-use crate::codec::Member;
+use super::indexes::{Way, after_prefix, prefixed, range_words};
+use super::{Bytes, Sight, events};
+use crate::codec::{Member, Ordered};
 use crate::keys::{Index, Table};
 use crate::link::{Words, word, words};
 
@@ -18,16 +17,22 @@ use crate::link::{Words, word, words};
 pub(crate) enum Question {
     Row(Table, Member),
     Table(Table),
-    /// The first members of an index that begin so.
-    Group(Index, Member),
+    /// Who stands first in a lane.
+    Lane(i64),
     Event(EventId),
+}
+
+impl From<(Table, Member)> for Question {
+    fn from((table, field): (Table, Member)) -> Self {
+        Self::Row(table, field)
+    }
 }
 
 /// A command, and what its answer is of.
 enum Asked {
     Rows(Table, Vec<Member>),
     Table(Table),
-    Group(Index, Member),
+    Lane(i64),
     Event(EventId),
 }
 
@@ -61,7 +66,7 @@ impl Sight {
         for question in questions {
             match question {
                 Question::Row(table, field) => {
-                    if self.rows.borrow().get(&table, &field).is_none() {
+                    if self.rows.borrow().find(&table, &field).is_none() {
                         rows.entry(table).or_default().push(field);
                     }
                 }
@@ -70,9 +75,9 @@ impl Sight {
                         asked.push(Asked::Table(table));
                     }
                 }
-                Question::Group(index, prefix) => {
-                    if self.indexes.borrow().known(&index, &prefix, 1).is_none() {
-                        asked.push(Asked::Group(index, prefix));
+                Question::Lane(lane) => {
+                    if !self.indexes.borrow().knows_lane(lane) {
+                        asked.push(Asked::Lane(lane));
                     }
                 }
                 Question::Event(id) => {
@@ -96,24 +101,18 @@ impl Sight {
                 words!["HMGET", self.keys.table(table)].into_iter().chain(fields.iter().map(word)).collect()
             }
             Asked::Table(table) => words!["HGETALL", self.keys.table(table)],
-            Asked::Group(index, prefix) => {
-                let end = after_prefix(prefix);
-                let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-                let bounds = (Bound::Included(&**prefix), upper);
-                indexes::range_words(self.keys.index(index), bounds, Way::Up, self.first_of(index, prefix))
+            Asked::Lane(lane) => {
+                let prefix = Ordered::of(*lane).done();
+                let end = after_prefix(&prefix);
+                let most = self.indexes.borrow().most_of_lane(*lane);
+                let bounds = prefixed(&prefix, end.as_deref());
+                range_words(self.keys.index(&Index::Lanes), bounds, Way::Up, most)
             }
             Asked::Event(id) => {
                 let id = events::entry(*id);
                 words!["XRANGE", self.keys.journal(), &id, &id]
             }
         }
-    }
-
-    /// How many members of a group are asked for: the first ones, and as many as were taken out of it.
-    fn first_of(&self, index: &Index, prefix: &[u8]) -> usize {
-        let end = after_prefix(prefix);
-        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        FIRST + self.indexes.borrow().removed_between(index, (Bound::Included(prefix), upper))
     }
 
     fn remember(&self, asked: Asked, answer: Value) -> Result<()> {
@@ -125,12 +124,7 @@ impl Sight {
                 }
             }
             Asked::Table(table) => self.rows.borrow_mut().fetched_all(table, pairs(answer)?),
-            Asked::Group(index, prefix) => {
-                let most = self.first_of(&index, &prefix);
-                let members = members(answer)?;
-                let whole = members.len() < most;
-                self.indexes.borrow_mut().fetched(index, prefix, members, whole);
-            }
+            Asked::Lane(lane) => self.indexes.borrow_mut().fetched_lane(lane, members(answer)?),
             Asked::Event(id) => {
                 let value = entries(answer)?.pop().map(|(_, value)| value);
                 self.events.borrow_mut().fetched(id, value);

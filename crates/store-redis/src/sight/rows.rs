@@ -30,9 +30,8 @@ pub(super) struct Rows {
 
 impl Rows {
     /// A row, if it is known; and then whether it is there.
-    pub(super) fn get(&self, table: &Table, field: &[u8]) -> Option<Option<Bytes>> {
-        let in_table = |tables: &HashMap<Table, Fields>| tables.get(table)?.get(field).cloned();
-        let row = in_table(&self.written).or_else(|| in_table(&self.known));
+    pub(super) fn find(&self, table: &Table, field: &[u8]) -> Option<Option<&Bytes>> {
+        let row = find(&self.written, table, field).or_else(|| find(&self.known, table, field));
         row.or_else(|| self.whole.contains(table).then_some(None))
     }
 
@@ -123,6 +122,10 @@ impl Rows {
             }
         }
     }
+}
+
+fn find<'r>(tables: &'r HashMap<Table, Fields>, table: &Table, field: &[u8]) -> Option<Option<&'r Bytes>> {
+    tables.get(table)?.get(field).map(Option::as_ref)
 }
 
 /// `OBJ:last.event.id` of each object, which is never removed.

@@ -1,7 +1,7 @@
 //! The keys of document 002, for readers that know no others: the tasks of sources, those that wait, and each pair's
 //! history. They are written with whatever they tell of, and never read here.
 
-use pointsman_core::task::{QueueOf, State};
+use pointsman_core::task::State;
 use pointsman_core::{TaskId, Timestamp};
 use pointsman_store::error::Result;
 use pointsman_store::row::{Live, Past};
@@ -105,9 +105,11 @@ impl RedisTables {
         queue: i64,
         seq: pointsman_core::TaskSeq,
     ) -> Result<Option<(String, String, TaskId)>> {
-        let Some(row) = self.sight.queue_row(queue)? else { return Ok(None) };
-        let QueueOf::Collection(collection) = &row.of else { return Ok(None) };
-        let (handler, _) = self.sight.queue_names(queue)?;
+        if !self.sight.is_of_source(queue)? {
+            return Ok(None);
+        }
+        let (handler, row) = self.sight.queue_names(queue)?;
+        let Some(collection) = row.of.collection() else { return Ok(None) };
         let id = TaskId::new(handler.as_str(), collection.as_str(), self.sight.realm()?.uuid(seq));
         Ok(Some((handler.to_string(), collection.to_string(), id)))
     }

@@ -129,13 +129,10 @@ impl RedisTables {
     }
 
     pub(super) fn first_in_lane(&self, lane: i64) -> Result<Option<Head>> {
-        let prefix = Ordered::of(lane).done();
         if self.is_of_new_object(lane) {
-            self.sight.knows_empty_at_first(Index::Lanes, &prefix);
+            self.sight.knows_empty_at_first(lane);
         }
-        let first = self.sight.beginning_with(&Index::Lanes, &prefix, 1)?;
-        let Some(member) = first.first() else { return Ok(None) };
-        let (place, seq) = (ordered(member, 1)?, TaskSeq(ordered(member, 2)?));
+        let Some((place, seq)) = self.sight.first_in_lane(lane)? else { return Ok(None) };
         let live =
             self.sight.task(seq)?.ok_or_else(|| Fault::damaged(format!("no task {} of a lane", seq.0)))?;
         Ok(Some(Head { place, phase: live.phase, next: Waiting::of(&live, live.due()) }))

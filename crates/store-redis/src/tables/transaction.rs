@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pointsman_core::{TaskSeq, Tenant};
+use pointsman_core::Tenant;
 use pointsman_store::clock;
 use pointsman_store::commits::{Change, Commit, Point, changed, since, told};
 use pointsman_store::error::{Fault, Result};
@@ -12,9 +12,9 @@ use redis::Value;
 
 use super::RedisTables;
 use crate::batch::Batch;
-use crate::codec::{Member, Ordered, digits, ordered};
+use crate::codec::digits;
 use crate::error::{is_broken, refused};
-use crate::keys::{Index, Table, bucket};
+use crate::keys::{Table, task_row};
 use crate::link::{Words, words};
 use crate::lookup::object_questions;
 use crate::sight::{Question, int_of, list, maybe_bytes, text_of};
@@ -192,13 +192,9 @@ impl RedisTables {
         for (tenant, key, _) in foreseen.objects.iter().filter(unknown) {
             questions.extend(object_questions(tenant, key));
         }
-        let lane = |lane: &i64| Question::Group(Index::Lanes, Ordered::of(*lane).done());
-        questions.extend(foreseen.lanes.iter().map(lane));
+        questions.extend(foreseen.lanes.iter().copied().map(Question::Lane));
         let answer = |(tenant, key): &(Tenant, String)| answer_field(tenant, key);
-        questions.extend(foreseen.tasks.iter().map(|seq| {
-            let (bucket, field) = bucket(*seq);
-            Question::Row(Table::Tasks(bucket), field)
-        }));
+        questions.extend(foreseen.tasks.iter().map(|seq| Question::from(task_row(*seq))));
         questions.extend(foreseen.answers.iter().map(|a| Question::Row(Table::Answers, answer(a).into())));
         questions
     }
@@ -219,23 +215,14 @@ impl RedisTables {
 
     /// The lanes of objects, whose numbers are known only now; then those who come first in all lanes.
     fn look_at_lanes(&self, foreseen: &Foreseen) -> Result<()> {
-        let mut lanes: Vec<Member> = foreseen.lanes.iter().map(|lane| Ordered::of(*lane).done()).collect();
-        let others = lanes.len();
+        let mut lanes = Vec::with_capacity(foreseen.objects.len());
         for (tenant, key, handler) in foreseen.objects.iter().filter(|(_, _, handler)| *handler != 0) {
             if let Some(object) = self.sight.object(tenant, key)? {
-                lanes.push(Ordered::of(pointsman_store::lane_number(object.number, *handler)).done());
+                lanes.push(pointsman_store::lane_number(object.number, *handler));
             }
         }
-        let group = |lane: &Member| Question::Group(Index::Lanes, lane.clone());
-        self.sight.look(lanes.iter().skip(others).map(group).collect())?;
-        let mut heads = Vec::new();
-        for lane in &lanes {
-            for member in self.sight.first_known(&Index::Lanes, lane, HEADS) {
-                let (bucket, field) = bucket(TaskSeq(ordered(&member, 2)?));
-                heads.push(Question::Row(Table::Tasks(bucket), field));
-            }
-        }
-        self.sight.look(heads)
+        self.sight.look(lanes.iter().copied().map(Question::Lane).collect())?;
+        self.sight.look_at_heads(foreseen.lanes.iter().copied().chain(lanes), HEADS)
     }
 
     /// `next.event.id` of 001 holds the last id that was given out.

@@ -196,10 +196,10 @@ impl RedisMove {
         let of_default = Some((Tenant::default(), name));
         let of_another =
             name.split_once('/').and_then(|(tenant, key)| Some((Tenant::new(tenant).ok()?, key)));
-        let of_another = of_another.filter(|(tenant, _)| *tenant != Tenant::default());
+        let of_another = of_another.filter(|(tenant, _)| !tenant.is_default());
         let objects = of_default.into_iter().chain(of_another);
         let objects = objects.filter(|(_, key)| ObjectKey::new(key).is_ok());
-        objects.map(|(tenant, key)| object_field(&tenant, key)).collect()
+        objects.map(|(tenant, key)| object_field(&tenant, key).into_vec()).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can happen next: steps that bring things forward, and faults.
 
-use crate::outbox::{Outbox, Process};
-use crate::state::{Emit, ObjectId, State, Worker, WorkerId, WorkerKeys};
+use crate::outbox::Outbox;
+use crate::state::{Emit, ObjectId, Process, State, Worker, WorkerId, WorkerKeys};
 
 /// Whether the sender of a command gets its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

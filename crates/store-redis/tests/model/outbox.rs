@@ -7,7 +7,7 @@ use crate::properties;
 use crate::safeguards::Safeguards;
 use crate::scope::Scope;
 use crate::scripts::{Answer, Beginning};
-use crate::state::{Author, Emit, Event, Mark, ObjectId, State, Transaction, Worker, WorkerId};
+use crate::state::{Author, Emit, Event, Mark, ObjectId, Process, State, Transaction, Worker, WorkerId};
 
 /// The outbox within a scope, with its safeguards.
 #[derive(Clone, Debug)]
@@ -15,9 +15,6 @@ pub(crate) struct Outbox {
     pub(crate) scope: Scope,
     pub(crate) safeguards: Safeguards,
 }
-
-/// The number of a process. If workers are unique, it is the worker's, too.
-pub(crate) type Process = u8;
 
 impl Outbox {
     pub(crate) fn processes(&self) -> impl Iterator<Item = Process> {
@@ -38,7 +35,7 @@ impl Outbox {
 
     fn pop(&self, state: &mut State, process: Process, object: ObjectId, leap: u8) -> Option<Transaction> {
         let worker = self.id(process);
-        let beginning = self.beginning(state, object, Author::Worker(worker), process);
+        let beginning = self.beginning(state, object, Author::Worker(worker, process), process);
         state.redis.pop(Beginning { leap, ..beginning }, worker, &self.safeguards)
     }
 
@@ -52,7 +49,7 @@ impl Outbox {
     }
 
     fn take(&self, state: &mut State, process: Process, reply: Reply) {
-        let taken = state.redis.take(self.id(process), &self.safeguards);
+        let taken = state.redis.take(self.id(process), process, &self.safeguards);
         if let (Some(object), Reply::Heard) = (taken, reply) {
             state.workers[usize::from(process)] = Worker::Holds(object);
         }

@@ -16,6 +16,8 @@ pub(crate) const SOMEBODY_CARES: &str = "an object with events is in line, or he
 pub(crate) const OWNER_HOLDS: &str = "who is responsible for an object holds it, and it alone";
 pub(crate) const ONLY_OWNERS_FLY: &str = "only who is responsible has an event in flight, and only one";
 pub(crate) const IN_ONE_PLACE: &str = "an event is in one place";
+pub(crate) const OWNER_COMMITS: &str = "a worker commits nothing that another is responsible for";
+pub(crate) const ID_IS_KEPT: &str = "an event is journaled by the id that it was given, if that is free";
 pub(crate) const NOTHING_IS_STUCK: &str = "when nothing more happens, everything is journaled";
 
 pub(crate) const ALL_IS_DONE: &str = "everything is journaled";
@@ -43,6 +45,8 @@ pub(crate) fn all() -> Vec<Rule> {
         Rule::always(OWNER_HOLDS, |_, state| each_object(state, owner_holds)),
         Rule::always(ONLY_OWNERS_FLY, |_, state| only_owners_fly(&state.redis)),
         Rule::always(IN_ONE_PLACE, |_, state| in_one_place(&state.redis)),
+        Rule::always(OWNER_COMMITS, |_, state| !state.redis.misdeeds.meddled),
+        Rule::always(ID_IS_KEPT, |_, state| !state.redis.misdeeds.renamed),
         Rule::always(NOTHING_IS_STUCK, |outbox, state| {
             is_done(outbox, state) || !outbox.steps(state).is_empty()
         }),

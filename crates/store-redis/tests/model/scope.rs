@@ -1,6 +1,8 @@
 //! How much of the world is looked at.
 
-use crate::state::{Emit, Emitter, Event, Left, Object, ObjectId, Redis, State, Worker, WorkerKeys};
+use crate::state::{
+    Emit, Emitter, Event, Left, Misdeeds, Object, ObjectId, Redis, State, Worker, WorkerKeys,
+};
 
 /// All runs within these bounds are looked at.
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ impl Scope {
                 version: 0,
                 marks: vec![],
                 journal: vec![],
+                given: vec![],
+                misdeeds: Misdeeds::default(),
             },
             workers: (0..self.workers).map(|_| Worker::Idle).collect(),
             emitters: self.emits.iter().map(emitter).collect(),

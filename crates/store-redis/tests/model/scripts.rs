@@ -1,7 +1,7 @@
 //! What Redis does in one step: the scripts, and the `MULTI` of producers.
 
 use crate::safeguards::Safeguards;
-use crate::state::{Author, Entry, Event, EventId, Mark, ObjectId, Redis, Transaction, WorkerId};
+use crate::state::{Author, Entry, Event, EventId, Mark, ObjectId, Process, Redis, Transaction, WorkerId};
 
 /// What the author of a commit is told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,12 @@ impl Redis {
 
     /// A worker shows that it lives, and takes what it holds already, or the next object in line. Answers what it is
     /// responsible for now.
-    pub(crate) fn take(&mut self, worker: WorkerId, safeguards: &Safeguards) -> Option<ObjectId> {
+    pub(crate) fn take(
+        &mut self,
+        worker: WorkerId,
+        process: Process,
+        safeguards: &Safeguards,
+    ) -> Option<ObjectId> {
         self.keys_mut(worker).heartbeat = true;
         loop {
             if self.keys(worker).object.is_empty() {
@@ -40,6 +45,7 @@ impl Redis {
             }
             let object = *self.keys(worker).object.last()?;
             if self.hold(worker, object, safeguards) {
+                self.object_mut(object).holder = Some(process);
                 return Some(object);
             }
             // Its owner lives, and lets go of it only when it has no events.
@@ -116,6 +122,8 @@ impl Redis {
             let keys = self.keys_mut(worker);
             keys.event.insert(0, event);
             keys.event_id = Some(id);
+            self.given.push((event, id));
+            self.given.sort_by_key(|(_, id)| *id);
         }
     }
 
@@ -168,7 +176,8 @@ impl Redis {
         self.version += 1;
         self.marks.push(transaction.mark);
         self.marks.sort();
-        if let Author::Worker(worker) = transaction.author {
+        if let Author::Worker(worker, process) = transaction.author {
+            self.misdeeds.meddled |= self.object(transaction.object).holder != Some(process);
             self.release(worker, transaction, safeguards);
         }
         Answer::Done
@@ -191,13 +200,13 @@ impl Redis {
         if there < transaction.served.len() {
             return false;
         }
+        let same_event = same_id || !safeguards.commit_knows_event_id;
         match transaction.author {
-            Author::Worker(worker) => {
-                (owner == Some(worker) || !safeguards.commit_knows_owner)
-                    && (same_id || !safeguards.commit_knows_event_id)
+            Author::Worker(worker, _) => {
+                (owner == Some(worker) || !safeguards.commit_knows_owner) && same_event
             }
             // Whoever takes nothing need not know who has it.
-            Author::Emitter(_) => same_id || transaction.served.is_empty() || !safeguards.emit_knows_event_id,
+            Author::Emitter(_) => same_event || transaction.served.is_empty(),
         }
     }
 
@@ -223,7 +232,7 @@ impl Redis {
         let Transaction { object, newest, given, next_event_id, .. } = *transaction;
         let direct = match transaction.author {
             Author::Emitter(number) if !transaction.is_piece(safeguards) => Some(Event::Direct(number)),
-            Author::Emitter(_) | Author::Worker(_) => None,
+            Author::Emitter(_) | Author::Worker(..) => None,
         };
         let (mut id, mut prev) = (newest, transaction.last);
         for (place, event) in transaction.served.iter().copied().chain(direct).enumerate() {
@@ -232,6 +241,7 @@ impl Redis {
                 Some(_) => id + 1,
                 None => id.max(next_event_id) + 1,
             };
+            self.note_renamed(event, id);
             self.journal.push(Entry { object, event, id, prev });
             prev = id;
         }
@@ -241,11 +251,20 @@ impl Redis {
         }
     }
 
+    /// An event is journaled by this id. If it was known by another that is still free, somebody knows it by the wrong one.
+    fn note_renamed(&mut self, event: Event, id: EventId) {
+        if let Some(place) = self.given.iter().position(|(flew, _)| *flew == event) {
+            let (_, given) = self.given.remove(place);
+            self.misdeeds.renamed |= given != id && given > self.newest();
+        }
+    }
+
     /// Lets go of an object. If it has events still, it goes to the end of the line.
     fn release(&mut self, worker: WorkerId, transaction: &Transaction, safeguards: &Safeguards) {
         let object = transaction.object;
         if self.object(object).owner == Some(worker) {
             self.object_mut(object).owner = None;
+            self.object_mut(object).holder = None;
             let is_left = !self.object(object).events.is_empty();
             let goes_in_line = if safeguards.release_looks { is_left } else { transaction.more };
             if goes_in_line {

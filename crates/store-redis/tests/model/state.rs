@@ -5,6 +5,8 @@
 pub(crate) type WorkerId = u8;
 pub(crate) type ObjectId = u8;
 pub(crate) type EventId = u8;
+/// The number of a process. If workers are unique, it is the worker's, too.
+pub(crate) type Process = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
@@ -47,6 +49,19 @@ pub(crate) struct Redis {
     /// The marks of commits that somebody may still ask for. Others are forgotten, so that states do not differ by them.
     pub(crate) marks: Vec<Mark>,
     pub(crate) journal: Vec<Entry>,
+    /// Events that are not journaled yet, and the ids by which they are known since they went into flight.
+    pub(crate) given: Vec<(Event, EventId)>,
+    /// What must not be was done by a commit.
+    pub(crate) misdeeds: Misdeeds,
+}
+
+/// What cannot be seen any more as soon as it is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Misdeeds {
+    /// A process has committed what another one is responsible for.
+    pub(crate) meddled: bool,
+    /// An event was journaled by another id than it was given, though that was free.
+    pub(crate) renamed: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,6 +72,8 @@ pub(crate) struct Object {
     pub(crate) owner: Option<WorkerId>,
     /// `OBJ:last.event.id`
     pub(crate) last: EventId,
+    /// The process that took it. Redis does not know: two processes may have one name.
+    pub(crate) holder: Option<Process>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,8 +129,8 @@ pub(crate) struct Transaction {
 /// On whose behalf something is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Author {
-    /// A worker, which lets go of the object.
-    Worker(WorkerId),
+    /// A worker, which lets go of the object; and the process that is this worker.
+    Worker(WorkerId, Process),
     /// Somebody whose own event comes behind all that was left for the object. Where that is much, it is committed a piece at
     /// a time, and the own event comes with the last one.
     Emitter(u8),
@@ -163,7 +180,7 @@ impl WorkerKeys {
 impl Transaction {
     /// Whether this worker is named in it.
     pub(crate) fn names(&self, worker: WorkerId) -> bool {
-        self.author == Author::Worker(worker) || self.from == Some(worker)
+        matches!(self.author, Author::Worker(author, _) if author == worker) || self.from == Some(worker)
     }
 }
 

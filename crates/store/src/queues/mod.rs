@@ -7,8 +7,8 @@
 
 mod seats;
 
+use foldhash::HashMap;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use pointsman_core::task::QueueOf;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
