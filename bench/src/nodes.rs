@@ -23,5 +23,7 @@ pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Ve
     }
     let name = format!("end to end, {PRODUCERS} producers, {BATCH} at a time, two nodes on one database");
     let figure = Figure::new(name, both.rate(), Unit::PerSecond);
-    Ok(vec![figure.against(format!("one node, {MANY_SLOTS} slots in all"), alone.rate()).at_least(1.0)])
+    let figure = figure.against(format!("one node, {MANY_SLOTS} slots in all"), alone.rate());
+    // Redis does one thing at a time: there a second node is for when the first one dies.
+    Ok(vec![if let Site::Server(_) = site { figure.at_least(1.0) } else { figure }])
 }

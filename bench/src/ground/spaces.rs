@@ -83,7 +83,8 @@ fn remove(admin: &RedisAdmin, prefix: &str) -> anyhow::Result<()> {
         let [next, keys] = found.list() else { return Ok(()) };
         let keys = keys.texts();
         if !keys.is_empty() {
-            let words: Vec<&str> = ["UNLINK"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+            // What is removed at once does not take the next measurement's time or memory.
+            let words: Vec<&str> = ["DEL"].into_iter().chain(keys.iter().map(String::as_str)).collect();
             connection.command(&words)?;
         }
         cursor = next.text().unwrap_or_else(|| "0".into());

@@ -36,6 +36,7 @@ struct Files;
 #[derive(Clone, Debug)]
 pub(super) struct Asset {
     pub(super) media: &'static str,
+    /// A weak one: it stands for what is meant, packed or not.
     pub(super) tag: String,
     pub(super) plain: Bytes,
     /// Only where that makes it smaller.
@@ -44,7 +45,7 @@ pub(super) struct Asset {
 
 impl Asset {
     fn new(name: &str, plain: Bytes) -> Self {
-        let tag = format!("\"{}\"", short(Sha256::digest(&plain).into()));
+        let tag = format!("W/\"{}\"", short(Sha256::digest(&plain).into()));
         let gzip = gzip(&plain).filter(|gzip| gzip.len() < plain.len());
         Self { media: media(name), tag, plain, gzip }
     }

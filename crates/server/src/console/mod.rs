@@ -101,5 +101,5 @@ fn known(headers: &HeaderMap, tag: &str) -> bool {
     let told = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     told.flat_map(|list| list.split(','))
         .map(str::trim)
-        .any(|one| one == "*" || one.trim_start_matches("W/") == tag)
+        .any(|one| one == "*" || one.trim_start_matches("W/") == tag.trim_start_matches("W/"))
 }

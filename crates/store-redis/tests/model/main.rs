@@ -58,8 +58,8 @@ fn three_workers_share_an_object() {
 }
 
 #[test]
-fn two_workers_share_two_objects() {
-    let seen = explore("two objects", Scope::two_objects(2));
+fn three_workers_share_two_objects() {
+    let seen = explore("two objects", Scope::two_objects(3));
     assert!(seen.is_superset(&BTreeSet::from([ALL_IS_DONE, TWO_BELIEVE, TAKEN_OVER, OVERTAKEN])), "{seen:?}");
 }
 
