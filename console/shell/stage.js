@@ -30,6 +30,15 @@ export function allowed(screen) {
 
 const AGAIN_MS = 3000;
 
+/** Browsers may remember that a file could not be loaded, and not ask for it again. So the page begins anew as soon as the
+ * server answers; but once for each place that is gone to, lest a file that is not there makes it do so for ever. */
+async function beginAnew() {
+  const { ok } = await fetch("/livez").catch(() => ({ ok: false }));
+  if (!ok || history.state?.anew) return;
+  history.replaceState({ ...history.state, anew: true }, "");
+  location.reload();
+}
+
 /** @type {Map<string, View>} */
 const views = new Map();
 
@@ -41,7 +50,10 @@ function Loaded({ screen, params, query }) {
       if (!module) return;
       views.set(screen.name, module.default);
       setState({ view: module.default, failed: false });
-    }, () => setState({ view: null, failed: true }));
+    }, () => {
+      if (state.failed) beginAnew();
+      setState({ view: null, failed: true });
+    });
   };
   useEffect(() => {
     if (!state.view) load();

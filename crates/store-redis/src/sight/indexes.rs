@@ -175,6 +175,7 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::PLACES;
     use super::*;
 
     const LANE: i64 = 7;
@@ -227,6 +228,17 @@ mod tests {
         indexes.settle();
         indexes.add(Index::Lanes, member(99));
         assert_eq!(places(&indexes), [99]);
+    }
+
+    #[test]
+    fn of_a_long_lane_the_first_places_are_remembered() {
+        let mut indexes = Indexes::default();
+        indexes.fetched_lane(LANE, vec![]);
+        let most = PLACES as i64;
+        (0..3 * most).rev().for_each(|place| indexes.add(Index::Lanes, member(place)));
+        assert!(places(&indexes).into_iter().eq(0..most));
+        (0..most).for_each(|place| indexes.remove(Index::Lanes, member(place)));
+        assert!(!indexes.knows_lane(LANE), "who comes then must be asked for");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::codec::ordered;
 
 /// Beyond so many lanes all are forgotten.
 const REMEMBERED: usize = 200_000;
+/// So many places of a lane are remembered at most.
+pub(super) const PLACES: usize = 32;
 
 /// A place in a lane, and whose it is.
 pub(crate) type Stand = (i64, TaskSeq);
@@ -30,6 +32,10 @@ impl Lanes {
             && (lane.whole || place < lane.first.len())
         {
             lane.first.insert(place, stand);
+            if lane.first.len() > PLACES {
+                lane.first.truncate(PLACES);
+                lane.whole = false;
+            }
         }
     }
 
