@@ -30,12 +30,16 @@ export function allowed(screen) {
 
 const AGAIN_MS = 3000;
 
+const ANEW_MS = 30_000;
+
 /** Browsers may remember that a file could not be loaded, and not ask for it again. So the page begins anew as soon as the
- * server answers; but once for each place that is gone to, lest a file that is not there makes it do so for ever. */
-async function beginAnew() {
+ * server answers; but not over and over, should the file not be there at all.
+ * @param {Screen} screen */
+async function beginAnew(screen) {
   const { ok } = await fetch("/livez").catch(() => ({ ok: false }));
-  if (!ok || history.state?.anew) return;
-  history.replaceState({ ...history.state, anew: true }, "");
+  const now = Date.now();
+  if (!ok || route.value.screen !== screen || now - (history.state?.anew ?? 0) < ANEW_MS) return;
+  history.replaceState({ ...history.state, anew: now }, "");
   location.reload();
 }
 
@@ -51,7 +55,7 @@ function Loaded({ screen, params, query }) {
       views.set(screen.name, module.default);
       setState({ view: module.default, failed: false });
     }, () => {
-      if (state.failed) beginAnew();
+      if (state.failed) beginAnew(screen);
       setState({ view: null, failed: true });
     });
   };

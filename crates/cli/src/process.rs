@@ -56,11 +56,12 @@ impl Signals {
     }
 }
 
-/// Waits for a signal. A second one ends the process at once, for what is put in order after the first may take long.
+/// Waits for a signal, which is heard as soon as this is waited for. A second one ends the process at once, for what is put in
+/// order after the first may take long.
 pub(crate) async fn interrupted() {
+    let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
     let (tell, told) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
-        let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
         signals.next().await;
         // Nobody listens any more if all has ended meanwhile.
         let _ = tell.send(());

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use foldhash::HashMap;
+use pointsman_store::error::Result;
 
 use super::lanes::{Lanes, Stand, stand_of};
 use crate::batch::Batch;
@@ -64,7 +65,7 @@ impl Indexes {
     }
 
     /// The first members of a lane were fetched; there are no others, if they are fewer than were asked for.
-    pub(super) fn fetched_lane(&mut self, lane: i64, members: Vec<Member>) {
+    pub(super) fn fetched_lane(&mut self, lane: i64, members: Vec<Member>) -> Result<()> {
         let whole = members.len() < self.most_of_lane(lane);
         let mut members: BTreeSet<Member> = members.into_iter().collect();
         if let Some(written) = self.written.get(&Index::Lanes) {
@@ -75,15 +76,14 @@ impl Indexes {
             members.extend(added.take_while(|m| m.starts_with(&prefix)).filter(known).cloned());
             members.retain(|member| !written.removed.contains(member));
         }
-        let stands = members.iter().filter_map(|member| stand_of(member)).map(|(_, stand)| stand);
-        self.lanes.fetched(lane, stands, whole);
+        let stands = members.iter().map(|member| stand_of(member).map(|(_, stand)| stand));
+        self.lanes.fetched(lane, stands.collect::<Result<_>>()?, whole);
+        Ok(())
     }
 
     /// Nobody was in this lane when the transaction began.
-    pub(super) fn knows_empty_at_first(&mut self, lane: i64) {
-        if !self.lanes.knows(lane) {
-            self.fetched_lane(lane, vec![]);
-        }
+    pub(super) fn knows_empty_at_first(&mut self, lane: i64) -> Result<()> {
+        if self.lanes.knows(lane) { Ok(()) } else { self.fetched_lane(lane, vec![]) }
     }
 
     pub(super) fn knows_lane(&self, lane: i64) -> bool {
@@ -140,7 +140,7 @@ impl Indexes {
 
 /// The place in a lane that a member of this index tells of.
 fn lane_of(index: &Index, member: &[u8]) -> Option<(i64, Stand)> {
-    matches!(index, Index::Lanes).then(|| stand_of(member)).flatten()
+    matches!(index, Index::Lanes).then(|| stand_of(member).ok()).flatten()
 }
 
 /// The bounds of what begins so; `end` is what comes after all of that.
@@ -199,7 +199,7 @@ mod tests {
             let fetch = |indexes: &mut Indexes| {
                 // Whoever asks for more because of what was taken out is given more.
                 let found = (1..).step_by(2).take(indexes.most_of_lane(LANE)).map(member).collect();
-                indexes.fetched_lane(LANE, found);
+                indexes.fetched_lane(LANE, found).unwrap();
             };
             if before {
                 fetch(&mut indexes);
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_whole_lane_knows_that_it_is_empty() {
         let mut indexes = Indexes::default();
-        indexes.fetched_lane(LANE, vec![member(1)]);
+        indexes.fetched_lane(LANE, vec![member(1)]).unwrap();
         indexes.remove(Index::Lanes, member(1));
         assert!(indexes.knows_lane(LANE) && places(&indexes).is_empty());
         indexes.settle();
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn of_a_long_lane_the_first_places_are_remembered() {
         let mut indexes = Indexes::default();
-        indexes.fetched_lane(LANE, vec![]);
+        indexes.fetched_lane(LANE, vec![]).unwrap();
         let most = PLACES as i64;
         (0..3 * most).rev().for_each(|place| indexes.add(Index::Lanes, member(place)));
         assert!(places(&indexes).into_iter().eq(0..most));
@@ -242,12 +242,56 @@ mod tests {
     }
 
     #[test]
+    fn a_member_that_is_none_is_damaged() {
+        assert!(Indexes::default().fetched_lane(LANE, vec![short(b"lane")]).is_err());
+    }
+
+    /// What is remembered is what Redis would answer with all that was written, as far as it goes.
+    #[test]
+    fn what_is_remembered_of_a_lane_is_never_wrong() {
+        let mut seed = 7_u64;
+        let mut chance = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..200 {
+            let (mut indexes, mut sent, mut now) = (Indexes::default(), BTreeSet::new(), BTreeSet::new());
+            for _ in 0..300 {
+                let place = chance(80) as i64;
+                match chance(9) {
+                    0..4 => {
+                        indexes.add(Index::Lanes, member(place));
+                        now.insert(place);
+                    }
+                    4..7 => {
+                        let place =
+                            if chance(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
+                        indexes.remove(Index::Lanes, member(place));
+                        now.remove(&place);
+                    }
+                    7 => {
+                        let found = sent.iter().take(indexes.most_of_lane(LANE)).copied().map(member);
+                        indexes.fetched_lane(LANE, found.collect()).unwrap();
+                    }
+                    _ => {
+                        indexes.settle();
+                        sent.clone_from(&now);
+                    }
+                }
+                let known = places(&indexes);
+                assert!(now.iter().take(known.len()).eq(&known), "{known:?} of {now:?}");
+                assert!(!indexes.knows_lane(LANE) || !known.is_empty() || now.is_empty());
+            }
+        }
+    }
+
+    #[test]
     fn a_lane_of_a_new_object_has_what_was_put_there() {
         let mut indexes = Indexes::default();
         indexes.add(Index::Lanes, member(3));
-        indexes.knows_empty_at_first(LANE);
+        indexes.knows_empty_at_first(LANE).unwrap();
         assert_eq!(places(&indexes), [3]);
-        indexes.knows_empty_at_first(LANE);
+        indexes.knows_empty_at_first(LANE).unwrap();
         assert_eq!(places(&indexes), [3], "what is known stays");
     }
 

@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 use pointsman_core::TaskSeq;
+use pointsman_store::error::Result;
 use smallvec::SmallVec;
 
 use crate::codec::ordered;
@@ -28,14 +29,15 @@ pub(super) struct Lanes(HashMap<i64, Lane>);
 impl Lanes {
     pub(super) fn add(&mut self, lane: i64, stand: Stand) {
         let Some(lane) = self.0.get_mut(&lane) else { return };
-        if let Err(place) = lane.first.binary_search(&stand)
-            && (lane.whole || place < lane.first.len())
-        {
-            lane.first.insert(place, stand);
-            if lane.first.len() > PLACES {
-                lane.first.truncate(PLACES);
+        let Err(place) = lane.first.binary_search(&stand) else { return };
+        if place == PLACES {
+            lane.whole = false;
+        } else if lane.whole || place < lane.first.len() {
+            if lane.first.len() == PLACES {
+                lane.first.pop();
                 lane.whole = false;
             }
+            lane.first.insert(place, stand);
         }
     }
 
@@ -48,10 +50,11 @@ impl Lanes {
     }
 
     /// Those who stand first were fetched.
-    pub(super) fn fetched(&mut self, lane: i64, stands: impl IntoIterator<Item = Stand>, whole: bool) {
-        let mut first: SmallVec<[Stand; 2]> = stands.into_iter().collect();
-        first.sort_unstable();
-        self.0.insert(lane, Lane { first, whole });
+    pub(super) fn fetched(&mut self, lane: i64, mut stands: Vec<Stand>, whole: bool) {
+        stands.sort_unstable();
+        let whole = whole && stands.len() <= PLACES;
+        stands.truncate(PLACES);
+        self.0.insert(lane, Lane { first: SmallVec::from_slice(&stands), whole });
     }
 
     /// Whether it is known who stands first, or that nobody does.
@@ -72,7 +75,6 @@ impl Lanes {
 }
 
 /// The lane of a member of the index of lanes, and the place that it tells of.
-pub(super) fn stand_of(member: &[u8]) -> Option<(i64, Stand)> {
-    let number = |index| ordered(member, index).ok();
-    Some((number(0)?, (number(1)?, TaskSeq(number(2)?))))
+pub(super) fn stand_of(member: &[u8]) -> Result<(i64, Stand)> {
+    Ok((ordered(member, 0)?, (ordered(member, 1)?, TaskSeq(ordered(member, 2)?))))
 }

@@ -157,8 +157,8 @@ impl Sight {
     }
 
     /// Nobody was in this lane when the transaction began.
-    pub(crate) fn knows_empty_at_first(&self, lane: i64) {
-        self.indexes.borrow_mut().knows_empty_at_first(lane);
+    pub(crate) fn knows_empty_at_first(&self, lane: i64) -> Result<()> {
+        self.indexes.borrow_mut().knows_empty_at_first(lane)
     }
 
     /// Looks at the tasks that stand first in these lanes, so many of each, as far as it is known who does.

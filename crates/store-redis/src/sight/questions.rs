@@ -124,7 +124,7 @@ impl Sight {
                 }
             }
             Asked::Table(table) => self.rows.borrow_mut().fetched_all(table, pairs(answer)?),
-            Asked::Lane(lane) => self.indexes.borrow_mut().fetched_lane(lane, members(answer)?),
+            Asked::Lane(lane) => self.indexes.borrow_mut().fetched_lane(lane, members(answer)?)?,
             Asked::Event(id) => {
                 let value = entries(answer)?.pop().map(|(_, value)| value);
                 self.events.borrow_mut().fetched(id, value);

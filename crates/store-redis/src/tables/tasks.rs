@@ -130,7 +130,7 @@ impl RedisTables {
 
     pub(super) fn first_in_lane(&self, lane: i64) -> Result<Option<Head>> {
         if self.is_of_new_object(lane) {
-            self.sight.knows_empty_at_first(lane);
+            self.sight.knows_empty_at_first(lane)?;
         }
         let Some((place, seq)) = self.sight.first_in_lane(lane)? else { return Ok(None) };
         let live =

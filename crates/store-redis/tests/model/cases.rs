@@ -11,6 +11,8 @@ use crate::scope::Scope;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) take_out: fn(&mut Safeguards),
+    /// What must be gone before it is missed. As long as the safeguard stands, those are not missed either in this scope.
+    pub(crate) gone: fn(&mut Safeguards),
     pub(crate) scope: Scope,
     pub(crate) breaks: Breaks,
 }
@@ -25,9 +27,13 @@ pub(crate) enum Breaks {
 /// Makes a case.
 macro_rules! case {
     ($name:ident, $scope:expr, $breaks:expr) => {
+        case!($name without [], $scope, $breaks)
+    };
+    ($name:ident without [$($gone:ident),*], $scope:expr, $breaks:expr) => {
         Case {
             name: stringify!($name),
             take_out: |safeguards| safeguards.$name = false,
+            gone: |_safeguards| { $(_safeguards.$gone = false;)* },
             scope: $scope,
             breaks: $breaks,
         }
@@ -44,6 +50,11 @@ fn side_by_side() -> Scope {
     Scope { pushes: vec![vec![1], vec![1]], ..drained() }
 }
 
+/// One object with workers that are taken for dead, and come back.
+fn to_and_fro() -> Scope {
+    Scope { lapses: 2, ..drained() }
+}
+
 /// A direct emit to an object with two events.
 fn emitted() -> Scope {
     Scope { pushes: vec![vec![2]], emits: vec![0], ..drained() }
@@ -54,6 +65,7 @@ fn ahead() -> Scope {
     Scope { crashes: 0, lapses: 0, leaps: 1, ..emitted() }
 }
 
+/// What each is for by itself: without it a rule breaks.
 pub(crate) fn all() -> Vec<Case> {
     vec![
         case!(idempotent_pop, drained(), Breaks::Property(ONLY_OWNERS_FLY)),
@@ -74,5 +86,16 @@ pub(crate) fn all() -> Vec<Case> {
         case!(unique_workers, drained(), Breaks::Property(OWNER_COMMITS)),
         case!(emit_serves_first, emitted(), Breaks::Property(EMIT_IS_BEHIND)),
         case!(emit_serves_all, emitted(), Breaks::Property(EMIT_IS_BEHIND)),
+    ]
+}
+
+/// Who is responsible, and by which id, matters to the order of events as well, once what keeps that is gone.
+pub(crate) fn second_line() -> Vec<Case> {
+    let order = Breaks::Property(ORDER_IS_KEPT);
+    vec![
+        case!(commit_knows_owner without [acknowledgement_follows], drained(), order),
+        case!(commit_knows_event_id without [commit_knows_version, commit_knows_owner], drained(), order),
+        case!(takeover_moves_id without [commit_knows_version, commit_knows_owner], to_and_fro(), order),
+        case!(unique_workers without [commit_knows_version, commit_knows_event_id], drained(), order),
     ]
 }
