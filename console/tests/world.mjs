@@ -18,6 +18,8 @@ const ROLES = ["admin", "operator", "viewer", "producer", "worker", "shop"];
 export const HANGS = 20_000;
 
 class World {
+  store = "sqlite:world.db";
+
   /** @param {string} binary @param {string} [setup] @param {(world: World) => Promise<void>} [bring] */
   async start(binary, setup = "world.yml", bring = fill) {
     this.binary = binary;
@@ -37,7 +39,7 @@ class World {
    * @param {(yaml: string) => string} [change] */
   configure(change = (yaml) => yaml) {
     const yaml = readFileSync(join(here, this.setup), "utf8").replaceAll("TARGET", this.target.url);
-    const own = `store: sqlite:world.db\nserver: {listen: "127.0.0.1:${this.port}", drain: 1s}\n`;
+    const own = `store: ${this.store}\nserver: {listen: "127.0.0.1:${this.port}", drain: 1s}\n`;
     writeFileSync(join(this.folder, "pointsman.yml"), own + change(yaml));
   }
 
@@ -113,7 +115,7 @@ class World {
 
 export const world = new World();
 
-async function freePort() {
+export async function freePort() {
   const server = createServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address();

@@ -1,0 +1,48 @@
+// A Redis of a spec's own, and a way to say something to it.
+
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { HANGS, freePort } from "./world.mjs";
+
+class Redis {
+  async start() {
+    this.folder = mkdtempSync(join(tmpdir(), "pointsman-console-redis-"));
+    this.port = await freePort();
+    this.url = `redis://127.0.0.1:${this.port}`;
+    const settings = { port: this.port, bind: "127.0.0.1", dir: this.folder, save: "", appendonly: "yes", appendfsync: "always" };
+    const words = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    this.process = spawn("redis-server", words, { stdio: "ignore" });
+    const end = Date.now() + HANGS;
+    while (!this.answers()) {
+      if (Date.now() > end) throw new Error("redis-server does not answer");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  answers() {
+    try {
+      return this.say("PING") === "PONG";
+    } catch {
+      return false;
+    }
+  }
+
+  /** Says a command as redis-cli does. @param {...string} words */
+  say(...words) {
+    return execFileSync("redis-cli", ["-p", String(this.port), ...words], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
+  }
+
+  async stop() {
+    if (this.process?.exitCode === null) {
+      const ended = once(this.process, "exit");
+      this.process.kill("SIGKILL");
+      await ended;
+    }
+    if (this.folder) rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export const redis = new Redis();
