@@ -14,6 +14,7 @@ use house::{House, PATIENCE, now};
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, Journal, Read};
 use pointsman_core::{Event, EventId, HandlingKey, Json, NewEvent, ObjectKey};
+use pointsman_testing::Chance;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
@@ -25,27 +26,14 @@ const EACH: u64 = 3;
 /// What is emitted past the outbox meanwhile.
 const DIRECT: u64 = 400;
 
-/// Numbers that look like chance, and are the same every time.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    async fn pause(&mut self, most_ms: u64) {
-        let pause = self.below(most_ms + 1);
-        sleep(Duration::from_millis(pause)).await;
-    }
+async fn pause(chance: &mut Chance, most_ms: usize) {
+    sleep(Duration::from_millis(chance.below(most_ms + 1) as u64)).await;
 }
 
 /// A producer. The counter of an object is what the order of its events is compared with: its row is locked from the
 /// change to the commit.
 async fn write(mut client: Client, writer: u64) {
-    let mut chance = Chance(writer * 7919 + 1);
+    let mut chance = Chance::new(writer * 7919 + 1);
     for round in 0..ROUNDS {
         let transaction = client.transaction().await.unwrap();
         let own = format!(
@@ -54,21 +42,21 @@ async fn write(mut client: Client, writer: u64) {
             2 * round + 1
         );
         transaction.batch_execute(&own).await.unwrap();
-        chance.pause(5).await;
+        pause(&mut chance, 5).await;
         let shared = format!(
             "WITH changed AS (UPDATE object SET n = n + 1 WHERE id = {} RETURNING id, n)
              SELECT pointsman.emit('shared', 'object:' || id, to_jsonb(n)) FROM changed",
-            chance.below(OBJECTS)
+            chance.below(OBJECTS as usize)
         );
         transaction.batch_execute(&shared).await.unwrap();
-        chance.pause(20).await;
+        pause(&mut chance, 20).await;
         // One in eight thinks better of it; what it did is done again.
         if chance.below(8) == 0 {
             transaction.rollback().await.unwrap();
             let again = client.transaction().await.unwrap();
             again.batch_execute(&own).await.unwrap();
             again.batch_execute(&shared).await.unwrap();
-            chance.pause(5).await;
+            pause(&mut chance, 5).await;
             again.commit().await.unwrap();
         } else {
             transaction.commit().await.unwrap();
@@ -78,28 +66,28 @@ async fn write(mut client: Client, writer: u64) {
 
 /// A producer over HTTP, whose events have objects of the others.
 async fn write_directly(house: &House) {
-    let mut chance = Chance(97);
+    let mut chance = Chance::new(97);
     for n in 0..DIRECT {
         let event = NewEvent {
-            key: Some(ObjectKey::new(format!("writer:{}", chance.below(WRITERS))).unwrap()),
+            key: Some(ObjectKey::new(format!("writer:{}", chance.below(WRITERS as usize))).unwrap()),
             value: Json::of(&n).unwrap(),
             ..NewEvent::of(HandlingKey::new("direct").unwrap())
         };
         let emission = Emission { events: vec![event], idempotency: None };
         let (answers, _) = house.store.append(vec![emission], None, now()).await.unwrap();
         assert!(answers.iter().all(Result::is_ok));
-        chance.pause(2).await;
+        pause(&mut chance, 2).await;
     }
 }
 
 /// Follows the journal by pages of any size, and begins anew on another connection now and then. Ends when the others
 /// have and it has come to the end.
 async fn follow(house: &House, seed: u64, ended: &AtomicBool) -> Vec<Arc<Event>> {
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed);
     let (mut cursor, mut seen) = (EventId::ZERO, Vec::<Arc<Event>>::new());
     loop {
         let last_look = ended.load(Ordering::Acquire);
-        let limit = 1 + chance.below(50) as usize;
+        let limit = 1 + chance.below(50);
         let read = Read { after: cursor, until: None, filter: Filter::default(), limit, backwards: false };
         let page = house.store.read(read).await.unwrap();
         assert!(!page.extent.is_torn(cursor));
@@ -112,7 +100,7 @@ async fn follow(house: &House, seed: u64, ended: &AtomicBool) -> Vec<Arc<Event>>
             0 => seen.last().map_or(EventId::ZERO, |event| event.id),
             _ => page.scanned,
         };
-        chance.pause(3).await;
+        pause(&mut chance, 3).await;
     }
 }
 

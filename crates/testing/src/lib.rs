@@ -21,6 +21,7 @@
 //! it needs `/proc`, and `setpriv` of util-linux.
 
 mod admin;
+mod chance;
 mod clients;
 mod folder;
 mod pgbouncer;
@@ -37,6 +38,7 @@ mod tree;
 mod user;
 
 pub use admin::Admin;
+pub use chance::Chance;
 pub use clients::{node, python};
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Postgres, Settings};

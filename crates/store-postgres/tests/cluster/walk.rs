@@ -8,8 +8,8 @@ use futures::future::join_all;
 use pointsman_core::store::{Claimed, Ended, Ending, OrderCommand, Sweep, TaskFilter};
 use pointsman_core::{Limits, RuleKind, Status, Tenant, Timestamp};
 use pointsman_store_conformance::world::*;
+use pointsman_testing::Chance;
 
-use crate::common::chance::Chance;
 use crate::common::cluster::Cluster;
 
 /// How many verbs each of six walkers does, two on a node.

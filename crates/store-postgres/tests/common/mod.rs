@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub(crate) mod audit;
-pub(crate) mod chance;
 pub(crate) mod cluster;
 pub(crate) mod lent;
 pub(crate) mod load;

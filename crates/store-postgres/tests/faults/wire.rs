@@ -6,11 +6,10 @@ use futures::future::join_all;
 use pointsman_core::store::{Journal, Registry, Store, StoreError};
 use pointsman_store_conformance::world::{Draft, Plan, emission, event};
 use pointsman_store_postgres::Postgres as Opened;
-use pointsman_testing::{Postgres, Proxy};
+use pointsman_testing::{Chance, Postgres, Proxy};
 use tokio::time::timeout;
 
 use crate::common::audit::audit;
-use crate::common::chance::Chance;
 use crate::common::load::{Load, PATIENCE, now};
 use crate::{connect, durable, until};
 

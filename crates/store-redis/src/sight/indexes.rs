@@ -175,6 +175,8 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::Chance;
+
     use super::super::lanes::PLACES;
     use super::*;
 
@@ -249,23 +251,19 @@ mod tests {
     /// What is remembered is what Redis would answer with all that was written, as far as it goes.
     #[test]
     fn what_is_remembered_of_a_lane_is_never_wrong() {
-        let mut seed = 7_u64;
-        let mut chance = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        let mut chance = Chance::new(7);
         for _ in 0..200 {
             let (mut indexes, mut sent, mut now) = (Indexes::default(), BTreeSet::new(), BTreeSet::new());
             for _ in 0..300 {
-                let place = chance(80) as i64;
-                match chance(9) {
+                let place = chance.below(80) as i64;
+                match chance.below(9) {
                     0..4 => {
                         indexes.add(Index::Lanes, member(place));
                         now.insert(place);
                     }
                     4..7 => {
                         let place =
-                            if chance(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
+                            if chance.below(2) == 0 { now.first().copied().unwrap_or(place) } else { place };
                         indexes.remove(Index::Lanes, member(place));
                         now.remove(&place);
                     }

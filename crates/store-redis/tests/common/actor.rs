@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pointsman_core::Event;
 use pointsman_store_conformance::world::{Draft, event};
+use pointsman_testing::Chance;
 
-use super::chance::Chance;
 use super::node::Node;
 use super::place::{Place, left};
 

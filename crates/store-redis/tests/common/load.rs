@@ -13,12 +13,12 @@ use pointsman_core::store::{
 use pointsman_core::task::Rejected;
 use pointsman_core::{Event, EventId, TaskSeq};
 use pointsman_store_conformance::world::{Draft, Plan, ending, event, handler, succeeded};
+use pointsman_testing::Chance;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::{sleep, timeout};
 
 use super::chains::assert_chained;
-use super::chance::Chance;
 use super::invariants::rest;
 use super::node::Node;
 use super::place::{Hand, Place, left};

@@ -4,7 +4,6 @@
 
 pub(crate) mod actor;
 pub(crate) mod chains;
-pub(crate) mod chance;
 pub(crate) mod invariants;
 pub(crate) mod load;
 pub(crate) mod node;

@@ -5,10 +5,9 @@ use std::time::Instant;
 use futures::future::join_all;
 use pointsman_core::store::{Journal, StoreError};
 use pointsman_store_conformance::world::{Draft, event};
-use pointsman_testing::{Proxy, Redis, RedisSettings};
+use pointsman_testing::{Chance, Proxy, Redis, RedisSettings};
 use tokio::time::timeout;
 
-use crate::common::chance::Chance;
 use crate::common::invariants::Watch;
 use crate::common::load::Load;
 use crate::common::node::Node;
