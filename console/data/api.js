@@ -26,6 +26,13 @@ export function below(path) {
   return path.replace(/^\//, "").split("/").map(encodeURIComponent).join("/").replaceAll("%2C", ",");
 }
 
+/** What a request that broke off is to its caller: its own doing, or a server that does not answer.
+ * @param {unknown} error @param {AbortSignal} [signal] */
+const broken = (error, signal) => (signal?.aborted ? error : new Problem({ status: 0 }));
+
+/** Something between answers in the server's place. */
+export const nonsense = () => new Problem({ status: 502, detail: "The server's answer makes no sense" });
+
 /** Sends a request with the token. Answers whatever came, or throws a Problem if nothing did.
  * @param {string} method @param {string} path
  * @param {{headers?: Record<string, string>, body?: unknown, signal?: AbortSignal, as?: string}} [more]
@@ -44,8 +51,7 @@ export async function send(method, path, { headers = {}, body, signal, as } = {}
       redirect: "error",
     });
   } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new Problem({ status: 0 });
+    throw broken(error, signal);
   }
 }
 
@@ -63,9 +69,15 @@ export async function problem(response, as) {
 async function call(method, path, body, { query, signal, exact = false, as }) {
   const response = await send(method, address(path, query), { body, signal, as });
   if (!response.ok) throw await problem(response, as);
-  const text = await response.text();
+  const text = await response.text().catch((error) => {
+    throw broken(error, signal);
+  });
   if (!/json/.test(response.headers.get("content-type") ?? "")) return text;
-  return exact ? exactly(text) : JSON.parse(text);
+  try {
+    return exact ? exactly(text) : JSON.parse(text);
+  } catch {
+    throw nonsense();
+  }
 }
 
 /** A number that a JavaScript number cannot hold, by its digits. */

@@ -1,6 +1,7 @@
 // The frame: the way in and out, roles, keys, search, themes, and what happens when the server goes away.
 
 import assert from "node:assert/strict";
+import { createServer } from "node:net";
 import { test } from "node:test";
 import { accessible, goTo, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
@@ -37,6 +38,31 @@ test("shell: a link that carries a token signs in and shows it to nobody", async
     await page.getByRole("heading", { name: "Stream" }).waitFor();
     assert.equal(await page.evaluate(() => location.hash), "#/stream?key=record:1");
   }, { role: "viewer" });
+});
+
+test("shell: an answer that is cut off, or makes no sense, signs nobody out", async () => {
+  const told = JSON.stringify({ name: "the-viewer", role: "viewer", tenant: null });
+  const head = (length, type = "application/json") => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
+  const answers = [head(told.length) + told.slice(0, 9), head(4) + "<hi>", head(4, "text/html") + "<hi>", head(told.length) + told];
+  let asked = 0;
+  const broken = createServer((socket) => {
+    socket.once("data", () => socket.end(answers[asked++] ?? answers.at(-1)));
+    socket.on("error", () => {});
+  });
+  await new Promise((resolve) => broken.listen(0, "127.0.0.1", resolve));
+  try {
+    await visit("/overview", async (page) => {
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await page.route("**/api/v1/me", (route) => route.continue({ url: `http://127.0.0.1:${broken.address().port}/api/v1/me` }));
+      await page.reload();
+      await page.getByText("The server does not answer").waitFor();
+      await page.getByText("The server's answer makes no sense").waitFor();
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      assert.equal(asked, 4);
+    }, { role: "viewer", complaints: /ERR_CONTENT_LENGTH_MISMATCH/ });
+  } finally {
+    broken.close();
+  }
 });
 
 test("shell: a role sees what it may", async () => {
