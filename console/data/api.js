@@ -26,52 +26,49 @@ export function below(path) {
   return path.replace(/^\//, "").split("/").map(encodeURIComponent).join("/").replaceAll("%2C", ",");
 }
 
-/** What a request that broke off is to its caller: its own doing, or a server that does not answer.
- * @param {unknown} error @param {AbortSignal} [signal] */
-const broken = (error, signal) => (signal?.aborted ? error : new Problem({ status: 0 }));
+/** What comes of a request. Where it breaks off, that is its caller's own doing, or the server does not answer.
+ * @template T @param {AbortSignal | undefined} signal @param {Promise<T>} awaited */
+const unbroken = (signal, awaited) => awaited.catch((error) => {
+  throw signal?.aborted ? error : new Problem({ status: 0 });
+});
 
 /** Something between answers in the server's place. */
 export const nonsense = () => new Problem({ status: 502, detail: "The server's answer makes no sense" });
 
-/** Sends a request with the token. Answers whatever came, or throws a Problem if nothing did.
+/** Sends a request with the token. Answers whatever came, or throws a Problem if nothing did. A token that is no longer
+ * taken signs its owner out, and nobody who has signed in meanwhile.
  * @param {string} method @param {string} path
  * @param {{headers?: Record<string, string>, body?: unknown, signal?: AbortSignal, as?: string}} [more]
  *   `as` is another token than the one that is signed in */
 export async function send(method, path, { headers = {}, body, signal, as } = {}) {
   /** @type {Record<string, string>} */
   const json = body === undefined ? {} : { "content-type": "application/json" };
-  try {
-    return await fetch(path, {
-      method,
-      headers: { authorization: `Bearer ${as ?? token.value}`, accept: "application/json", ...json, ...headers },
-      body: body === undefined ? undefined : body instanceof Written ? body.text : JSON.stringify(body),
-      signal,
-      credentials: "omit",
-      cache: "no-store",
-      redirect: "error",
-    });
-  } catch (error) {
-    throw broken(error, signal);
-  }
+  const used = as ?? token.value;
+  const response = await unbroken(signal, fetch(path, {
+    method,
+    headers: { authorization: `Bearer ${used}`, accept: "application/json", ...json, ...headers },
+    body: body === undefined ? undefined : body instanceof Written ? body.text : JSON.stringify(body),
+    signal,
+    credentials: "omit",
+    cache: "no-store",
+    redirect: "error",
+  }));
+  if (response.status === 401 && used === token.value) signOut("The token is no longer accepted. Sign in with another.");
+  return response;
 }
 
-/** What a response that is no 2xx says. A token that is no longer taken signs its owner out.
- * @param {Response} response @param {string} [as] */
-export async function problem(response, as) {
+/** What a response that is no 2xx says. @param {Response} response */
+export async function problem(response) {
   const told = await response.json().catch(() => ({}));
-  const found = new Problem({ ...told, status: response.status });
-  if (response.status === 401 && as === undefined) signOut("The token is no longer accepted. Sign in with another.");
-  return found;
+  return new Problem({ ...told, status: response.status });
 }
 
 /** @param {string} method @param {string} path @param {unknown} body @param {Options} options
  * @returns {Promise<any>} */
 async function call(method, path, body, { query, signal, exact = false, as }) {
   const response = await send(method, address(path, query), { body, signal, as });
-  if (!response.ok) throw await problem(response, as);
-  const text = await response.text().catch((error) => {
-    throw broken(error, signal);
-  });
+  if (!response.ok) throw await problem(response);
+  const text = await unbroken(signal, response.text());
   if (!/json/.test(response.headers.get("content-type") ?? "")) return text;
   try {
     return exact ? exactly(text) : JSON.parse(text);

@@ -25,8 +25,8 @@ export function Recall() {
     whose(token.value).then((who) => {
       me.value = who;
     }, (problem) => {
-      if (problem instanceof Problem && problem.status !== 401) setError(problem);
-      else signOut(problem instanceof Problem ? "The token is no longer accepted. Sign in with another." : said(problem));
+      if (problem instanceof Problem) setError(problem);
+      else signOut(said(problem));
     });
   };
   useEffect(ask, []);

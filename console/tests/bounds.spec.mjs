@@ -138,6 +138,37 @@ test("bounds: where a part of the console cannot be loaded, that is said", async
   }, { complaints: /404|Failed to (load|fetch)/ });
 });
 
+test("bounds: for a screen that is not there the page begins anew once, and not where one has gone on", async () => {
+  await visit("/overview", async (page) => {
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.route("**/screens/nodes/**", (route) => route.fulfill({ status: 404 }));
+    const asked = { pages: 0, whether: 0 };
+    let answer = () => {};
+    const held = new Promise((resolve) => {
+      answer = resolve;
+    });
+    page.on("request", (request) => {
+      if (request.isNavigationRequest()) asked.pages += 1;
+    });
+    await page.route("**/livez", async (route) => {
+      asked.whether += 1;
+      await held;
+      await route.continue();
+    });
+    await goTo(page, "/nodes");
+    const first = page.waitForResponse("**/livez");
+    await page.waitForRequest("**/livez");
+    await goTo(page, "/stream");
+    await page.getByText("Live", { exact: true }).waitFor();
+    answer();
+    await first;
+    await goTo(page, "/nodes");
+    while (asked.whether < 4) await page.waitForResponse("**/livez");
+    await page.getByText("This screen could not be loaded").waitFor();
+    assert.equal(asked.pages, 1, "the second time it was asked for, and neither before nor after");
+  }, { complaints: /404|Failed to (load|fetch)/ });
+});
+
 test("bounds: a link with a broken token asks for another, and keeps it to itself", async () => {
   await visit("/", async (page) => {
     await page.goto(`${world.url}/?x#token=%zz&to=%2Fstream%zz`);

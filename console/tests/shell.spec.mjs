@@ -209,6 +209,26 @@ test("shell: a token that is taken back ends the session, and says so", async ()
   }, { role: "viewer", complaints: /401/ });
 });
 
+test("shell: what is refused to one who has left signs nobody else out", async () => {
+  await visit("/overview", async (page) => {
+    const held = [];
+    await page.route("**/metrics", (route) => held.push(route));
+    await page.waitForRequest("**/metrics");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Token").fill(world.tokens.operator);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("the-operator").waitFor();
+    const [first] = held;
+    const answered = first.request().response();
+    await first.fulfill({ status: 401, json: {} });
+    await (await answered).finished();
+    await page.unroute("**/metrics");
+    await goTo(page, "/stream");
+    await page.getByText("Live", { exact: true }).waitFor();
+    assert.equal(await page.getByText("the-operator").count(), 1);
+  }, { role: "viewer", complaints: /401/ });
+});
+
 test("shell: what is asked of a server that is not there is asked again when it is back", async () => {
   await visit("/overview", async (page) => {
     await page.getByRole("region", { name: "Backlog by handler" }).waitFor();
