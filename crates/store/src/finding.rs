@@ -42,6 +42,24 @@ impl Finding {
     }
 }
 
+/// By how many seconds clocks may differ.
+const APART: f64 = 1.0;
+
+/// A server's clock, which was so many seconds ahead of ours at some time within `took` after ours was read.
+pub fn clock(ahead: f64, took: f64) -> Finding {
+    let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
+    let found = match apart {
+        apart if apart.abs() < 0.05 => "as this machine's".into(),
+        apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
+        apart => format!("{:.1} s behind this machine's", -apart),
+    };
+    match apart.abs() > APART {
+        true => Finding::warning("clock", found)
+            .advise("Let both machines ask a time server: delays and leases are told by their clocks."),
+        false => Finding::ok("clock", found),
+    }
+}
+
 /// A size as people say it.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
@@ -71,6 +89,19 @@ pub fn age(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_are_apart_when_no_delay_explains_it() {
+        let told = |ahead, took| {
+            let Finding { verdict, found, .. } = clock(ahead, took);
+            (verdict, found)
+        };
+        assert_eq!(told(0.001, 0.002), (Verdict::Ok, "as this machine's".into()));
+        assert_eq!(told(2.0, 2.5), (Verdict::Ok, "as this machine's".into()));
+        assert_eq!(told(3.5, 0.5), (Verdict::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(told(-0.4, 0.5), (Verdict::Ok, "0.4 s behind this machine's".into()));
+        assert_eq!(told(-60.0, 0.5), (Verdict::Warning, "60.0 s behind this machine's".into()));
+    }
 
     #[test]
     fn sizes_are_told_roughly() {

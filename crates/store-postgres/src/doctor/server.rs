@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use pointsman_store::finding::Finding;
+use pointsman_store::finding::{Finding, clock};
 use tokio_postgres::Error;
 
 use super::{Checked, Doctor};
@@ -11,8 +11,6 @@ use crate::session::query;
 
 /// A commit takes a few ways there and back; beyond this they are felt.
 const FAR: Duration = Duration::from_millis(20);
-/// By how many seconds clocks may differ.
-const APART: f64 = 1.0;
 const ROUNDS: u32 = 5;
 
 impl Doctor {
@@ -78,22 +76,7 @@ impl Doctor {
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (there, took) = (row.try_get::<_, i64>(0)? as f64 / 1e6, begun.elapsed().as_secs_f64());
         let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Ok((vec![difference(there - before, took)], ()))
-    }
-}
-
-/// The server's clock was read at some time within `took` after ours.
-fn difference(ahead: f64, took: f64) -> Finding {
-    let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
-    let found = match apart {
-        apart if apart.abs() < 0.05 => "as this machine's".into(),
-        apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
-        apart => format!("{:.1} s behind this machine's", -apart),
-    };
-    match apart.abs() > APART {
-        true => Finding::warning("clock", found)
-            .advise("Let both machines ask a time server: delays and leases are told by their clocks."),
-        false => Finding::ok("clock", found),
+        Ok((vec![clock(there - before, took)], ()))
     }
 }
 
@@ -112,19 +95,6 @@ mod tests {
     use pointsman_store::finding::Verdict;
 
     use super::*;
-
-    #[test]
-    fn clocks_are_apart_when_no_delay_explains_it() {
-        let told = |ahead, took| {
-            let Finding { verdict, found, .. } = difference(ahead, took);
-            (verdict, found)
-        };
-        assert_eq!(told(0.001, 0.002), (Verdict::Ok, "as this machine's".into()));
-        assert_eq!(told(2.0, 2.5), (Verdict::Ok, "as this machine's".into()));
-        assert_eq!(told(3.5, 0.5), (Verdict::Warning, "3.0 s ahead of this machine's".into()));
-        assert_eq!(told(-0.4, 0.5), (Verdict::Ok, "0.4 s behind this machine's".into()));
-        assert_eq!(told(-60.0, 0.5), (Verdict::Warning, "60.0 s behind this machine's".into()));
-    }
 
     #[test]
     fn a_standby_is_no_place_for_a_store() {
