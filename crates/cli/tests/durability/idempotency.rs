@@ -6,7 +6,8 @@ use futures::future::join_all;
 
 use crate::node::{PATIENCE, Place};
 use crate::raw::{self, Answer};
-use crate::rng::{self, Rng};
+use crate::seed;
+use pointsman_testing::Chance;
 
 const RACERS: usize = 500;
 
@@ -64,11 +65,11 @@ async fn of_racing_repeats_one_emits_and_all_are_told_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_racing_bodies_under_one_key_one_wins_and_the_others_conflict() {
-    let mut rng = Rng::new(rng::seed());
+    let mut chance = Chance::new(seed::seed());
     let mut place = Place::new("");
     let _node = tokio::task::block_in_place(|| place.serve_elsewhere());
     let kinds = [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"a","value":1}"#];
-    let bodies: Vec<&str> = (0..RACERS).map(|_| rng.pick(&kinds)).collect();
+    let bodies: Vec<&str> = (0..RACERS).map(|_| *chance.of(&kinds)).collect();
     let answers = race(&place, "another key", &bodies).await;
     let winner = answers.iter().position(|answer| answer.status == 201).expect("one emits");
     for (answer, body) in answers.iter().zip(&bodies) {

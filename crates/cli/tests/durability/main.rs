@@ -24,8 +24,8 @@ mod target;
 mod node;
 #[path = "../common/raw.rs"]
 mod raw;
-#[path = "../common/rng.rs"]
-mod rng;
+#[path = "../common/seed.rs"]
+mod seed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,9 +37,9 @@ use tokio::time::{sleep, timeout};
 
 use history::{Emit, Entry, History};
 use node::{Node, PATIENCE, Place};
+use pointsman_testing::Chance;
 use producer::Producers;
 use reader::Reader;
-use rng::Rng;
 use target::Target;
 
 /// The variable that says how often the server is killed.
@@ -82,30 +82,30 @@ fn routes() -> [(&'static str, &'static [&'static str]); 3] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
-    let mut rng = Rng::new(rng::seed());
-    let cycles = rng::number(CYCLES).unwrap_or(DEFAULT_CYCLES);
+    let mut chance = Chance::new(seed::seed());
+    let cycles = seed::number(CYCLES).unwrap_or(DEFAULT_CYCLES);
     let target = Target::start().await;
     let mut place = Place::new(&config(&target));
     let (server, told) = watch::channel(None);
     let (end, ending) = watch::channel(None);
     let producers = Producers::new(told.clone());
     let running: Vec<_> =
-        (0..PRODUCERS).map(|n| tokio::spawn(producers.clone().run(n, rng.fork()))).collect();
+        (0..PRODUCERS).map(|n| tokio::spawn(producers.clone().run(n, chance.fork()))).collect();
     let readers = Readers::start(&told, &ending);
 
     let mut kills = 0;
     for _ in 0..cycles {
         let node = up(&mut place, &server);
-        acknowledge(&producers, rng.below(MOST_REQUESTS)).await;
-        sleep(Duration::from_micros(rng.below(20_000) as u64)).await;
+        acknowledge(&producers, chance.below(MOST_REQUESTS)).await;
+        sleep(Duration::from_micros(chance.below(20_000) as u64)).await;
         // Nobody begins anything new with a server that is about to die; what has begun is cut off.
         server.send_replace(None);
         node.kill();
         kills += 1;
-        if rng.one_in(4) {
+        if chance.one_in(4) {
             // Starting means mending what the last one left, which must bear being cut short as well.
             let node = place.start_elsewhere();
-            sleep(Duration::from_micros(rng.below(80_000) as u64)).await;
+            sleep(Duration::from_micros(chance.below(80_000) as u64)).await;
             node.kill();
             kills += 1;
         }

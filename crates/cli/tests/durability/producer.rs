@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::history::{Acknowledged, Emit, Sent};
-use crate::rng::Rng;
+use pointsman_testing::Chance;
 
 /// The types that are emitted. Few are `noted`: each of those starts a process.
 const KINDS: [&str; 9] = [
@@ -56,16 +56,16 @@ impl Producers {
     }
 
     /// Emits until told to stop.
-    pub(crate) async fn run(self: Arc<Self>, producer: usize, mut rng: Rng) {
+    pub(crate) async fn run(self: Arc<Self>, producer: usize, mut chance: Chance) {
         let mut number = 0;
         while !self.stop.load(Ordering::SeqCst) {
             number += 1;
-            let events = invent(&format!("{producer}-{number}"), &mut rng);
-            let key = rng.one_in(2).then(|| format!("producer {producer}, request {number}"));
+            let events = invent(&format!("{producer}-{number}"), &mut chance);
+            let key = chance.one_in(2).then(|| format!("producer {producer}, request {number}"));
             let floor = self.newest.load(Ordering::SeqCst);
             let acknowledged = self.send(&events, key.as_deref()).await;
             self.emits.lock().unwrap().push(Emit { events, floor, acknowledged, effect: false });
-            tokio::time::sleep(Duration::from_micros(rng.below(6000) as u64)).await;
+            tokio::time::sleep(Duration::from_micros(chance.below(6000) as u64)).await;
         }
     }
 
@@ -101,16 +101,16 @@ pub(crate) async fn current(server: &watch::Receiver<Option<Client>>) -> Client 
 }
 
 /// The events of one request: mostly one, sometimes several, now and then very many.
-fn invent(name: &str, rng: &mut Rng) -> Vec<Sent> {
-    let (count, unrouted) = match rng.below(30) {
-        0 | 1 => (100 + rng.below(400), true),
-        2..=6 => (2 + rng.below(9), false),
+fn invent(name: &str, chance: &mut Chance) -> Vec<Sent> {
+    let (count, unrouted) = match chance.below(30) {
+        0 | 1 => (100 + chance.below(400), true),
+        2..=6 => (2 + chance.below(9), false),
         _ => (1, false),
     };
     let event = |index| Sent {
         name: format!("{name}-{index}"),
-        kind: if unrouted { UNROUTED } else { rng.pick(&KINDS) }.to_owned(),
-        key: Some(rng.below(OBJECTS + 1)).filter(|n| *n < OBJECTS).map(|n| format!("record:{n}")),
+        kind: if unrouted { UNROUTED } else { *chance.of(&KINDS) }.to_owned(),
+        key: Some(chance.below(OBJECTS + 1)).filter(|n| *n < OBJECTS).map(|n| format!("record:{n}")),
     };
     (0..count).map(event).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::atoms::{escaped, text};
 use crate::request::{Draft, Request};
-use crate::rng::Rng;
+use pointsman_testing::Chance;
 
 /// Everything that answers, `{}` standing for a name.
 const ADDRESSES: &[&str] = &[
@@ -56,44 +56,44 @@ const READS: &[(&str, &[&str])] = &[
 ];
 
 /// Any method anywhere.
-pub(crate) fn methods(rng: &mut Rng, token: &str) -> Request {
-    let name = if rng.one_in(2) { "known".to_owned() } else { escaped(&text(rng), rng) };
-    let address = rng.pick(ADDRESSES).replace("{}", &name);
-    Draft::new(rng.pick(METHODS), address, token).answered()
+pub(crate) fn methods(chance: &mut Chance, token: &str) -> Request {
+    let name = if chance.one_in(2) { "known".to_owned() } else { escaped(&text(chance), chance) };
+    let address = chance.of(ADDRESSES).replace("{}", &name);
+    Draft::new(chance.of::<&str>(METHODS), address, token).answered()
 }
 
 /// Names that are odd, written oddly.
-pub(crate) fn names(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn names(chance: &mut Chance, token: &str) -> Request {
     let named: Vec<&str> = ADDRESSES.iter().copied().filter(|address| address.contains("{}")).collect();
-    let name = escaped(&text(rng), rng);
-    let method = rng.pick(&["GET", "GET", "POST", "PUT", "DELETE"]);
-    Draft::new(method, rng.pick(&named).replace("{}", &name), token).answered()
+    let name = escaped(&text(chance), chance);
+    let method = chance.of(&["GET", "GET", "POST", "PUT", "DELETE"]);
+    Draft::new(method, chance.of(&named).replace("{}", &name), token).answered()
 }
 
 /// Reading calls with parameters that are wrong, unknown, doubled or garbled.
-pub(crate) fn queries(rng: &mut Rng, token: &str) -> Request {
-    let (address, known) = READS[rng.below(READS.len())];
+pub(crate) fn queries(chance: &mut Chance, token: &str) -> Request {
+    let (address, known) = READS[chance.below(READS.len())];
     let mut pairs = vec![];
-    for _ in 0..1 + rng.below(4) {
+    for _ in 0..1 + chance.below(4) {
         let name = match known {
             [] => "x",
-            _ if rng.one_in(8) => "unknown",
-            _ => rng.pick(known),
+            _ if chance.one_in(8) => "unknown",
+            _ => *chance.of(known),
         };
         pairs.push(match name {
             // A long timeout is kept as the caller asked, so only short ones and wrong ones are sent.
             "timeout" => {
-                format!("timeout={}", rng.pick(&["0", "0.05s", "-1", "", "1ms", ".1", "x", "1%20s", "%00"]))
+                format!("timeout={}", chance.of(&["0", "0.05s", "-1", "", "1ms", ".1", "x", "1%20s", "%00"]))
             }
-            name => format!("{name}={}", escaped(&text(rng), rng)),
+            name => format!("{name}={}", escaped(&text(chance), chance)),
         });
     }
-    let separator = rng.pick(&["&", "&", "&&", ";"]);
+    let separator = chance.of(&["&", "&", "&&", ";"]);
     Draft::new("GET", format!("{address}?{}", pairs.join(separator)), token).answered()
 }
 
 /// Parameters that are wrong whatever one thinks of them.
-pub(crate) fn wrong_queries(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn wrong_queries(chance: &mut Chance, token: &str) -> Request {
     let bad = [
         "/api/v1/events",
         "/api/v1/events?after=-1",
@@ -124,17 +124,17 @@ pub(crate) fn wrong_queries(rng: &mut Rng, token: &str) -> Request {
         "/api/v1/objects/%00",
         "/api/v1/handlers?x",
     ];
-    Draft::new("GET", rng.pick(&bad), token).refused()
+    Draft::new("GET", *chance.of(&bad), token).refused()
 }
 
 /// Tokens that are missing, wrong, or not quite a token.
-pub(crate) fn tokens(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn tokens(chance: &mut Chance, token: &str) -> Request {
     let guarded: Vec<&str> = ADDRESSES.iter().copied().filter(|address| !OPEN.contains(address)).collect();
-    let address = rng.pick(&guarded).replace("{}", "known");
-    let method = rng.pick(&["GET", "POST", "PUT", "DELETE"]);
+    let address = chance.of(&guarded).replace("{}", "known");
+    let method = chance.of(&["GET", "POST", "PUT", "DELETE"]);
     let draft = || Draft::new(method, address.clone(), token).without_token();
     let cut = &token[..token.len() - 1];
-    match rng.below(9) {
+    match chance.below(9) {
         0 => draft().refused(),
         1 => draft().header("authorization", format!("Bearer {cut}")).refused(),
         2 => draft().header("authorization", format!("Basic {token}")).refused(),
@@ -148,15 +148,15 @@ pub(crate) fn tokens(rng: &mut Rng, token: &str) -> Request {
 }
 
 /// Right requests with one header that is not.
-pub(crate) fn headers(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn headers(chance: &mut Chance, token: &str) -> Request {
     let emit = || Draft::emit(token, "{\"type\":\"a\"}");
     let long = "x".repeat(256);
     let key: &[&[u8]] = &[b"", b"\xff", b"a\tb", b"\xc3\xbc", long.as_bytes()];
-    match rng.below(4) {
-        0 => emit().header("idempotency-key", key[rng.below(key.len())]).refused(),
+    match chance.below(4) {
+        0 => emit().header("idempotency-key", key[chance.below(key.len())]).refused(),
         1 => emit().header("idempotency-key", "a").header("idempotency-key", "a").refused(),
         2 => {
-            let id = rng.pick(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
+            let id = *chance.of(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
             Draft::new("GET", "/api/v1/stream", token).header("last-event-id", id).refused()
         }
         _ => Draft::new("POST", format!("/api/v1/events?{}", "x".repeat(3)), token)
@@ -166,16 +166,16 @@ pub(crate) fn headers(rng: &mut Rng, token: &str) -> Request {
 }
 
 /// Right requests that would keep a connection for a long time.
-pub(crate) fn waits(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn waits(chance: &mut Chance, token: &str) -> Request {
     let waiting =
         ["/api/v1/stream", "/api/v1/stream?after=0", "/api/v1/events?after=0&return=never&timeout=1h"];
-    Draft::new("GET", rng.pick(&waiting), token).answered()
+    Draft::new("GET", *chance.of(&waiting), token).answered()
 }
 
 /// Addresses that are far too long.
-pub(crate) fn long_addresses(rng: &mut Rng, token: &str) -> Request {
-    let length = 8_200 + rng.below(50_000);
-    let address = match rng.below(3) {
+pub(crate) fn long_addresses(chance: &mut Chance, token: &str) -> Request {
+    let length = 8_200 + chance.below(50_000);
+    let address = match chance.below(3) {
         0 => format!("/api/v1/objects/{}", "a".repeat(length)),
         1 => format!("/api/v1/events?after={}", "9".repeat(length)),
         _ => "/%41".repeat(length / 4),

@@ -1,6 +1,6 @@
 //! What hostile requests are made of: texts, JSON and bytes that programs have stumbled over before.
 
-use crate::rng::Rng;
+use pointsman_testing::Chance;
 
 /// Texts for any place that takes one.
 const TEXTS: &[&str] = &[
@@ -154,65 +154,65 @@ const MEMBERS: &[&str] = &[
 ];
 
 /// A text to put anywhere.
-pub(crate) fn text(rng: &mut Rng) -> String {
-    match rng.below(8) {
-        0 => random_text(rng),
-        1 => rng.pick(TEXTS).repeat(1 + rng.below(40)),
-        2 => "x".repeat(100 + rng.below(2000)),
-        _ => rng.pick(TEXTS).to_owned(),
+pub(crate) fn text(chance: &mut Chance) -> String {
+    match chance.below(8) {
+        0 => random_text(chance),
+        1 => chance.of(TEXTS).repeat(1 + chance.below(40)),
+        2 => "x".repeat(100 + chance.below(2000)),
+        _ => (*chance.of(TEXTS)).to_owned(),
     }
 }
 
 /// Characters from anywhere in Unicode.
-fn random_text(rng: &mut Rng) -> String {
-    let count = rng.below(30);
-    let mut any = || char::from_u32((rng.next() % 0x11_0000) as u32).unwrap_or('\u{fffd}');
+fn random_text(chance: &mut Chance) -> String {
+    let count = chance.below(30);
+    let mut any = || char::from_u32((chance.number() % 0x11_0000) as u32).unwrap_or('\u{fffd}');
     (0..count).map(|_| any()).collect()
 }
 
 /// Bytes of any value.
-pub(crate) fn bytes(rng: &mut Rng, most: usize) -> Vec<u8> {
-    (0..rng.below(most)).map(|_| rng.next() as u8).collect()
+pub(crate) fn bytes(chance: &mut Chance, most: usize) -> Vec<u8> {
+    (0..chance.below(most)).map(|_| chance.number() as u8).collect()
 }
 
 /// Something like JSON, nested a little, with members that may come twice.
-pub(crate) fn json(rng: &mut Rng, depth: usize) -> String {
-    match rng.below(if depth == 0 { 3 } else { 6 }) {
-        0 => rng.pick(SCALARS).to_owned(),
-        1 => serde_json::Value::from(text(rng)).to_string(),
-        2 => (rng.next() as i64).to_string(),
+pub(crate) fn json(chance: &mut Chance, depth: usize) -> String {
+    match chance.below(if depth == 0 { 3 } else { 6 }) {
+        0 => (*chance.of(SCALARS)).to_owned(),
+        1 => serde_json::Value::from(text(chance)).to_string(),
+        2 => (chance.number() as i64).to_string(),
         3 => {
-            let items: Vec<String> = (0..rng.below(5)).map(|_| json(rng, depth - 1)).collect();
+            let items: Vec<String> = (0..chance.below(5)).map(|_| json(chance, depth - 1)).collect();
             format!("[{}]", items.join(","))
         }
-        _ => object(rng, depth - 1),
+        _ => object(chance, depth - 1),
     }
 }
 
-fn object(rng: &mut Rng, depth: usize) -> String {
-    let members: Vec<String> = (0..rng.below(6))
+fn object(chance: &mut Chance, depth: usize) -> String {
+    let members: Vec<String> = (0..chance.below(6))
         .map(|_| {
-            let name = if rng.one_in(6) { text(rng) } else { rng.pick(MEMBERS).to_owned() };
-            format!("{}:{}", serde_json::Value::from(name), json(rng, depth))
+            let name = if chance.one_in(6) { text(chance) } else { (*chance.of(MEMBERS)).to_owned() };
+            format!("{}:{}", serde_json::Value::from(name), json(chance, depth))
         })
         .collect();
     format!("{{{}}}", members.join(","))
 }
 
 /// Changes a few bytes: turns some, drops some, adds some, repeats some.
-pub(crate) fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
-    for _ in 0..1 + rng.below(4) {
+pub(crate) fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {
+    for _ in 0..1 + chance.below(4) {
         if bytes.is_empty() {
             return;
         }
-        let at = rng.below(bytes.len());
-        match rng.below(5) {
-            0 => bytes[at] ^= 1 << rng.below(8),
-            1 => bytes[at] = rng.next() as u8,
+        let at = chance.below(bytes.len());
+        match chance.below(5) {
+            0 => bytes[at] ^= 1 << chance.below(8),
+            1 => bytes[at] = chance.number() as u8,
             2 => drop(bytes.remove(at)),
-            3 => bytes.insert(at, rng.next() as u8),
+            3 => bytes.insert(at, chance.number() as u8),
             _ => {
-                let end = (at + 1 + rng.below(12)).min(bytes.len());
+                let end = (at + 1 + chance.below(12)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
                 bytes.splice(at..at, piece);
             }
@@ -221,8 +221,8 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
 }
 
 /// A text as a client might write it in an address: properly escaped, or half so, or oddly.
-pub(crate) fn escaped(text: &str, rng: &mut Rng) -> String {
-    let style = rng.below(4);
+pub(crate) fn escaped(text: &str, chance: &mut Chance) -> String {
+    let style = chance.below(4);
     let mut out = String::new();
     for &byte in text.as_bytes() {
         let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);

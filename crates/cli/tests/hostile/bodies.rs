@@ -2,13 +2,13 @@
 
 use crate::atoms::{bytes, json, mutate, text};
 use crate::request::{Draft, Expected, Request};
-use crate::rng::Rng;
+use pointsman_testing::Chance;
 
 const VALUE: usize = 1 << 20;
 const BODY: usize = 16 << 20;
 
 /// Bodies that are wrong whatever one thinks of them.
-fn wrong(rng: &mut Rng) -> Vec<u8> {
+fn wrong(chance: &mut Chance) -> Vec<u8> {
     let fixed: &[&[u8]] = &[
         b"",
         b"null",
@@ -64,8 +64,8 @@ fn wrong(rng: &mut Rng) -> Vec<u8> {
         b"[{\"type\":\"a\"},7]",
         b"[{\"type\":\"a\"},]",
     ];
-    let member = rng.pick(&["key", "sub", "context", "tenant", "delay", "at", "priority", "type", "x"]);
-    match rng.below(13) {
+    let member = chance.of(&["key", "sub", "context", "tenant", "delay", "at", "priority", "type", "x"]);
+    match chance.below(13) {
         0 => "[".repeat(10_000).into_bytes(),
         6 => format!("{{\"{member}\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000)).into_bytes(),
         1 => {
@@ -77,7 +77,7 @@ fn wrong(rng: &mut Rng) -> Vec<u8> {
         3 => format!("{{\"type\":\"{}\"}}", "a".repeat(256)).into_bytes(),
         4 => format!("{{\"type\":\"a\",\"key\":\"{}\"}}", "a".repeat(513)).into_bytes(),
         5 => format!("{{\"type\":\"a\",\"context\":{{{}}}}}", entries(10_000)).into_bytes(),
-        _ => fixed[rng.below(fixed.len())].to_vec(),
+        _ => fixed[chance.below(fixed.len())].to_vec(),
     }
 }
 
@@ -86,39 +86,42 @@ fn entries(count: usize) -> String {
 }
 
 /// An emit that must be refused.
-pub(crate) fn wrong_events(rng: &mut Rng, token: &str) -> Request {
-    let draft = Draft::emit(token, wrong(rng));
-    if rng.one_in(5) { draft.chunked(1 + rng.below(50), Expected::Refused) } else { draft.refused() }
+pub(crate) fn wrong_events(chance: &mut Chance, token: &str) -> Request {
+    let draft = Draft::emit(token, wrong(chance));
+    if chance.one_in(5) { draft.chunked(1 + chance.below(50), Expected::Refused) } else { draft.refused() }
 }
 
 /// An event that is nearly right, or was right before its bytes were changed.
-pub(crate) fn doubtful_events(rng: &mut Rng, token: &str) -> Request {
-    let mut body = match rng.below(6) {
-        4 | 5 => odd_event(rng).into_bytes(),
-        0 => json(rng, 4).into_bytes(),
-        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", json(rng, 4)).into_bytes(),
-        2 => format!("[{},{}]", json(rng, 2), json(rng, 2)).into_bytes(),
+pub(crate) fn doubtful_events(chance: &mut Chance, token: &str) -> Request {
+    let mut body = match chance.below(6) {
+        4 | 5 => odd_event(chance).into_bytes(),
+        0 => json(chance, 4).into_bytes(),
+        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", json(chance, 4)).into_bytes(),
+        2 => format!("[{},{}]", json(chance, 2), json(chance, 2)).into_bytes(),
         _ => {
             let good = "{\"type\":\"a.b\",\"key\":\"k:1\",\"value\":{\"n\":[1.5]},\"context\":{\"ip\":\"::1\"},\
                         \"tenant\":\"shop\",\"delay\":\"1h\",\"priority\":7}";
             good.as_bytes().to_vec()
         }
     };
-    if rng.one_in(2) {
-        mutate(&mut body, rng);
+    if chance.one_in(2) {
+        mutate(&mut body, chance);
     }
     let media = ["application/json", "application/cloudevents+json", "application/cloudevents-batch+json"];
-    Draft::new("POST", "/api/v1/events", token).header("content-type", rng.pick(&media)).body(body).answered()
+    Draft::new("POST", "/api/v1/events", token)
+        .header("content-type", *chance.of(&media))
+        .body(body)
+        .answered()
 }
 
 /// An event of the right shape with texts in it that nobody would expect. Some of them are taken.
-fn odd_event(rng: &mut Rng) -> String {
+fn odd_event(chance: &mut Chance) -> String {
     let mut event = serde_json::json!({"type": "odd"});
     for member in ["key", "sub", "value", "tenant", "delay", "at", "context"] {
-        if rng.one_in(3) {
+        if chance.one_in(3) {
             event[member] = match member {
-                "context" => serde_json::json!({text(rng): text(rng)}),
-                _ => text(rng).into(),
+                "context" => serde_json::json!({text(chance): text(chance)}),
+                _ => text(chance).into(),
             };
         }
     }
@@ -126,7 +129,7 @@ fn odd_event(rng: &mut Rng) -> String {
 }
 
 /// A right body that says it is something else.
-pub(crate) fn media_types(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn media_types(chance: &mut Chance, token: &str) -> Request {
     let types: &[&[u8]] = &[
         b"text/plain",
         b"application/xml",
@@ -143,7 +146,7 @@ pub(crate) fn media_types(rng: &mut Rng, token: &str) -> Request {
         b"json",
         b";",
     ];
-    let kind = types[rng.below(types.len())];
+    let kind = types[chance.below(types.len())];
     let draft = Draft::new("POST", "/api/v1/events", token).body("{\"type\":\"a\"}");
     // A lone parameter is a type that was left out.
     let expected = if kind == b";" { Expected::Answered } else { Expected::Refused };
@@ -151,7 +154,7 @@ pub(crate) fn media_types(rng: &mut Rng, token: &str) -> Request {
 }
 
 /// CloudEvents that lack something or have too much of it.
-pub(crate) fn cloud_events(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn cloud_events(chance: &mut Chance, token: &str) -> Request {
     let post = || Draft::new("POST", "/api/v1/events", token);
     let structured = |body: &str| post().header("content-type", "application/cloudevents+json").body(body);
     let binary = |kind: &str| {
@@ -161,7 +164,7 @@ pub(crate) fn cloud_events(rng: &mut Rng, token: &str) -> Request {
             .header("ce-source", "/x")
             .header("ce-type", kind)
     };
-    match rng.below(14) {
+    match chance.below(14) {
         0 => structured("{\"specversion\":\"0.3\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}").refused(),
         1 => structured("{\"specversion\":\"1.0\",\"id\":\"\",\"source\":\"/x\",\"type\":\"a\"}").refused(),
         2 => structured("{\"specversion\":\"1.0\",\"source\":\"/x\",\"type\":\"a\"}").refused(),
@@ -174,7 +177,7 @@ pub(crate) fn cloud_events(rng: &mut Rng, token: &str) -> Request {
             structured(both).refused()
         }
         5 => {
-            let attribute = serde_json::Value::from(format!("A{}", text(rng)));
+            let attribute = serde_json::Value::from(format!("A{}", text(chance)));
             let body = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",";
             structured(&format!("{body}{attribute}:1}}")).refused()
         }
@@ -190,18 +193,18 @@ pub(crate) fn cloud_events(rng: &mut Rng, token: &str) -> Request {
         12 => binary("a").header("ce-time", "yesterday").refused(),
         _ => {
             let draft = binary("a").header("content-type", "application/json");
-            draft.header("ce-priority", printable(rng)).body(bytes(rng, 40)).answered()
+            draft.header("ce-priority", printable(chance)).body(bytes(chance, 40)).answered()
         }
     }
 }
 
 /// A text that can stand in a header.
-fn printable(rng: &mut Rng) -> String {
-    text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
+fn printable(chance: &mut Chance) -> String {
+    text(chance).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
 /// Actions with bodies that are not theirs, and on what is not there.
-pub(crate) fn actions(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn actions(chance: &mut Chance, token: &str) -> Request {
     let calls = [
         ("PUT", "/api/v1/handlers/known/pause"),
         ("PUT", "/api/v1/handlers/known/block"),
@@ -210,23 +213,23 @@ pub(crate) fn actions(rng: &mut Rng, token: &str) -> Request {
         ("POST", "/api/v1/tasks/known_a_00000000-0000-8000-8000-000000000000/retry"),
         ("POST", "/api/v1/tasks/x/cancel"),
     ];
-    let (method, target) = calls[rng.below(calls.len())];
+    let (method, target) = calls[chance.below(calls.len())];
     let draft = |target: &str| Draft::new(method, target, token).header("content-type", "application/json");
-    match rng.below(5) {
-        0 => draft(target).body(format!("{{\"reason\":{}", json(rng, 2))).refused(),
+    match chance.below(5) {
+        0 => draft(target).body(format!("{{\"reason\":{}", json(chance, 2))).refused(),
         1 => draft(target).body("{\"what\":1}").refused(),
         2 => draft(target).body("[".repeat(10_000)).refused(),
         3 => draft(&format!("{target}?x=1")).body("{}").refused(),
-        _ => draft(target).body(json(rng, 3)).answered(),
+        _ => draft(target).body(json(chance, 3)).answered(),
     }
 }
 
 /// Too large, each in its own way. These are dear, so there are few of them.
-pub(crate) fn too_large(rng: &mut Rng, token: &str) -> Request {
+pub(crate) fn too_large(chance: &mut Chance, token: &str) -> Request {
     let emit = |body: Vec<u8>| Draft::emit(token, body);
     let post = || Draft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);
-    match rng.below(13) {
+    match chance.below(13) {
         8 => emit(format!("{{\"{name}\":1}}").into_bytes()).refused(),
         9 => emit(format!("{{\"type\":\"{name}\"}}").into_bytes()).refused(),
         10 => emit(format!("{{\"type\":\"a\",\"context\":{{\"{name}\":1}}}}").into_bytes()).refused(),

@@ -19,8 +19,8 @@ mod slow;
 mod node;
 #[path = "../common/raw.rs"]
 mod raw;
-#[path = "../common/rng.rs"]
-mod rng;
+#[path = "../common/seed.rs"]
+mod seed;
 
 use std::sync::Arc;
 
@@ -32,15 +32,15 @@ use tokio::task::JoinSet;
 
 use arena::Arena;
 use node::{Node, Place};
+use pointsman_testing::Chance;
 use request::Request;
-use rng::Rng;
 
 /// The variable that says how many requests are sent.
 const REQUESTS: &str = "POINTSMAN_TEST_REQUESTS";
 const DEFAULT_REQUESTS: u64 = 12_000;
 const ATTACKERS: usize = 6;
 
-type Family = fn(&mut Rng, &str) -> Request;
+type Family = fn(&mut Chance, &str) -> Request;
 
 /// All families but the dearest, which has an attacker of its own.
 const FAMILIES: &[(&str, Family)] = &[
@@ -81,16 +81,16 @@ fn start() -> (Place, Node) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_requests_are_refused_and_leave_nothing_behind() {
-    let mut rng = Rng::new(rng::seed());
-    let count = rng::number(REQUESTS).unwrap_or(DEFAULT_REQUESTS) as usize;
+    let mut chance = Chance::new(seed::seed());
+    let count = seed::number(REQUESTS).unwrap_or(DEFAULT_REQUESTS) as usize;
     let (place, mut node) = start();
     let arena = Arc::new(Arena::new(&place, &node).await);
 
     let mut attackers = JoinSet::new();
     for _ in 0..ATTACKERS {
-        attackers.spawn(attack(arena.clone(), rng.fork(), count / ATTACKERS));
+        attackers.spawn(attack(arena.clone(), chance.fork(), count / ATTACKERS));
     }
-    attackers.spawn(overfeed(arena.clone(), rng.fork(), 16 + count / 200));
+    attackers.spawn(overfeed(arena.clone(), chance.fork(), 16 + count / 200));
     attackers.spawn(dawdle(arena.clone()));
     while let Some(ended) = attackers.join_next().await {
         ended.unwrap();
@@ -98,13 +98,13 @@ async fn hostile_requests_are_refused_and_leave_nothing_behind() {
     arena.check(&place, &mut node).await;
 }
 
-async fn attack(arena: Arc<Arena>, mut rng: Rng, count: usize) {
+async fn attack(arena: Arc<Arena>, mut chance: Chance, count: usize) {
     for number in 0..count {
-        let (name, family) = FAMILIES[rng.below(FAMILIES.len())];
-        let request = family(&mut rng, &arena.token);
+        let (name, family) = FAMILIES[chance.below(FAMILIES.len())];
+        let request = family(&mut chance, &arena.token);
         arena.send(name, &request).await;
         if number % 20 == 0 {
-            arena.abandon(&addresses::waits(&mut rng, &arena.token)).await;
+            arena.abandon(&addresses::waits(&mut chance, &arena.token)).await;
         }
         if number % 100 == 0 {
             arena.healthy().await;
@@ -113,9 +113,9 @@ async fn attack(arena: Arc<Arena>, mut rng: Rng, count: usize) {
 }
 
 /// Sends what is too large, one at a time: how much memory many of them may take together is another matter.
-async fn overfeed(arena: Arc<Arena>, mut rng: Rng, count: usize) {
+async fn overfeed(arena: Arc<Arena>, mut chance: Chance, count: usize) {
     for _ in 0..count {
-        let request = bodies::too_large(&mut rng, &arena.token);
+        let request = bodies::too_large(&mut chance, &arena.token);
         arena.send("too large", &request).await;
     }
 }
