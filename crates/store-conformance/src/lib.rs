@@ -5,6 +5,7 @@
 //! behaviour shows up by its name.
 //!
 //! ```text
+//!  company/    several nodes on one store: what they do at the same time, and behaviours of which each verb goes to the next
 //!  moving/     what tests of moves share: a store with something of everything, and all that it tells
 //!  world/      a store with a clock set by hand, and verbs that read like a story
 //!  audit … why            the behaviours, a file a topic
@@ -25,6 +26,7 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 
+pub mod company;
 pub mod moving;
 pub mod world;
 

@@ -226,9 +226,20 @@ pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
     field
 }
 
+/// The name of the object with this field.
+pub(crate) fn name_of_field(field: &[u8]) -> &[u8] {
+    field.strip_prefix(b"/").unwrap_or(field)
+}
+
 /// The bucket of a task, and its field there.
 pub(crate) fn bucket(seq: TaskSeq) -> (i64, Member) {
     (seq.0.div_euclid(BUCKET), digits(seq.0.rem_euclid(BUCKET)))
+}
+
+/// The other way round.
+pub(crate) fn seq_in_bucket(bucket: i64, field: &[u8]) -> Option<TaskSeq> {
+    let place: i64 = std::str::from_utf8(field).ok()?.parse().ok()?;
+    Some(TaskSeq(bucket * BUCKET + place))
 }
 
 /// Where the row of an unfinished task lies.

@@ -1,12 +1,14 @@
-//! How far everything has come: what `pointsman:point` holds, and what each commit tells in `pointsman:told`.
+//! How far everything has come: what `pointsman:point` holds, and what each commit tells in `pointsman:told` and
+//! `pointsman:touched`.
 
 use pointsman_core::journal::Extent;
-use pointsman_store::commits::{Commit, Point};
+use pointsman_store::commits::{Commit, Point, since};
 use pointsman_store::error::Result;
 use pointsman_store::tables::Counters;
 
 use crate::codec::{Packer, Unpacker};
 use crate::rows::{pack_counters, unpack_counters};
+use crate::sight::Touched;
 
 /// What is said when Redis has nothing of a store that was open.
 pub(crate) const GONE: &str = "Redis holds nothing of it any more, as after FLUSHALL or a start without its file; put a backup \
@@ -79,6 +81,33 @@ pub(crate) fn unpack_commit(bytes: &[u8]) -> Result<Commit> {
     Ok(Commit { point, changes })
 }
 
+/// What the last commits told.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// What they changed, the oldest first.
+    pub(crate) commits: Vec<Commit>,
+    /// What they wrote, of those that told it.
+    pub(crate) touched: Vec<(Point, Touched)>,
+}
+
+impl Told {
+    /// What was written since; nothing if one of the commits did not tell it.
+    pub(crate) fn touched_since(&self, known: Point) -> Option<Vec<&Touched>> {
+        let of = |commit: &Commit| self.touched.iter().find(|(point, _)| *point == commit.point);
+        let later = since(&self.commits, known, |commit| commit.point)?;
+        later.iter().map(|commit| of(commit).map(|(_, touched)| touched)).collect()
+    }
+}
+
+pub(crate) fn pack_touched(point: Point, touched: Vec<u8>) -> Vec<u8> {
+    [point_bytes(point), touched].concat()
+}
+
+pub(crate) fn unpack_touched(bytes: &[u8]) -> Result<(Point, Touched)> {
+    let mut row = Unpacker::new(bytes);
+    Ok((unpack_point(&mut row)?, Touched::unpack(row)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +120,22 @@ mod tests {
         let bytes = standing.pack();
         assert_eq!(Standing::unpack(&bytes).unwrap(), standing);
         assert_eq!(bytes[..POINT], point_bytes(point));
+    }
+
+    #[test]
+    fn what_was_touched_is_known_only_if_all_told_it() {
+        let point = |version| Point { version, mark: version * 3 };
+        let touched = |version| {
+            let packed = pack_touched(point(version), Touched::default().pack().unwrap());
+            unpack_touched(&packed).unwrap()
+        };
+        let count_since = |known| {
+            let commit = |version| Commit { point: point(version), changes: None };
+            let told =
+                Told { commits: (known..8).map(commit).collect(), touched: [7, 6].map(touched).into() };
+            told.touched_since(point(known)).map(|touched| touched.len())
+        };
+        assert_eq!([4, 5, 6, 7].map(count_since), [None, Some(2), Some(1), Some(0)]);
     }
 
     #[test]

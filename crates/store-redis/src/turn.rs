@@ -16,7 +16,13 @@ const WAIT: &str = "0.5";
 
 /// What `begin.lua` and `commit.lua` have in common.
 pub(crate) fn turn_keys(keys: &Keys) -> Words {
-    let names = ["pointsman:point", "pointsman:told", "pointsman:turn", "pointsman:turn:waiting"];
+    let names = [
+        "pointsman:point",
+        "pointsman:told",
+        "pointsman:turn",
+        "pointsman:turn:waiting",
+        "pointsman:touched",
+    ];
     names.iter().map(|name| keys.named(name)).collect()
 }
 
@@ -42,6 +48,8 @@ pub(crate) struct Sent<'s> {
     pub(crate) point: Vec<u8>,
     /// What the others are told.
     pub(crate) told: Vec<u8>,
+    /// What it wrote; empty if that is not told.
+    pub(crate) touched: Vec<u8>,
     /// The next transaction is this one's too.
     pub(crate) keep_turn: bool,
     pub(crate) fences: &'s [Fence],
@@ -66,8 +74,17 @@ pub(crate) fn commit(keys: &Keys, me: &str, sent: Sent<'_>) -> Batch {
     all.push(keys.named("pointsman:turn:wake:"));
     let keep = if sent.keep_turn { "1" } else { "" };
     let count = sent.fences.len().to_string();
-    let mut arguments =
-        words![me, TURN.to_string(), sent.before, sent.point, sent.told, keys.named(""), keep, count];
+    let mut arguments = words![
+        me,
+        TURN.to_string(),
+        sent.before,
+        sent.point,
+        sent.told,
+        sent.touched,
+        keys.named(""),
+        keep,
+        count
+    ];
     for Fence { object, holder, id, count } in sent.fences {
         arguments.extend(words![object, holder, id, count.to_string()]);
     }

@@ -107,3 +107,31 @@ async fn emits_behind_waiting_tasks_fetch_those_together() {
     other.close();
     store.close();
 }
+
+/// Nodes that write in turns tell each other what they wrote, and know the rest still.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_has_not_written_is_not_looked_up_again() {
+    const OBJECTS: usize = 50;
+    const ROUNDS: usize = 20;
+    let server = Redis::start(RedisSettings::default()).unwrap();
+    let nodes = [open(&server).await, open(&server).await];
+    must(nodes[0].register(Plan::simple().registration(), BEGINNING).await);
+    let round = async || {
+        for (node, name) in nodes.iter().zip(["one", "other"]) {
+            let events = (0..OBJECTS).map(|n| event("record").key(&format!("{name}:{n}")));
+            must(node.append(vec![emission(events.collect::<Vec<_>>())], None, BEGINNING).await);
+        }
+    };
+    round().await;
+    round().await;
+    let before = calls(&server, &["zrange"]);
+    for _ in 0..ROUNDS {
+        round().await;
+    }
+    let lookups = calls(&server, &["zrange"]) - before;
+    assert!(
+        lookups < OBJECTS as u64,
+        "{lookups} lanes were looked up in {ROUNDS} rounds of {OBJECTS} objects"
+    );
+    nodes.iter().for_each(|node| node.close());
+}

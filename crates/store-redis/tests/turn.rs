@@ -7,14 +7,14 @@ use common::place::{Hand, Place};
 
 const BEGIN: &str = include_str!("../src/lua/begin.lua");
 const COMMIT: &str = include_str!("../src/lua/commit.lua");
-const NAMES: [&str; 4] = ["point", "told", "turn", "turn:waiting"];
+const NAMES: [&str; 5] = ["point", "told", "turn", "turn:waiting", "touched"];
 
 /// Asks for the turn; answers whether it has it.
 fn ask(hand: &mut Hand, who: &str) -> bool {
     let names = NAMES.into_iter().chain(["turn:asked"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
     let words =
-        ["EVAL", BEGIN, "5"].into_iter().chain(keys.iter().map(String::as_str)).chain([who, "60000", ""]);
+        ["EVAL", BEGIN, "6"].into_iter().chain(keys.iter().map(String::as_str)).chain([who, "60000", ""]);
     hand.ask(&words.collect::<Vec<_>>()).list()[0].number().unwrap() == 1
 }
 
@@ -23,8 +23,8 @@ fn hand_on(hand: &mut Hand, who: &str) -> Option<String> {
     let names = NAMES.into_iter().chain(["turn:wake:"]);
     let keys: Vec<String> = names.map(|name| format!(":pointsman:{name}")).collect();
     let prefix = hand.prefix.clone();
-    let words = ["EVAL", COMMIT, "5"].into_iter().chain(keys.iter().map(String::as_str));
-    let words = words.chain([who, "60000", "", "", "", &prefix, "", "0"]);
+    let words = ["EVAL", COMMIT, "6"].into_iter().chain(keys.iter().map(String::as_str));
+    let words = words.chain([who, "60000", "", "", "", "", &prefix, "", "0"]);
     hand.ask(&words.collect::<Vec<_>>());
     hand.text(&["GET", ":pointsman:turn"])
 }

@@ -31,6 +31,12 @@ impl Rng {
         self.below(100) < chance
     }
 
+    /// One of some.
+    pub(crate) fn of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+
+    /// One of those that there are, if there are any.
     pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }

@@ -1,5 +1,6 @@
 //! Whoever audits must find something where something is wrong.
 
+use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
 
 use crate::common::audit::{CHECKS, findings};
@@ -37,7 +38,7 @@ const WRONGS: [(&str, &str); 21] = [
 async fn everything_that_is_wrong_is_found() {
     let cluster = Cluster::new().await;
     let plan = Plan::simple().on("note", &["check!", "notify"]).chain("/c", "a=first>done done");
-    let [node] = cluster.nodes(plan).await;
+    let [node] = nodes(&cluster, plan).await;
     for key in ["a", "a", "a", "b"] {
         node.emit(event("record").key(key)).await;
     }

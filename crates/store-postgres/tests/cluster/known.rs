@@ -1,5 +1,6 @@
 //! What nodes know of objects, and tell each other.
 
+use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
 
 use crate::common::cluster::Cluster;
@@ -16,7 +17,7 @@ async fn what_one_tells_of_its_objects_the_others_need_not_look_up() {
     const ROUNDS: usize = 40;
     let cluster = Cluster::new().await;
     let before = lookups(&cluster).await;
-    let nodes: [_; 2] = cluster.nodes(Plan::simple()).await;
+    let nodes: [_; 2] = nodes(&cluster, Plan::simple()).await;
     let mut last = [None; OBJECTS];
     for round in 0..ROUNDS {
         let node = &nodes[round % 2];
@@ -40,7 +41,7 @@ async fn what_one_tells_of_its_objects_the_others_need_not_look_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_meets_another_history_believes_nothing_of_the_old_one() {
     let cluster = Cluster::new().await;
-    let [node] = cluster.nodes(Plan::simple()).await;
+    let [node] = nodes(&cluster, Plan::simple()).await;
     let [first, _lost] =
         [node.emit(event("record").key("a")).await, node.emit(event("record").key("a")).await];
     // As many commits, but not the same: the server lost the last one, and somebody else went on without it.

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
-use pointsman_store_conformance::Harness;
-use pointsman_store_conformance::world::{Plan, World};
+use pointsman_store_conformance::{Harness, company};
 use pointsman_store_postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
@@ -28,24 +27,11 @@ impl Cluster {
         self.database.url()
     }
 
-    /// So many nodes that are set up alike.
-    pub(crate) async fn nodes<const N: usize>(&self, plan: Plan) -> [World<'_>; N] {
-        let mut nodes = Vec::with_capacity(N);
-        for _ in 0..N {
-            nodes.push(World::new(self, plan.clone()).await);
-        }
-        nodes.try_into().unwrap()
-    }
-
     /// Somebody beside the nodes.
     pub(crate) async fn client(&self) -> Client {
         let (client, connection) = tokio_postgres::connect(self.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
         client
-    }
-
-    pub(crate) async fn audit(&self) {
-        audit(self.url()).await;
     }
 
     /// Ends all nodes.
@@ -72,5 +58,12 @@ impl Harness for Cluster {
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         self.fresh(now).await
+    }
+}
+
+#[async_trait]
+impl company::Cluster for Cluster {
+    async fn audit(&self) {
+        audit(self.url()).await;
     }
 }

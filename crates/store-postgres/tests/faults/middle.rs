@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pointsman_core::store::{Deed, Ended, Ending, Journal, Registry, Store, StoreError};
 use pointsman_core::{Rule, RuleKind};
+use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
 use pointsman_store_postgres::{Postgres as Opened, PostgresStore};
 use pointsman_testing::shared;
@@ -80,7 +81,7 @@ async fn a_server_that_ends_idle_connections_is_no_trouble() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_that_cannot_be_kept_as_it_is_fails_nobody() {
     let cluster = Cluster::new().await;
-    let [mut node] = cluster.nodes(Plan::simple()).await;
+    let [mut node] = nodes(&cluster, Plan::simple()).await;
     const ODD: &str = "a\0b";
     for name in ["tried again", "for good"] {
         node.emit(event("record").key("a")).await;

@@ -5,12 +5,15 @@
 --       2 pointsman:told          what the last commits changed, the newest first; each begins with its version and mark
 --       3 pointsman:turn          who has the turn, for as long as its lease lasts
 --       4 pointsman:turn:waiting  who waits for it, and since when, in microseconds: whoever came first gets it first
---       5 pointsman:turn:asked    who waits for it, and when it asked last
+--       5 pointsman:touched       what a few of the last commits wrote, if they told it, the newest first; each begins
+--                                 with its version and mark
+--       6 pointsman:turn:asked    who waits for it, and when it asked last
 -- ARGV  1 who asks
 --       2 how long it has the turn at most, in milliseconds
 --       3 the version that it remembers, or nothing
--- Answers {0, how long the other one has it at most} or {1, seconds, microseconds, point, told …}: what was told from the
--- remembered version on, which is the last of them; none if it is too long ago.
+-- Answers {0, how long the other one has it at most} or {1, seconds, microseconds, point, {touched …}, told …}: what was told
+-- from the remembered version on, which is the last of them; none if it is too long ago. Who has missed nothing is not told
+-- what was touched.
 
 -- Whoever waits asks twice a second, and is taken for gone if it does not for so long, in milliseconds.
 local SILENCE = 3000
@@ -22,13 +25,13 @@ local function wait(now)
         return string.format('%.0f', number)
     end
     redis.call('ZADD', KEYS[4], 'NX', text(micros), ARGV[1])
-    redis.call('ZADD', KEYS[5], text(micros), ARGV[1])
-    for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', text(micros - SILENCE * 1000))) do
+    redis.call('ZADD', KEYS[6], text(micros), ARGV[1])
+    for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', text(micros - SILENCE * 1000))) do
         redis.call('ZREM', KEYS[4], gone)
-        redis.call('ZREM', KEYS[5], gone)
+        redis.call('ZREM', KEYS[6], gone)
     end
     redis.call('PEXPIRE', KEYS[4], SILENCE)
-    redis.call('PEXPIRE', KEYS[5], SILENCE)
+    redis.call('PEXPIRE', KEYS[6], SILENCE)
 end
 
 local now = redis.call('TIME')
@@ -39,12 +42,15 @@ if owner and owner ~= ARGV[1] then
 end
 redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
 redis.call('ZREM', KEYS[4], ARGV[1])
-redis.call('ZREM', KEYS[5], ARGV[1])
+redis.call('ZREM', KEYS[6], ARGV[1])
 
 local point = redis.call('GET', KEYS[1]) or ''
-local answer = {1, now[1], now[2], point}
+local answer = {1, now[1], now[2], point, {}}
 if ARGV[3] ~= '' and #point >= 8 then
     local missed = struct.unpack('>I8', point) - tonumber(ARGV[3])
+    if missed > 0 and missed <= 16 then
+        answer[5] = redis.call('LRANGE', KEYS[5], 0, missed - 1)
+    end
     if missed >= 0 and missed < 256 then
         for _, told in ipairs(redis.call('LRANGE', KEYS[2], 0, missed)) do
             answer[#answer + 1] = told

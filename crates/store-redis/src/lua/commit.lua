@@ -2,16 +2,17 @@
 -- Commits a transaction: all of it or nothing, and only if nobody has written since it began. Sent again because its answer
 -- was lost, it knows its own mark and changes nothing.
 --
--- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting: see begin.lua
---       5 pointsman:turn:wake:    with the name of a waiting one behind it: what that one waits for
+-- KEYS  1 pointsman:point, 2 pointsman:told, 3 pointsman:turn, 4 pointsman:turn:waiting, 5 pointsman:touched: see begin.lua
+--       6 pointsman:turn:wake:    with the name of a waiting one behind it: what that one waits for
 -- ARGV  1 who commits
 --       2 how long the next one has the turn at most, in milliseconds
 --       3 version and mark that the transaction began with, 16 bytes
 --       4 the new point; it begins with the new version and mark. Empty if nothing is written: the turn alone is handed on
 --       5 what this commit tells the others
---       6 what all keys begin with
---       7 whether the turn is kept, for the next transaction of the same one (1), or handed on (empty)
---       8 how many objects' events were taken out of their outboxes
+--       6 what it wrote, with the new version and mark before it; empty if that is not told
+--       7 what all keys begin with
+--       8 whether the turn is kept, for the next transaction of the same one (1), or handed on (empty)
+--       9 how many objects' events were taken out of their outboxes
 --       then for each of them its name, who must hold it (empty: whoever does), the id that its event in flight has
 --       (empty: it has none), and how many events are acknowledged
 --       then the writes: the number of words, and the words of a command. Some are of our own:
@@ -23,7 +24,7 @@
 -- Answers 'done', 'behind' (somebody else has written), 'unknown' (so much has been written since that it may have been done),
 -- 'fenced' (the outbox is another's now) or {'strange', a key that is not of the kind that is needed}.
 
-local prefix = ARGV[6]
+local prefix = ARGV[7]
 
 -- What a command answers that finds a string; nothing if it finds none, or a key of another kind.
 local function string_of(...)
@@ -106,15 +107,15 @@ local function hand_on()
     if redis.call('GET', KEYS[3]) ~= ARGV[1] then
         return
     end
-    if ARGV[7] ~= '' then
+    if ARGV[8] ~= '' then
         redis.call('PEXPIRE', KEYS[3], ARGV[2])
         return
     end
     local next = redis.call('ZPOPMIN', KEYS[4])
     if next[1] then
         redis.call('SET', KEYS[3], next[1], 'PX', ARGV[2])
-        redis.call('LPUSH', KEYS[5] .. next[1], 1)
-        redis.call('PEXPIRE', KEYS[5] .. next[1], ARGV[2])
+        redis.call('LPUSH', KEYS[6] .. next[1], 1)
+        redis.call('PEXPIRE', KEYS[6] .. next[1], ARGV[2])
     else
         redis.call('DEL', KEYS[3])
     end
@@ -163,6 +164,11 @@ end
 -- A command that fails would leave what was done before it: so all keys are looked at first. Answers one that somebody else
 -- has made something else of.
 local function strange_key(at)
+    for _, list in ipairs({KEYS[2], KEYS[5]}) do
+        if not is_of_kind(list, 'list') then
+            return list
+        end
+    end
     while at <= #ARGV do
         local words, verb, key = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
         local kind = KINDS[verb]
@@ -190,8 +196,8 @@ local function commit()
     if point ~= ARGV[3] then
         return is_forgotten(point, new) and 'unknown' or 'behind'
     end
-    local at = 9
-    for _ = 1, tonumber(ARGV[8]) do
+    local at = 10
+    for _ = 1, tonumber(ARGV[9]) do
         if not is_as_expected(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]) then
             return 'fenced'
         end
@@ -225,6 +231,13 @@ local function commit()
     redis.call('SET', KEYS[1], new)
     redis.call('LPUSH', KEYS[2], ARGV[5])
     redis.call('LTRIM', KEYS[2], 0, 255)
+    if ARGV[6] == '' then
+        -- Whoever has missed this one has no use for what was told before.
+        redis.call('DEL', KEYS[5])
+    else
+        redis.call('LPUSH', KEYS[5], ARGV[6])
+        redis.call('LTRIM', KEYS[5], 0, 15)
+    end
     return 'done'
 end
 

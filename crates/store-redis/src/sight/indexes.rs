@@ -6,6 +6,7 @@ use std::ops::Bound;
 use foldhash::HashMap;
 use pointsman_store::error::Result;
 
+use super::Touched;
 use super::lanes::{Lanes, Stand, stand_of};
 use crate::batch::Batch;
 use crate::codec::{Member, Ordered};
@@ -120,6 +121,17 @@ impl Indexes {
         }
         found.truncate(most);
         found
+    }
+
+    /// The lanes that something was written to.
+    pub(super) fn touched_lanes(&self) -> BTreeSet<i64> {
+        let Some(written) = self.written.get(&Index::Lanes) else { return BTreeSet::new() };
+        let members = written.added.iter().chain(&written.removed);
+        members.filter_map(|member| stand_of(member).ok()).map(|(lane, _)| lane).collect()
+    }
+
+    pub(super) fn hear(&mut self, touched: &Touched) {
+        touched.lanes.iter().for_each(|lane| self.lanes.forget(*lane));
     }
 
     pub(super) fn settle(&mut self) {

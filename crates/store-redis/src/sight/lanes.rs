@@ -67,6 +67,10 @@ impl Lanes {
         self.0.get(&lane).map_or(&[], |lane| &lane.first)
     }
 
+    pub(super) fn forget(&mut self, lane: i64) {
+        self.0.remove(&lane);
+    }
+
     pub(super) fn settle(&mut self) {
         if self.0.len() > REMEMBERED {
             self.0.clear();

@@ -8,6 +8,7 @@ mod indexes;
 mod lanes;
 mod questions;
 mod rows;
+mod touched;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Bound;
@@ -24,8 +25,9 @@ use events::Events;
 use indexes::Indexes;
 use indexes::prefixed;
 pub(crate) use indexes::{Way, after_prefix};
-pub(crate) use questions::{Question, entries, int_of, list, maybe_bytes, strings, text_of};
+pub(crate) use questions::{Question, Seen, entries, int_of, list, maybe_bytes, strings, text_of};
 use rows::Rows;
+pub(crate) use touched::Touched;
 
 pub(crate) type Bytes = Arc<[u8]>;
 
@@ -68,6 +70,20 @@ impl Sight {
         self.indexes.take();
         self.events.take();
         self.also.take();
+    }
+
+    /// What of all that may be remembered was written and not yet sent.
+    pub(crate) fn touched(&self) -> Touched {
+        let mut touched = Touched::default();
+        self.rows.borrow().touched(&mut touched);
+        touched.lanes = self.indexes.borrow().touched_lanes();
+        touched
+    }
+
+    /// Forgets what others have written.
+    pub(crate) fn hear(&self, touched: &Touched) {
+        self.rows.borrow_mut().hear(touched);
+        self.indexes.borrow_mut().hear(touched);
     }
 
     /// What was written has been sent: it is what is there now. What will hardly be looked at again is forgotten.

@@ -36,6 +36,10 @@ enum Asked {
     Event(EventId),
 }
 
+/// What was asked for, and what Redis answered.
+#[must_use]
+pub(crate) struct Seen(Vec<(Asked, Value)>);
+
 impl Sight {
     /// Looks at all of these, so far as they are not known, and remembers what was seen.
     pub(crate) fn look(&self, questions: Vec<Question>) -> Result<()> {
@@ -44,19 +48,31 @@ impl Sight {
 
     /// The same behind other commands, whose answers are answered.
     pub(crate) fn look_after(&self, before: Vec<Words>, questions: Vec<Question>) -> Result<Vec<Value>> {
+        let (answers, seen) = self.glance_after(before, questions)?;
+        self.remember(seen)?;
+        Ok(answers)
+    }
+
+    /// The same, but what was seen is remembered only if that is said.
+    pub(crate) fn glance_after(
+        &self,
+        before: Vec<Words>,
+        questions: Vec<Question>,
+    ) -> Result<(Vec<Value>, Seen)> {
         let asked = self.unknown(questions);
         let count = before.len();
         let mut commands = before;
         commands.extend(asked.iter().map(|asked| self.words_of(asked)));
         if commands.is_empty() {
-            return Ok(vec![]);
+            return Ok((vec![], Seen(vec![])));
         }
         let mut answers = self.link.send(&commands)?;
         let seen = answers.split_off(count.min(answers.len()));
-        for (asked, answer) in asked.into_iter().zip(seen) {
-            self.remember(asked, answer)?;
-        }
-        Ok(answers)
+        Ok((answers, Seen(asked.into_iter().zip(seen).collect())))
+    }
+
+    pub(crate) fn remember(&self, seen: Seen) -> Result<()> {
+        seen.0.into_iter().try_for_each(|(asked, answer)| self.remember_one(asked, answer))
     }
 
     /// The commands for what is not known: one for all rows of a table.
@@ -115,7 +131,7 @@ impl Sight {
         }
     }
 
-    fn remember(&self, asked: Asked, answer: Value) -> Result<()> {
+    fn remember_one(&self, asked: Asked, answer: Value) -> Result<()> {
         match asked {
             Asked::Rows(table, fields) => {
                 let mut rows = self.rows.borrow_mut();

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashSet};
 
-use super::Bytes;
+use super::{Bytes, Touched};
 use crate::batch::Batch;
 use crate::codec::{Member, Ordered};
-use crate::keys::{Index, Keys, Table};
+use crate::keys::{Index, Keys, Table, name_of_field, seq_in_bucket, task_row};
 use crate::link::{Words, words};
 
 /// Beyond so many objects all are forgotten.
@@ -63,28 +63,66 @@ impl Rows {
         self.whole.insert(table);
     }
 
+    pub(super) fn touched(&self, touched: &mut Touched) {
+        for (table, rows) in &self.written {
+            match (Memory::of(table), table) {
+                (Memory::Few(code), _) => touched.few |= 1 << code,
+                (Memory::Objects, Table::LastIds) => touched.names.extend(rows.keys().cloned()),
+                (Memory::Objects, _) => touched.objects.extend(rows.keys().cloned()),
+                (Memory::Tasks(bucket), _) => {
+                    touched.tasks.extend(rows.keys().filter_map(|field| seq_in_bucket(bucket, field)));
+                }
+                (Memory::None, _) => {}
+            }
+        }
+    }
+
+    /// Forgets what others have written.
+    pub(super) fn hear(&mut self, touched: &Touched) {
+        let is_old =
+            |table: &Table| matches!(Memory::of(table), Memory::Few(code) if touched.few >> code & 1 == 1);
+        self.known.retain(|table, _| !is_old(table));
+        self.whole.retain(|table| !is_old(table));
+        if let Some(objects) = self.known.get_mut(&Table::Objects) {
+            touched.objects.iter().for_each(|field| drop(objects.remove(field)));
+        }
+        if let Some(last_ids) = self.known.get_mut(&Table::LastIds) {
+            let of_objects = touched.objects.iter().map(|field| name_of_field(field));
+            let names = touched.names.iter().map(|name| &**name);
+            of_objects.chain(names).for_each(|name| drop(last_ids.remove(name)));
+        }
+        for (table, field) in touched.tasks.iter().map(|seq| task_row(*seq)) {
+            if let Some(tasks) = self.known.get_mut(&table) {
+                tasks.remove(&field);
+            }
+        }
+    }
+
     /// What was written is what is there now. What will hardly be looked at again is forgotten.
     pub(super) fn settle(&mut self) {
-        self.whole.retain(|table| Memory::of(table) == Memory::Few);
+        self.whole.retain(|table| matches!(Memory::of(table), Memory::Few(_)));
         for (table, written) in self.written.drain() {
             let memory = Memory::of(&table);
             let known = self.known.entry(table).or_default();
             for (field, value) in written {
-                match value.is_none() && memory == Memory::Tasks {
+                match value.is_none() && matches!(memory, Memory::Tasks(_)) {
                     true => known.remove(&field),
                     false => known.insert(field, value),
                 };
             }
         }
-        let count = |memory| {
-            let rows = self.known.iter().filter(|(table, _)| Memory::of(table) == memory);
-            rows.map(|(_, rows)| rows.len()).sum::<usize>()
-        };
-        let (objects, tasks) = (count(Memory::Objects), count(Memory::Tasks));
+        let (mut objects, mut tasks) = (0, 0);
+        for (table, rows) in &self.known {
+            match Memory::of(table) {
+                Memory::Objects => objects += rows.len(),
+                Memory::Tasks(_) => tasks += rows.len(),
+                Memory::Few(_) | Memory::None => {}
+            }
+        }
         self.known.retain(|table, rows| match Memory::of(table) {
-            Memory::Few => true,
+            Memory::Few(_) => true,
             Memory::Objects => objects <= OBJECTS,
-            Memory::Tasks => tasks <= TASKS && !rows.is_empty(),
+            Memory::Tasks(_) => tasks <= TASKS && !rows.is_empty(),
             Memory::None => false,
         });
     }
@@ -150,30 +188,31 @@ fn bucket_of(table: &Table) -> Option<(Index, Member)> {
 /// What of a table is remembered from one transaction to the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Memory {
-    /// Its rows are few, and may all be.
-    Few,
+    /// Its rows are few, and may all be. It is told of by this number, which other versions of nodes know it by.
+    Few(u8),
     Objects,
-    Tasks,
+    /// Those of a bucket.
+    Tasks(i64),
     None,
 }
 
 impl Memory {
     fn of(table: &Table) -> Self {
         match table {
-            Table::Texts
-            | Table::Queues
-            | Table::Counts
-            | Table::Handlers
-            | Table::Paces
-            | Table::Gaps
-            | Table::Files
-            | Table::Rules
-            | Table::Nodes
-            | Table::Chains
-            | Table::Pending
-            | Table::Schedules => Self::Few,
+            Table::Texts => Self::Few(0),
+            Table::Queues => Self::Few(1),
+            Table::Counts => Self::Few(2),
+            Table::Handlers => Self::Few(3),
+            Table::Paces => Self::Few(4),
+            Table::Gaps => Self::Few(5),
+            Table::Files => Self::Few(6),
+            Table::Rules => Self::Few(7),
+            Table::Nodes => Self::Few(8),
+            Table::Chains => Self::Few(9),
+            Table::Pending => Self::Few(10),
+            Table::Schedules => Self::Few(11),
             Table::Objects | Table::LastIds => Self::Objects,
-            Table::Tasks(_) => Self::Tasks,
+            Table::Tasks(bucket) => Self::Tasks(*bucket),
             Table::Deeds
             | Table::Orders
             | Table::OrderNames
@@ -182,5 +221,74 @@ impl Memory {
             | Table::Attempts(_)
             | Table::Fires(_) => Self::None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::TaskSeq;
+
+    use super::*;
+
+    fn row(bytes: &[u8]) -> Option<Bytes> {
+        Some(bytes.into())
+    }
+
+    /// One node writes a part of what another knows.
+    #[test]
+    fn what_another_has_written_is_forgotten_and_the_rest_is_known() {
+        let (written, kept) = (TaskSeq(7), TaskSeq(8));
+        let of = |seq| {
+            let (table, field) = task_row(seq);
+            (table, field.to_vec())
+        };
+        let rows: Vec<(Table, Vec<u8>, bool)> = vec![
+            (Table::Objects, b"/a".into(), true),
+            (Table::LastIds, b"a".into(), true),
+            (Table::LastIds, b"alone".into(), true),
+            (Table::Queues, b"1".into(), true),
+            (of(written).0, of(written).1, true),
+            (Table::Objects, b"shop/a".into(), false),
+            (Table::LastIds, b"shop/a".into(), false),
+            (Table::Nodes, b"1".into(), false),
+            (of(kept).0, of(kept).1, false),
+        ];
+        let (mut one, mut other) = (Rows::default(), Rows::default());
+        for (table, field, touched) in &rows {
+            other.fetched(table, Member::from_slice(field), row(b"old"));
+            // The last id of an object that was written goes along with it.
+            if *touched && field != b"a" {
+                one.put(table.clone(), field, row(b"new"));
+            }
+        }
+        let mut touched = Touched::default();
+        one.touched(&mut touched);
+        other.hear(&touched);
+        for (table, field, touched) in &rows {
+            assert_eq!(other.find(table, field).is_none(), *touched, "{table:?} {field:?}");
+        }
+    }
+
+    #[test]
+    fn a_table_of_few_rows_is_told_of_by_a_number_of_its_own() {
+        let few = [
+            Table::Texts,
+            Table::Queues,
+            Table::Counts,
+            Table::Handlers,
+            Table::Paces,
+            Table::Gaps,
+            Table::Files,
+            Table::Rules,
+            Table::Nodes,
+            Table::Chains,
+            Table::Pending,
+            Table::Schedules,
+        ];
+        let codes = few.iter().map(|table| match Memory::of(table) {
+            Memory::Few(code) => code,
+            Memory::Objects | Memory::Tasks(_) | Memory::None => panic!("{table:?}"),
+        });
+        assert_eq!(codes.collect::<BTreeSet<_>>().len(), few.len());
     }
 }

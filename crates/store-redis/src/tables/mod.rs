@@ -47,6 +47,8 @@ pub struct RedisTables {
     registry_changed: Cell<bool>,
     /// The commit that the memory beside the tables is of, and the version of the registry.
     remembered: Cell<Option<(Point, i64)>>,
+    /// For so many transactions more, others are told what was written.
+    company: Cell<u32>,
     /// What this transaction journals first.
     outbox: Outbox,
     /// No deed before this number is there any more.
@@ -66,6 +68,7 @@ impl RedisTables {
             changes: RefCell::default(),
             registry_changed: Cell::default(),
             remembered: Cell::default(),
+            company: Cell::default(),
             outbox: Outbox::default(),
             first_deed: Cell::default(),
             rows: Cell::default(),

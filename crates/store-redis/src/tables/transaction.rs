@@ -17,8 +17,10 @@ use crate::error::{is_broken, refused};
 use crate::keys::{Table, task_row};
 use crate::link::{Words, words};
 use crate::lookup::object_questions;
-use crate::sight::{Question, int_of, list, maybe_bytes, text_of};
-use crate::standing::{GONE, Standing, pack_commit, point_bytes, unpack_commit};
+use crate::sight::{Question, Seen, int_of, list, maybe_bytes, strings, text_of};
+use crate::standing::{
+    GONE, Standing, Told, pack_commit, pack_touched, point_bytes, unpack_commit, unpack_touched,
+};
 use crate::turn::{self, Sent};
 
 /// How long a commit whose answer was lost is sent again.
@@ -28,9 +30,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// So many first ones of a lane are looked at: one may end, and then the next has its turn.
 const HEADS: usize = 2;
 
+/// Whoever met another writer tells what it writes for so many transactions.
+const COMPANY: u32 = 64;
+
 /// What the turn's script said.
 enum Turn {
-    Taken(Box<Standing>, Vec<Commit>),
+    Taken(Box<Standing>, Told),
     Waiting,
     /// Nothing was ever written here.
     Nothing,
@@ -39,8 +44,9 @@ enum Turn {
 /// The turn was taken.
 struct Taken {
     standing: Standing,
-    /// What the last commits changed.
-    commits: Vec<Commit>,
+    told: Told,
+    /// What was asked for along with the turn.
+    seen: Seen,
     /// Something was left for an object that will be written to.
     occupied: bool,
 }
@@ -63,23 +69,29 @@ impl RedisTables {
         self.changes.take();
         self.outbox.clear();
         self.registry_changed.set(false);
-        let Some(Taken { standing, commits, occupied }) = self.wait_for_turn(&foreseen)? else {
+        let Some(Taken { standing, told, seen, occupied }) = self.wait_for_turn(&foreseen)? else {
             return Err(Fault::damaged(GONE));
         };
         self.standing.replace(standing.clone());
         self.before.replace(standing);
         self.sight.clock_is_ahead(self.clock.skew());
-        let memory = self.memory(&commits)?;
+        let memory = self.memory(&told, seen)?;
         match memory {
-            Memory::Current => {}
-            Memory::Behind(_) => self.look_ahead(&foreseen)?,
+            Memory::Current => {
+                self.company.update(|left| left.saturating_sub(1));
+                self.look_at_lanes(&foreseen)?;
+            }
+            Memory::Behind(_) => {
+                self.company.set(COMPANY);
+                self.look_ahead(&foreseen)?;
+            }
             Memory::Unknown => {
+                self.company.set(COMPANY);
                 // Reading everything may take longer than a turn.
                 self.sight.link.keep_turn(&turn::renew(&self.sight.keys, &self.me));
                 self.look_ahead(&foreseen)?;
             }
         }
-        self.look_at_lanes(&foreseen)?;
         self.look_at_outbox(&foreseen, occupied)?;
         Ok(memory)
     }
@@ -89,21 +101,19 @@ impl RedisTables {
         loop {
             let asked = clock::now();
             let before = vec![self.turn_words(), self.given_words(), self.occupied_words(foreseen)];
-            let mut answers = self.sight.look_after(before, self.questions(foreseen))?.into_iter();
+            let (answers, seen) = self.sight.glance_after(before, self.questions(foreseen))?;
+            let mut answers = answers.into_iter();
             let mut answer = || answers.next().unwrap_or(Value::Nil);
             match self.understand(answer(), asked)? {
-                Turn::Taken(standing, commits) => {
+                Turn::Taken(standing, told) => {
                     let given = list(answer())?.into_iter().next().unwrap_or(Value::Nil);
                     self.outbox.begins(maybe_bytes(given)?);
                     let occupied = int_of(answer())? > 0;
-                    return Ok(Some(Taken { standing: *standing, commits, occupied }));
+                    return Ok(Some(Taken { standing: *standing, told, seen, occupied }));
                 }
                 Turn::Nothing => return Ok(None),
-                Turn::Waiting => {
-                    // Somebody else is writing, and what was seen may be of before that.
-                    self.sight.forget();
-                    self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?;
-                }
+                // Somebody else is writing, and what was seen may be of before that.
+                Turn::Waiting => drop(self.sight.link.ask(turn::wait(&self.sight.keys, &self.me))?),
             }
         }
     }
@@ -124,16 +134,18 @@ impl RedisTables {
         self.clock.compare(number(seconds)? * 1_000_000 + number(micros)?, asked);
         let point = maybe_bytes(part())?.filter(|point| !point.is_empty());
         let Some(point) = point else { return Ok(Turn::Nothing) };
+        // What cannot be read was not told.
+        let touched = strings(part())?.iter().filter_map(|told| unpack_touched(told).ok()).collect();
         let mut commits = Vec::new();
         for told in parts {
             commits.extend(maybe_bytes(told)?.map(|told| unpack_commit(&told)).transpose()?);
         }
         commits.reverse();
-        Ok(Turn::Taken(Box::new(Standing::unpack(&point)?), commits))
+        Ok(Turn::Taken(Box::new(Standing::unpack(&point)?), Told { commits, touched }))
     }
 
     /// How the memory beside the tables stands to what they hold.
-    fn memory(&self, commits: &[Commit]) -> Result<Memory> {
+    fn memory(&self, told: &Told, seen: Seen) -> Result<Memory> {
         let (point, registry) = {
             let standing = self.standing.borrow();
             (standing.point, standing.registry)
@@ -141,15 +153,23 @@ impl RedisTables {
         let before = self.remembered.replace(Some((point, registry)));
         let changes = match before {
             Some((known, same)) if same == registry => {
-                let later = since(commits, known, |commit| commit.point);
+                let later = since(&told.commits, known, |commit| commit.point);
                 later.and_then(|later| changed(later.iter().map(|commit| commit.changes.as_ref())))
             }
             Some(_) | None => None,
         };
-        if changes.is_some() && before.is_some_and(|(known, _)| known == point) {
+        let is_current = changes.is_some() && before.is_some_and(|(known, _)| known == point);
+        if !is_current {
+            let touched = changes.as_ref().and(before).and_then(|(known, _)| told.touched_since(known));
+            match touched {
+                Some(touched) => touched.iter().for_each(|touched| self.sight.hear(touched)),
+                None => self.sight.forget(),
+            }
+        }
+        self.sight.remember(seen)?;
+        if is_current {
             return Ok(Memory::Current);
         }
-        self.sight.forget();
         match changes {
             Some(changes) => self.catch_up(changes).map(Memory::Behind),
             None => Ok(Memory::Unknown),
@@ -260,10 +280,12 @@ impl RedisTables {
             standing.clone()
         };
         let commit = Commit { point: next.point, changes: told(self.changes.take()) };
+        let touched = (self.company.get() > 0).then(|| self.sight.touched().pack()).flatten();
         let sent = Sent {
             before: point_bytes(self.before.borrow().point),
             point: next.pack(),
             told: pack_commit(&commit),
+            touched: touched.map(|touched| pack_touched(next.point, touched)).unwrap_or_default(),
             keep_turn,
             fences: &self.outbox.fences(),
             writes: Some(&writes),

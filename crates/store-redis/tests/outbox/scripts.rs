@@ -11,11 +11,11 @@ const AFTER: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 2, 2, 2, 2, 2, 2, 2, 2];
 /// Commits by hand: what was taken out of outboxes (object, holder, id, number of events), and commands. Each is the
 /// number of its words and its words.
 fn commit(hand: &mut Hand, fences: &[[&str; 4]], writes: &[&[&str]]) -> String {
-    let mut words: Vec<Vec<u8>> = ["EVAL", COMMIT, "5"].map(|word| word.as_bytes().to_vec()).into();
-    let names = ["point", "told", "turn", "turn:waiting", "turn:wake:"];
+    let mut words: Vec<Vec<u8>> = ["EVAL", COMMIT, "6"].map(|word| word.as_bytes().to_vec()).into();
+    let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:wake:"];
     words.extend(names.iter().map(|name| format!(":pointsman:{name}").into_bytes()));
     words.extend(["me", "3000"].map(|word| word.as_bytes().to_vec()));
-    words.extend([BEFORE.to_vec(), AFTER.to_vec(), AFTER.to_vec()]);
+    words.extend([BEFORE.to_vec(), AFTER.to_vec(), AFTER.to_vec(), vec![]]);
     words.extend([hand.prefix.clone(), String::new(), fences.len().to_string()].map(String::into_bytes));
     words.extend(fences.iter().flatten().map(|word| word.as_bytes().to_vec()));
     for write in writes {

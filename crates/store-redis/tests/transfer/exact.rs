@@ -46,7 +46,7 @@ fn flatten(reply: Reply, into: &mut Vec<Vec<u8>>) {
 /// What is of the commits, and not of the contents; what of a node is not moved; what is the same as nothing.
 fn comparable(lair: &Lair) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut dumped = dump(lair);
-    let of_commits = ["pointsman:point", "pointsman:told", "pointsman:nodes"];
+    let of_commits = ["pointsman:point", "pointsman:told", "pointsman:touched", "pointsman:nodes"];
     dumped.retain(|key, _| {
         !of_commits.contains(&key.as_str())
             && !key.starts_with("pointsman:turn")

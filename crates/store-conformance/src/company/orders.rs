@@ -2,21 +2,19 @@
 
 use pointsman_core::chain::Action;
 use pointsman_core::store::{Ended, OrderCommand};
-use pointsman_store_conformance::world::*;
 
-use crate::common::cluster::Cluster;
+use super::{Cluster, nodes};
+use crate::world::*;
 
 fn plan() -> Plan {
     Plan::default().chain("/c", "a=first>b b=second>done done")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_order_that_is_suspended_elsewhere_stays_where_its_step_ends() {
-    let cluster = Cluster::new().await;
-    let [one, other] = cluster.nodes(plan()).await;
-    one.try_add(order("/c,1").holding("1")).await.unwrap();
+pub async fn an_order_that_is_suspended_elsewhere_stays_where_its_step_ends(cluster: &dyn Cluster) {
+    let [one, other] = nodes(cluster, plan()).await;
+    one.try_add(order("/c,1").holding("1")).await.expect("it is done");
     let step = one.claim_one().await;
-    other.steer("/c,1", OrderCommand::Suspend).await.unwrap();
+    other.steer("/c,1", OrderCommand::Suspend).await.expect("it is done");
     one.end_as(&step, Ended::Succeeded { result: Some(json("2")) }).await;
     let view = other.look("/c,1").await.order;
     assert_eq!(
@@ -25,37 +23,33 @@ async fn an_order_that_is_suspended_elsewhere_stays_where_its_step_ends() {
     );
     assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
     cluster.audit().await;
-    one.steer("/c,1", OrderCommand::Resume).await.unwrap();
+    one.steer("/c,1", OrderCommand::Resume).await.expect("it is done");
     other.succeed(&other.claim_one().await).await;
     assert!(one.find("/c,1").await.is_none(), "it has arrived");
     cluster.audit().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_set_on_a_chain_holds_on_all_nodes() {
-    let cluster = Cluster::new().await;
-    let [one, other] = cluster.nodes(plan()).await;
+pub async fn what_is_set_on_a_chain_holds_on_all_nodes(cluster: &dyn Cluster) {
+    let [one, other] = nodes(cluster, plan()).await;
     for n in 0..6 {
-        one.try_add(order(&format!("/c,{n}"))).await.unwrap();
+        one.try_add(order(&format!("/c,{n}"))).await.expect("it is done");
     }
     let (chain, node) = (chain_path("/c"), node_id("b"));
-    must(one.store.set_node(&chain, &node, Action::Stop, one.now).await).unwrap();
+    must(one.store.set_node(&chain, &node, Action::Stop, one.now).await).expect("it is done");
     assert_eq!(other.run_all().await.len(), 6, "each has run its first step, and none its second");
-    must(other.store.set_node(&chain, &node, Action::Process, one.now).await).unwrap();
-    must(other.store.stop_chain(&chain, true, one.now).await).unwrap();
+    must(other.store.set_node(&chain, &node, Action::Process, one.now).await).expect("it is done");
+    must(other.store.stop_chain(&chain, true, one.now).await).expect("it is done");
     assert!(one.claim(1).await.is_empty());
-    must(one.store.stop_chain(&chain, false, one.now).await).unwrap();
+    must(one.store.stop_chain(&chain, false, one.now).await).expect("it is done");
     assert_eq!(other.run_all().await.len(), 6);
     assert!(one.orders_at("/").await.is_empty());
     cluster.audit().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_chain_is_the_same_on_all_nodes() {
-    let cluster = Cluster::new().await;
-    let [mut one, mut other] = cluster.nodes(plan()).await;
+pub async fn a_changed_chain_is_the_same_on_all_nodes(cluster: &dyn Cluster) {
+    let [mut one, mut other] = nodes(cluster, plan()).await;
     for n in 0..4 {
-        other.try_add(order(&format!("/c,{n}"))).await.unwrap();
+        other.try_add(order(&format!("/c,{n}"))).await.expect("it is done");
     }
     let step = other.claim_one().await;
     let changed = Plan::default().chain("/c", "a=third>done done");

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures::future::join_all;
 use pointsman_core::store::{Claimed, Ended, Ending, OrderCommand, Sweep, TaskFilter};
 use pointsman_core::{Limits, RuleKind, Status, Tenant, Timestamp};
-use pointsman_store_conformance::world::*;
-use pointsman_testing::Chance;
 
-use crate::common::cluster::Cluster;
+use super::{Cluster, nodes};
+use crate::walk::rng::Rng;
+use crate::world::*;
 
 /// How many verbs each of six walkers does, two on a node.
 const VERBS: usize = 500;
@@ -49,7 +49,7 @@ impl Ground {
 struct Walker<'w> {
     world: &'w World<'w>,
     ground: &'w Ground,
-    chance: Chance,
+    chance: Rng,
 }
 
 impl Walker<'_> {
@@ -92,13 +92,13 @@ impl Walker<'_> {
         let (receipts, claims) =
             must(self.world.store.append(vec![emission(events)], claim, self.ground.now()).await);
         assert!(receipts.iter().all(Result::is_ok));
-        self.ground.running.lock().unwrap().extend(claims.tasks);
+        self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
     async fn claim(&mut self) {
         let asking = self.world.asking(1 + self.chance.below(3));
         let claims = must(self.world.store.claim(asking, self.ground.now()).await);
-        let mut running = self.ground.running.lock().unwrap();
+        let mut running = self.ground.running.lock().expect("nobody has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
             assert!(
@@ -112,7 +112,7 @@ impl Walker<'_> {
 
     /// Takes something that runs from the common ground.
     fn take(&mut self) -> Option<Claimed> {
-        let mut running = self.ground.running.lock().unwrap();
+        let mut running = self.ground.running.lock().expect("nobody has panicked");
         (!running.is_empty()).then(|| {
             let index = self.chance.below(running.len());
             running.swap_remove(index)
@@ -137,7 +137,7 @@ impl Walker<'_> {
         let ending = Ending { emits, logs, ..ending(&task, ended) };
         let claim = (self.chance.below(2) == 0).then(|| self.world.asking(1));
         let (_, claims) = must(self.world.store.finish(vec![ending], claim, self.ground.now()).await);
-        self.ground.running.lock().unwrap().extend(claims.tasks);
+        self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
     async fn retry(&mut self) {
@@ -203,12 +203,12 @@ async fn arrive(nodes: &mut [World<'_>], ground: Ground) {
     for rule in must(nodes[0].store.rules().await) {
         must(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
     }
-    for (task, n) in ground.running.into_inner().unwrap().into_iter().zip(0..) {
+    for (task, n) in ground.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
         // Some were cancelled while they ran.
         let _ = nodes[n % nodes.len()].end(ending(&task, succeeded())).await;
     }
     for view in nodes[1].orders_at("/").await {
-        nodes[2].steer(&view.order.key.to_string(), OrderCommand::Resume).await.unwrap();
+        nodes[2].steer(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
     }
     loop {
         // What failed for good holds its lane.
@@ -230,15 +230,14 @@ async fn arrive(nodes: &mut [World<'_>], ground: Ground) {
     }
 }
 
-async fn walk(seed: u64) {
-    let cluster = Cluster::new().await;
-    let mut nodes: [_; 3] = cluster.nodes(plan()).await;
+async fn walk(cluster: &dyn Cluster, seed: u64) {
+    let mut nodes: [_; 3] = nodes(cluster, plan()).await;
     let ground = Ground { now: AtomicI64::new(BEGINNING.micros()), running: Mutex::default() };
     let walkers = nodes
         .iter()
         .flat_map(|world| [world; WALKERS])
         .zip(0..)
-        .map(|(world, n)| Walker { world, ground: &ground, chance: Chance::new(seed * 100 + n) }.walk());
+        .map(|(world, n)| Walker { world, ground: &ground, chance: Rng::new(seed * 100 + n) }.walk());
     join_all(walkers).await;
     cluster.audit().await;
     arrive(&mut nodes, ground).await;
@@ -251,12 +250,10 @@ async fn walk(seed: u64) {
     assert!(queues.is_empty(), "{queues:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_random_walk_of_three_nodes_leaves_everything_in_order() {
-    walk(1).await;
+pub async fn a_random_walk_of_three_nodes_leaves_everything_in_order(cluster: &dyn Cluster) {
+    walk(cluster, 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_random_walk_of_three_nodes_leaves_everything_in_order() {
-    walk(20_261_115).await;
+pub async fn another_random_walk_of_three_nodes_leaves_everything_in_order(cluster: &dyn Cluster) {
+    walk(cluster, 20_261_115).await;
 }
