@@ -4,6 +4,6 @@
 mod common;
 mod lair;
 
-use lair::Movers;
+use lair::{Kind, Movers};
 
-pointsman_store_conformance::moves!(Movers::new());
+pointsman_store_conformance::moves!(Movers::along(&[Kind::File, Kind::Database]));

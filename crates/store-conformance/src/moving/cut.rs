@@ -1,61 +1,70 @@
-//! Moves that are cut off.
+//! Moves that are cut off, and go on.
 
-use pointsman_core::store::{self, StoreError};
-use pointsman_store::transfer::{Movable, MoveError, Page, Place, Report, Row, Section, transfer};
+use pointsman_core::store::StoreError;
+use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
 
-/// Something is done before each page is written.
-pub struct Before<F> {
-    pub target: Box<dyn Movable>,
-    pub page: F,
-}
+use super::pages::meanwhile;
+use super::{Lair, apart};
+use crate::world::BEGINNING;
 
-impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
-    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
-        self.target.count(section)
-    }
-
-    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
-        self.target.read(section, after)
-    }
-
-    fn waiting(&mut self) -> store::Result<u64> {
-        self.target.waiting()
-    }
-
-    fn is_unchanged(&mut self) -> store::Result<bool> {
-        self.target.is_unchanged()
-    }
-
-    fn note(&mut self) -> store::Result<Option<String>> {
-        self.target.note()
-    }
-
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
-        (self.page)()?;
-        self.target.write(section, rows, note)
-    }
-
-    fn finish(&mut self) -> store::Result<bool> {
-        self.target.finish()
+pub async fn every_page_may_be_the_last_before_a_cut<L: Lair>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    let (here, back) = (L::empty(L::HERE).await, L::empty(L::ELSEWHERE).await);
+    assert!(creep(&source, &here).await > 15);
+    assert!(creep(&here, &back).await > 15);
+    for lair in [&here, &back] {
+        assert!(!refuses(lair).await, "{lair:?} is whole");
     }
 }
 
-impl<F> std::fmt::Debug for Before<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Before").finish_non_exhaustive()
+/// Moves over a wire that breaks before the seventh page, and then to the same place without it.
+pub async fn a_move_goes_on_behind_a_break<L: Lair>(
+    to: L,
+    over_the_wire: impl FnOnce() -> Box<dyn Movable> + Send + 'static,
+    cut: impl FnOnce() + Send + 'static,
+) {
+    let source = L::filled(L::ELSEWHERE).await;
+    let from = source.clone();
+    let broken = apart(move || meanwhile(&mut *from.source(), over_the_wire(), 7, cut)).await;
+    assert!(matches!(broken, Err(MoveError::Target(StoreError::Unavailable(_)))), "{broken:?}");
+    let (moved, first) = apart(move || {
+        let mut first = None;
+        let mut told = |step: Step| {
+            first.get_or_insert(step);
+        };
+        (transfer(&mut *source.source(), &mut *to.target(), &mut told), first)
+    })
+    .await;
+    let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
+    assert!(report.differences().is_empty(), "{report:?}");
+    assert!(matches!(first, Some(Step::Copying { all, before }) if before > 6 && before < all), "{first:?}");
+}
+
+/// How often a move was cut off that writes a page at a time.
+async fn creep<L: Lair>(from: &L, to: &L) -> usize {
+    let mut cuts = 0;
+    loop {
+        match from.move_pages_to(to, 1).await {
+            Ok(report) => {
+                assert!(report.differences().is_empty(), "{report:?}");
+                return cuts;
+            }
+            Err(MoveError::Target(StoreError::Unavailable(what))) => assert_eq!(what, "cut off"),
+            Err(error) => panic!("{error:?}"),
+        }
+        cuts += 1;
+        assert!(cuts < 100, "it does not come to an end");
+        assert!(refuses(to).await, "what is there in part is not opened");
     }
 }
 
-/// Moves so many pages at most.
-pub fn move_pages(
-    source: &mut dyn Movable,
-    target: Box<dyn Movable>,
-    mut pages: usize,
-) -> Result<Report, MoveError> {
-    let page = move || {
-        let some = pages.checked_sub(1);
-        pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
-        Ok(())
-    };
-    transfer(source, &mut Before { target, page }, &mut |_| {})
+/// Whether a store cannot be opened because a move to it has not ended.
+pub(super) async fn refuses<L: Lair>(lair: &L) -> bool {
+    match lair.try_open(BEGINNING).await {
+        Ok(store) => {
+            store.close();
+            false
+        }
+        Err(error) => error.to_string().contains("a move to it has not ended"),
+    }
 }

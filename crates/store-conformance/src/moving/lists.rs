@@ -11,7 +11,7 @@ const OBJECTS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
 const SCHEDULES: [&str; 3] = ["nightly", "shop/orders", "held"];
 
 /// Lists by name, as text. Of nodes, those up to this one.
-pub async fn lists(world: &World<'_>, node: NodeId) -> Vec<(String, String)> {
+pub(super) async fn lists(world: &World<'_>, node: NodeId) -> Vec<(String, String)> {
     let mut told = Told::default();
     registry(world, node, &mut told).await;
     journal(world, &mut told).await;
@@ -24,7 +24,7 @@ pub async fn lists(world: &World<'_>, node: NodeId) -> Vec<(String, String)> {
 }
 
 /// Tells which lists are not the same.
-pub fn assert_same(after: &[(String, String)], before: &[(String, String)]) {
+pub(super) fn assert_same(after: &[(String, String)], before: &[(String, String)]) {
     assert_eq!(after.len(), before.len());
     for ((name, after), (_, before)) in after.iter().zip(before) {
         assert_eq!(after, before, "{name}");

@@ -9,7 +9,7 @@ use pointsman_core::{EventId, Status};
 use crate::world::*;
 
 /// It does all that it would have done where it was.
-pub async fn goes_on(mut world: World<'_>) {
+pub(super) async fn goes_on(mut world: World<'_>) {
     world.tick(1);
     emits_go_on(&world).await;
     let held = world.tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;

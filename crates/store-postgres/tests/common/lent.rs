@@ -18,6 +18,7 @@ static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
 
 /// A database that is this process's.
+#[derive(Debug)]
 struct Held {
     url: String,
     /// Has the lock that makes it ours. Whatever becomes of this process, the server lets go of it.
@@ -25,6 +26,7 @@ struct Held {
 }
 
 /// A database with an empty schema, ours until this is dropped.
+#[derive(Debug)]
 pub(crate) struct Lent(Option<Held>);
 
 impl Lent {

@@ -1,22 +1,16 @@
 //! Two stores that are not the same are told apart.
 
-use pointsman_store::transfer::{Section, compare};
+use pointsman_store::transfer::Section;
+use pointsman_store_conformance::moving::Lair as _;
 
-use crate::cut::filled;
 use crate::house::connect;
-use crate::lair::{Lair, Movers, apart};
-
-async fn differences(from: &Lair, to: &Lair) -> Vec<Section> {
-    let (from, to) = (from.clone(), to.clone());
-    apart(move || compare(&mut *from.source(), &mut *to.source(), &mut |_| {}).unwrap().differences()).await
-}
+use crate::lair::{Kind, Lair};
 
 #[tokio::test]
 async fn whatever_is_altered_is_found_in_its_section() {
-    let movers = Movers::new();
-    let (file, database) = (filled(&movers).await, Lair::database().await);
+    let (file, database) = (Lair::filled(Kind::File).await, Lair::empty(Kind::Database).await);
     file.move_to(&database).await.unwrap();
-    assert_eq!(differences(&file, &database).await, []);
+    assert_eq!(file.differences(&database).await, []);
     let client = connect(database.url()).await;
     for (section, change, undo) in [
         (
@@ -51,10 +45,10 @@ async fn whatever_is_altered_is_found_in_its_section() {
         ),
     ] {
         assert!(client.execute(change, &[]).await.unwrap() > 0, "{section}");
-        assert_eq!(differences(&file, &database).await, [section]);
+        assert_eq!(file.differences(&database).await, [section]);
         client.execute(undo, &[]).await.unwrap();
     }
     client.execute("DELETE FROM pointsman.fire", &[]).await.unwrap();
     client.execute("UPDATE pointsman.task SET rank = rank + 1", &[]).await.unwrap();
-    assert_eq!(differences(&file, &database).await, [Section::Tasks, Section::Fires]);
+    assert_eq!(file.differences(&database).await, [Section::Tasks, Section::Fires]);
 }

@@ -9,8 +9,8 @@ mod differing;
 mod house;
 #[path = "../lair/mod.rs"]
 mod lair;
-mod numbers;
 mod outbox;
 mod refused;
 mod rules;
-mod there_and_back;
+mod slices;
+mod suite;

@@ -1,19 +1,18 @@
 //! What belongs to events that were emitted in SQL.
 
-use pointsman_store::transfer::{NotReady, Section, transfer};
-use pointsman_store_conformance::moving::Before;
+use pointsman_store::transfer::{NotReady, Section};
+use pointsman_store_conformance::moving::{Lair as _, apart};
 use pointsman_store_postgres::PgMove;
 use tokio::runtime::Handle;
 
-use crate::cut::filled;
 use crate::house::{House, connect, emit, event_of};
-use crate::lair::{Lair, Movers, apart};
+use crate::lair::{Kind, Lair};
 
 const KEYED: &str = "emit('record', 'r:1', '1', idempotency_key => 'once')";
 
 #[tokio::test]
 async fn receipts_go_along_where_there_is_a_place_for_them() {
-    let (from, to) = (Lair::database().await, Lair::database().await);
+    let (from, to) = (Lair::empty(Kind::Database).await, Lair::empty(Kind::Database).await);
     let house = House::at(from.url()).await;
     let client = house.client().await;
     let first = emit(&client, KEYED).await;
@@ -35,26 +34,17 @@ async fn receipts_go_along_where_there_is_a_place_for_them() {
     assert_eq!(all[2].prev, Some(events[1].id));
     house.close().await;
 
-    let movers = Movers::new();
-    let report = to.move_to(&movers.file()).await.unwrap();
+    let report = to.move_to(&Lair::empty(Kind::File).await).await.unwrap();
     assert_eq!(report.differences(), []);
     assert_eq!(report.left_behind(), [(Section::Receipts, 3), (Section::Keys, 1)]);
 }
 
 #[tokio::test]
 async fn what_is_emitted_at_the_target_meanwhile_keeps_its_numbers() {
-    let movers = Movers::new();
-    let (from, to) = (filled(&movers).await, Lair::database().await);
-    let (runtime, url, target) = (Handle::current(), to.url().to_owned(), to.clone());
-    let moved = apart(move || {
-        let mut first = true;
-        let page = move || {
-            if std::mem::take(&mut first) {
-                runtime.block_on(async { emit(&connect(&url).await, "emit('meanwhile')").await });
-            }
-            Ok(())
-        };
-        transfer(&mut *from.source(), &mut Before { target: target.target(), page }, &mut |_| {})
+    let (from, to) = (Lair::filled(Kind::File).await, Lair::empty(Kind::Database).await);
+    let (runtime, url) = (Handle::current(), to.url().to_owned());
+    let moved = from.move_to_while(&to, 1, move || {
+        runtime.block_on(async { emit(&connect(&url).await, "emit('meanwhile')").await });
     });
     assert_eq!(moved.await.unwrap().differences(), []);
     let client = connect(to.url()).await;
@@ -69,7 +59,7 @@ async fn what_is_emitted_at_the_target_meanwhile_keeps_its_numbers() {
 
 #[tokio::test]
 async fn a_number_that_was_made_up_does_not_use_up_all_that_there_are() {
-    let (from, to) = (Lair::database().await, Lair::database().await);
+    let (from, to) = (Lair::empty(Kind::Database).await, Lair::empty(Kind::Database).await);
     let house = House::at(from.url()).await;
     let client = house.client().await;
     let receipt = "INSERT INTO pointsman.outbox (n, type, receipt)
@@ -83,7 +73,7 @@ async fn a_number_that_was_made_up_does_not_use_up_all_that_there_are() {
 
 #[tokio::test]
 async fn what_stands_in_the_outbox_is_not_left_behind_unseen() {
-    let from = Lair::database().await;
+    let from = Lair::empty(Kind::Database).await;
     emit(&connect(from.url()).await, KEYED).await;
     let url = from.url().to_owned();
     let error = apart(move || PgMove::source(&url).unwrap_err()).await;

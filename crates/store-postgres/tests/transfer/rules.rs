@@ -2,10 +2,11 @@
 
 use pointsman_core::RuleKind;
 use pointsman_store::transfer::Section;
+use pointsman_store_conformance::moving::Lair as _;
 use pointsman_store_conformance::world::*;
 
 use crate::house::connect;
-use crate::lair::{Lair, Movers};
+use crate::lair::{Kind, Lair, Movers};
 
 /// The tenant is forgotten, and the rule stands.
 const AHEAD: &str = "
@@ -15,8 +16,8 @@ const AHEAD: &str = "
 
 #[tokio::test]
 async fn a_rule_set_ahead_goes_along_and_holds_where_the_tenant_comes() {
-    let movers = Movers::new();
-    let (from, to) = (Lair::database().await, Lair::database().await);
+    let movers = Movers::along(&[Kind::File]);
+    let (from, to) = (Lair::empty(Kind::Database).await, Lair::empty(Kind::Database).await);
     let world = World::new(&movers, Plan::simple()).await;
     must(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
     movers.go_next_to(&from);
@@ -30,6 +31,6 @@ async fn a_rule_set_ahead_goes_along_and_holds_where_the_tenant_comes() {
     assert_eq!(rules.len(), 1);
     assert_eq!((rules[0].kind, rules[0].tenant.as_ref()), (RuleKind::Pause, Some(&tenant("shop"))));
 
-    let report = from.move_to(&movers.file()).await.unwrap();
+    let report = from.move_to(&Lair::empty(Kind::File).await).await.unwrap();
     assert_eq!((report.differences(), report.left_behind()), (vec![], vec![(Section::Ahead, 1)]));
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::store::{Ending, TaskFilter};
-use pointsman_store_conformance::moving::{fill, plan};
+use pointsman_store_conformance::moving::{Lair as _, apart, fill, plan};
 use pointsman_store_conformance::world::*;
 use pointsman_testing::Reply;
 
-use crate::lair::{Kind, Lair, Movers, apart, redis, say};
+use crate::lair::{Kind, Lair, Movers, redis, say};
 
 /// All keys of a store, and what each holds, in an order.
 fn dump(lair: &Lair) -> BTreeMap<String, Vec<Vec<u8>>> {
@@ -75,7 +75,7 @@ fn assert_exact(before: &Lair, after: &Lair) {
 }
 
 /// Fills a store on Redis, moves it on along other kinds of places, and answers where it was and where it came to.
-async fn round(way: &'static [Kind]) -> (Lair, Lair) {
+async fn round(way: &[Kind]) -> (Lair, Lair) {
     let movers = Movers::along(way);
     let mut world = World::new(&movers, plan()).await;
     fill(&mut world).await;
@@ -89,7 +89,7 @@ async fn round(way: &'static [Kind]) -> (Lair, Lair) {
     let first = movers.leave();
     let mut from = first.clone();
     for kind in &way[1..] {
-        let to = movers.place(*kind);
+        let to = Lair::empty(*kind).await;
         assert_eq!(from.move_to(&to).await.unwrap().differences(), []);
         from = to;
     }

@@ -6,7 +6,7 @@ mod differing;
 mod exact;
 #[path = "../lair/mod.rs"]
 mod lair;
-mod numbers;
 mod outbox;
 mod refused;
+mod suite;
 mod there_and_back;

@@ -2,14 +2,13 @@
 
 use pointsman_core::EventId;
 use pointsman_core::store::Emission;
-use pointsman_store::transfer::{Movable, MoveError, NotReady, transfer};
-use pointsman_store_conformance::moving::Before;
+use pointsman_store::transfer::{Movable, MoveError, NotReady, Section, transfer};
+use pointsman_store_conformance::moving::{Lair as _, apart};
 use pointsman_store_conformance::world::*;
 use pointsman_store_redis::RedisMove;
 use pointsman_testing::{Redis as Server, RedisSettings};
 
-use crate::cut::filled;
-use crate::lair::{Kind, Lair, Movers, apart, say};
+use crate::lair::{Kind, Lair, Movers, say};
 
 /// Leaves an event for an object, as document 001 says.
 fn leave(lair: &Lair, object: &str, event: &str) {
@@ -27,7 +26,7 @@ fn undrained(lair: &Lair) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_lies_in_outboxes_is_not_left_behind_unseen() {
-    let (_movers, source) = filled(&[Kind::Keys]).await;
+    let source = Lair::filled(Kind::Keys).await;
     let lair = source.clone();
     apart(move || {
         assert_eq!(undrained(&lair), None);
@@ -60,29 +59,18 @@ async fn what_lies_in_outboxes_is_not_left_behind_unseen() {
 
 #[tokio::test]
 async fn what_is_left_while_it_is_moved_is_noticed() {
-    let (movers, source) = filled(&[Kind::Keys]).await;
-    let target = movers.file();
-    let moved = apart(move || {
-        let mut first = true;
-        let lair = source.clone();
-        let page = move || {
-            if std::mem::take(&mut first) {
-                leave(&lair, "order:1", r#"{"type": "a"}"#);
-            }
-            Ok(())
-        };
-        transfer(&mut *source.source(), &mut Before { target: target.target(), page }, &mut |_| {})
-    });
+    let (source, target) = (Lair::filled(Kind::Keys).await, Lair::empty(Kind::File).await);
+    let lair = source.clone();
+    let moved = source.move_to_while(&target, 1, move || leave(&lair, "order:1", r#"{"type": "a"}"#));
     let error = moved.await.unwrap_err();
     assert!(matches!(error, MoveError::Written), "{error}");
 }
 
 #[tokio::test]
 async fn a_store_may_move_within_its_database() {
-    let (movers, file) = filled(&[Kind::File]).await;
+    let (file, target) = (Lair::filled(Kind::File).await, Lair::empty(Kind::File).await);
     let server = Server::start(RedisSettings::default()).unwrap();
     let (plain, other) = (server.url(), server.admin().url_under("other:"));
-    let target = movers.file();
     apart(move || {
         let moved = |from: &mut dyn Movable, to: &mut dyn Movable| {
             let report = transfer(from, to, &mut |_| {}).unwrap();
@@ -106,7 +94,7 @@ async fn a_store_may_move_within_its_database() {
 
 #[tokio::test]
 async fn objects_that_are_known_by_their_last_event_alone_go_along() {
-    let movers = Movers::along(&[Kind::Keys, Kind::File, Kind::Keys]);
+    let movers = Movers::along(&[Kind::Keys]);
     let world = World::new(&movers, Plan::default()).await;
     let known = world.emit(event("a").key("order:1")).await;
     let emitted = world.emit(event("a").key("order:3").tenant("shop")).await;
@@ -118,13 +106,13 @@ async fn objects_that_are_known_by_their_last_event_alone_go_along() {
         say(&["SET", &at.key("strange:last.event.id"), "no id"]);
     })
     .await;
-    let (file, keys) = (movers.file(), Lair::keys());
+    let (file, keys) = (Lair::empty(Kind::File).await, Lair::keys());
     for (from, to) in [(&lair, &file), (&file, &keys)] {
         let report = from.move_to(to).await.unwrap();
         assert!(report.differences().is_empty(), "{report:?}");
         let objects = apart({
             let to = to.clone();
-            move || to.source().count(pointsman_store::transfer::Section::Objects).unwrap()
+            move || to.source().count(Section::Objects).unwrap()
         });
         // The name with a slash may be that of two objects.
         assert_eq!(objects.await, Some(5));

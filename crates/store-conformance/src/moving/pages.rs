@@ -1,0 +1,77 @@
+//! Moves in which something comes between two pages.
+
+use pointsman_core::store::{self, StoreError};
+use pointsman_store::transfer::{Movable, MoveError, Page, Place, Report, Row, Section, transfer};
+
+/// Something is done before each page is written.
+struct Before<F> {
+    target: Box<dyn Movable>,
+    page: F,
+}
+
+impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
+    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+        self.target.count(section)
+    }
+
+    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
+        self.target.read(section, after)
+    }
+
+    fn waiting(&mut self) -> store::Result<u64> {
+        self.target.waiting()
+    }
+
+    fn is_unchanged(&mut self) -> store::Result<bool> {
+        self.target.is_unchanged()
+    }
+
+    fn note(&mut self) -> store::Result<Option<String>> {
+        self.target.note()
+    }
+
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+        (self.page)()?;
+        self.target.write(section, rows, note)
+    }
+
+    fn finish(&mut self) -> store::Result<bool> {
+        self.target.finish()
+    }
+}
+
+/// Moves so many pages at most.
+pub(super) fn move_pages(
+    source: &mut dyn Movable,
+    target: Box<dyn Movable>,
+    mut pages: usize,
+) -> Result<Report, MoveError> {
+    let page = move || {
+        let some = pages.checked_sub(1);
+        pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
+        Ok(())
+    };
+    transfer(source, &mut Before { target, page }, &mut |_| {})
+}
+
+/// Something is done before this page (the first is 1) is written.
+pub(super) fn meanwhile(
+    source: &mut dyn Movable,
+    target: Box<dyn Movable>,
+    page: usize,
+    deed: impl FnOnce() + Send,
+) -> Result<Report, MoveError> {
+    let (mut pages, mut deed) = (0, Some(deed));
+    let before = || {
+        pages += 1;
+        if pages == page
+            && let Some(deed) = deed.take()
+        {
+            deed();
+        }
+        Ok(())
+    };
+    let moved = transfer(source, &mut Before { target, page: before }, &mut |_| {});
+    assert!(deed.is_none(), "there was no page {page}: {moved:?}");
+    moved
+}
