@@ -39,7 +39,7 @@ export const nonsense = () => new Problem({ status: 502, detail: "The server's a
  * taken signs its owner out, and nobody who has signed in meanwhile.
  * @param {string} method @param {string} path
  * @param {{headers?: Record<string, string>, body?: unknown, signal?: AbortSignal, as?: string}} [more]
- *   `as` is another token than the one that is signed in */
+ *   `as` is the token; without it, the one that is signed in */
 export async function send(method, path, { headers = {}, body, signal, as } = {}) {
   /** @type {Record<string, string>} */
   const json = body === undefined ? {} : { "content-type": "application/json" };

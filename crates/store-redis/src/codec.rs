@@ -123,6 +123,11 @@ impl<'b> Unpacker<'b> {
     pub(crate) fn maybe_text(&mut self) -> Result<Option<&'b str>> {
         if self.flag()? { self.text().map(Some) } else { Ok(None) }
     }
+
+    /// There must be nothing more.
+    pub(crate) fn ends(self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(Fault::damaged("a value goes on behind its end")) }
+    }
 }
 
 fn short() -> Fault {

@@ -1,27 +1,38 @@
 //! Several nodes on one Redis.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "keys/mod.rs"]
+mod keys;
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
+use pointsman_store::transfer::transfer;
 use pointsman_store_conformance::Harness;
 use pointsman_store_conformance::company::{self, agrees};
-use pointsman_store_redis::Redis;
+use pointsman_store_redis::{Redis, RedisMove};
 use pointsman_testing::{fresh_prefix, shared_redis};
 
 /// A prefix that every store is opened under.
 struct Cluster {
-    url: String,
+    prefix: String,
     opened: Mutex<Vec<Arc<dyn Store>>>,
 }
 
 impl Cluster {
     async fn new() -> Self {
-        let url = shared_redis().unwrap().url_under(&fresh_prefix());
-        Self { url, opened: Mutex::default() }
+        Self { prefix: fresh_prefix(), opened: Mutex::default() }
     }
+
+    fn url(&self) -> String {
+        url(&self.prefix)
+    }
+}
+
+fn url(prefix: &str) -> String {
+    shared_redis().unwrap().url_under(prefix)
 }
 
 impl Drop for Cluster {
@@ -33,7 +44,7 @@ impl Drop for Cluster {
 #[async_trait]
 impl Harness for Cluster {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        let store: Arc<dyn Store> = Arc::new(Redis::open(&self.url, now).await.unwrap());
+        let store: Arc<dyn Store> = Arc::new(Redis::open(&self.url(), now).await.unwrap());
         self.opened.lock().unwrap().push(store.clone());
         store
     }
@@ -46,10 +57,20 @@ impl Harness for Cluster {
 
 #[async_trait]
 impl company::Cluster for Cluster {
+    /// A move makes all indexes anew, from the rows: they are the same as before.
     async fn audit(&self) {
-        let witness = Redis::open(&self.url, Timestamp::MIN).await.unwrap();
+        let witness = Redis::open(&self.url(), Timestamp::MIN).await.unwrap();
         agrees(&witness).await;
         witness.close();
+        let prefix = self.prefix.clone();
+        let compared = tokio::task::spawn_blocking(move || {
+            let (copied, moved) = (keys::copy(&prefix), fresh_prefix());
+            let (mut source, mut target) =
+                (RedisMove::source(&url(&copied)).unwrap(), RedisMove::target(&url(&moved)).unwrap());
+            transfer(&mut source, &mut target, &mut |_| {}).unwrap();
+            keys::assert_exact(&copied, &moved)
+        });
+        assert!(compared.await.unwrap() > 5);
     }
 }
 

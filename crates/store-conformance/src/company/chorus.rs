@@ -129,7 +129,7 @@ impl Store for Chorus {
     }
 }
 
-/// Every store is three on one place; a story that needs a second one empties it.
+/// Every store is three nodes more on one place.
 #[allow(missing_debug_implementations, reason = "a cluster need not have one")]
 pub struct Choir<'c>(pub &'c dyn Cluster);
 

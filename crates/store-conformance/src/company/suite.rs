@@ -144,3 +144,21 @@ macro_rules! in_chorus {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    /// A behaviour that nobody runs proves nothing.
+    #[test]
+    fn every_behaviour_is_listed() {
+        let listed: Vec<&str> = include_str!("suite.rs").lines().map(str::trim).collect();
+        let mut found = 0;
+        for text in [include_str!("orders.rs"), include_str!("racing.rs"), include_str!("walk.rs")] {
+            for line in text.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
+                let (name, _) = line.split_once('(').expect("a function has arguments");
+                assert!(listed.contains(&name), "{name} is not in the suite");
+                found += 1;
+            }
+        }
+        assert!(found > 12, "only {found} behaviours were found");
+    }
+}

@@ -49,7 +49,8 @@ local answer = {1, now[1], now[2], point, {}}
 if ARGV[3] ~= '' and #point >= 8 then
     local missed = struct.unpack('>I8', point) - tonumber(ARGV[3])
     if missed > 0 and missed <= 16 then
-        answer[5] = redis.call('LRANGE', KEYS[5], 0, missed - 1)
+        local touched = redis.pcall('LRANGE', KEYS[5], 0, missed - 1)
+        answer[5] = touched.err and {} or touched
     end
     if missed >= 0 and missed < 256 then
         for _, told in ipairs(redis.call('LRANGE', KEYS[2], 0, missed)) do

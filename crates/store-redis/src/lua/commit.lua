@@ -164,10 +164,8 @@ end
 -- A command that fails would leave what was done before it: so all keys are looked at first. Answers one that somebody else
 -- has made something else of.
 local function strange_key(at)
-    for _, list in ipairs({KEYS[2], KEYS[5]}) do
-        if not is_of_kind(list, 'list') then
-            return list
-        end
+    if not is_of_kind(KEYS[2], 'list') then
+        return KEYS[2]
     end
     while at <= #ARGV do
         local words, verb, key = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
@@ -231,10 +229,11 @@ local function commit()
     redis.call('SET', KEYS[1], new)
     redis.call('LPUSH', KEYS[2], ARGV[5])
     redis.call('LTRIM', KEYS[2], 0, 255)
-    if ARGV[6] == '' then
-        -- Whoever has missed this one has no use for what was told before.
+    -- Whoever has missed a commit that does not tell has no use for what was told before.
+    if ARGV[6] == '' or not is_of_kind(KEYS[5], 'list') then
         redis.call('DEL', KEYS[5])
-    else
+    end
+    if ARGV[6] ~= '' then
         redis.call('LPUSH', KEYS[5], ARGV[6])
         redis.call('LTRIM', KEYS[5], 0, 15)
     end

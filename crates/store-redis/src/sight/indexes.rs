@@ -323,4 +323,20 @@ mod tests {
         assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
         assert_eq!((after_prefix(b"\xff"), after_prefix(b"")), (None, None));
     }
+
+    #[test]
+    fn lanes_that_another_has_written_to_are_forgotten_and_the_rest_are_known() {
+        let (mut one, mut other) = (Indexes::default(), Indexes::default());
+        let of = |lane: i64, place| Ordered::of(lane).and(place).and(place).done();
+        for lane in [-4, 5, 6, 7] {
+            other.fetched_lane(lane, vec![of(lane, 1)]).unwrap();
+        }
+        one.add(Index::Lanes, of(-4, 2));
+        one.remove(Index::Lanes, of(5, 1));
+        one.add(Index::Lanes, of(6, 3));
+        one.remove(Index::Lanes, of(6, 3));
+        let lanes = one.touched_lanes();
+        other.hear(&Touched { lanes, ..Touched::default() });
+        assert_eq!([-4, 5, 6, 7].map(|lane| other.knows_lane(lane)), [false, false, false, true]);
+    }
 }

@@ -25,7 +25,7 @@ use events::Events;
 use indexes::Indexes;
 use indexes::prefixed;
 pub(crate) use indexes::{Way, after_prefix};
-pub(crate) use questions::{Question, Seen, entries, int_of, list, maybe_bytes, strings, text_of};
+pub(crate) use questions::{Glimpse, Question, entries, int_of, list, maybe_bytes, strings, text_of};
 use rows::Rows;
 pub(crate) use touched::Touched;
 

@@ -38,7 +38,7 @@ enum Asked {
 
 /// What was asked for, and what Redis answered.
 #[must_use]
-pub(crate) struct Seen(Vec<(Asked, Value)>);
+pub(crate) struct Glimpse(Vec<(Asked, Value)>);
 
 impl Sight {
     /// Looks at all of these, so far as they are not known, and remembers what was seen.
@@ -58,20 +58,20 @@ impl Sight {
         &self,
         before: Vec<Words>,
         questions: Vec<Question>,
-    ) -> Result<(Vec<Value>, Seen)> {
+    ) -> Result<(Vec<Value>, Glimpse)> {
         let asked = self.unknown(questions);
         let count = before.len();
         let mut commands = before;
         commands.extend(asked.iter().map(|asked| self.words_of(asked)));
         if commands.is_empty() {
-            return Ok((vec![], Seen(vec![])));
+            return Ok((vec![], Glimpse(vec![])));
         }
         let mut answers = self.link.send(&commands)?;
         let seen = answers.split_off(count.min(answers.len()));
-        Ok((answers, Seen(asked.into_iter().zip(seen).collect())))
+        Ok((answers, Glimpse(asked.into_iter().zip(seen).collect())))
     }
 
-    pub(crate) fn remember(&self, seen: Seen) -> Result<()> {
+    pub(crate) fn remember(&self, seen: Glimpse) -> Result<()> {
         seen.0.into_iter().try_for_each(|(asked, answer)| self.remember_one(asked, answer))
     }
 

@@ -3,48 +3,48 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::TaskSeq;
-use pointsman_store::error::Result;
+use pointsman_store::error::{Fault, Result};
 
 use crate::codec::{Member, Packer, Unpacker};
-use crate::keys::name_of_field;
 
 /// What takes more bytes is not told.
 const MOST: usize = 64 << 10;
+
+/// What is told begins with this, so that it can be told otherwise one day.
+const FORMAT: i64 = 1;
 
 /// Whatever may be remembered, as it was told or will be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
     /// Tables with few rows, a bit each.
     pub(super) few: i64,
-    /// Fields of objects, whose last ids were written with them.
+    /// Fields of objects. Their last ids are written with them.
     pub(super) objects: BTreeSet<Member>,
-    /// Names of objects of which the last id alone was written.
-    pub(super) names: BTreeSet<Member>,
     pub(super) tasks: BTreeSet<TaskSeq>,
     pub(super) lanes: BTreeSet<i64>,
 }
 
 impl Touched {
     /// As it is told; nothing if that is too much.
-    pub(crate) fn pack(mut self) -> Option<Vec<u8>> {
-        for field in &self.objects {
-            self.names.remove(name_of_field(field));
-        }
-        let mut packed = Packer::default().int(self.few);
-        for members in [&self.objects, &self.names] {
-            packed = packed.int(members.len() as i64);
-            packed = members.iter().fold(packed, |packed, member| packed.bytes(member));
-        }
+    pub(crate) fn pack(&self) -> Option<Vec<u8>> {
+        let mut packed = Packer::default().int(FORMAT).int(self.few).int(self.objects.len() as i64);
+        packed = self.objects.iter().fold(packed, |packed, field| packed.bytes(field));
         packed = pack_numbers(self.tasks.iter().map(|seq| seq.0), packed);
         packed = pack_numbers(self.lanes.iter().copied(), packed);
         Some(packed.done()).filter(|bytes| bytes.len() <= MOST)
     }
 
     pub(crate) fn unpack(mut row: Unpacker<'_>) -> Result<Self> {
-        let few = row.int()?;
-        let [objects, names] = [members(&mut row)?, members(&mut row)?];
-        let tasks = numbers(&mut row)?.into_iter().map(TaskSeq).collect();
-        Ok(Self { few, objects, names, tasks, lanes: numbers(&mut row)?.into_iter().collect() })
+        if row.int()? != FORMAT {
+            return Err(Fault::damaged("what a commit wrote is told in another format"));
+        }
+        let touched = Self {
+            few: row.int()?,
+            objects: (0..row.int()?).map(|_| row.bytes().map(Member::from_slice)).collect::<Result<_>>()?,
+            tasks: numbers(&mut row)?.into_iter().map(TaskSeq).collect(),
+            lanes: numbers(&mut row)?.into_iter().collect(),
+        };
+        row.ends().map(|()| touched)
     }
 }
 
@@ -63,10 +63,6 @@ fn numbers(row: &mut Unpacker<'_>) -> Result<Vec<i64>> {
     (0..count).map(next).collect()
 }
 
-fn members(row: &mut Unpacker<'_>) -> Result<BTreeSet<Member>> {
-    (0..row.int()?).map(|_| row.bytes().map(Member::from_slice)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,7 +72,6 @@ mod tests {
         Touched {
             few: 5,
             objects: members(&["/order:1", "shop/order:1"]),
-            names: members(&["order:1", "shop/order:1", "order:2"]),
             tasks: [3, 1 << 40, i64::MAX].map(TaskSeq).into(),
             lanes: [i64::MIN, -7, (5 << 20) + 1].into(),
         }
@@ -85,11 +80,13 @@ mod tests {
     #[test]
     fn what_is_told_is_read_again() {
         let packed = touched().pack().unwrap();
-        let names = [Member::from_slice(b"order:2")].into();
-        assert_eq!(Touched::unpack(Unpacker::new(&packed)).unwrap(), Touched { names, ..touched() });
+        assert_eq!(Touched::unpack(Unpacker::new(&packed)).unwrap(), touched());
         for length in 0..packed.len() {
             assert!(Touched::unpack(Unpacker::new(&packed[..length])).is_err(), "cut off after {length}");
         }
+        let longer = [&packed[..], &[0]].concat();
+        let other = [&[FORMAT as u8 * 2 + 2], &packed[1..]].concat();
+        assert!([longer, other].iter().all(|told| Touched::unpack(Unpacker::new(told)).is_err()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::error::{is_broken, refused};
 use crate::keys::{Table, task_row};
 use crate::link::{Words, words};
 use crate::lookup::object_questions;
-use crate::sight::{Question, Seen, int_of, list, maybe_bytes, strings, text_of};
+use crate::sight::{Glimpse, Question, int_of, list, maybe_bytes, strings, text_of};
 use crate::standing::{
     GONE, Standing, Told, pack_commit, pack_touched, point_bytes, unpack_commit, unpack_touched,
 };
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// So many first ones of a lane are looked at: one may end, and then the next has its turn.
 const HEADS: usize = 2;
 
-/// Whoever met another writer tells what it writes for so many transactions.
+/// Whoever has met another writer, or may have, tells what it writes for so many transactions.
 const COMPANY: u32 = 64;
 
 /// What the turn's script said.
@@ -46,7 +46,7 @@ struct Taken {
     standing: Standing,
     told: Told,
     /// What was asked for along with the turn.
-    seen: Seen,
+    seen: Glimpse,
     /// Something was left for an object that will be written to.
     occupied: bool,
 }
@@ -145,7 +145,7 @@ impl RedisTables {
     }
 
     /// How the memory beside the tables stands to what they hold.
-    fn memory(&self, told: &Told, seen: Seen) -> Result<Memory> {
+    fn memory(&self, told: &Told, seen: Glimpse) -> Result<Memory> {
         let (point, registry) = {
             let standing = self.standing.borrow();
             (standing.point, standing.registry)

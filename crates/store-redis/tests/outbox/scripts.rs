@@ -2,6 +2,7 @@
 
 use crate::common::place::{Hand, Place, left};
 
+const BEGIN: &str = include_str!("../../src/lua/begin.lua");
 const COMMIT: &str = include_str!("../../src/lua/commit.lua");
 const TAKE: &str = include_str!("../../src/lua/take.lua");
 
@@ -11,11 +12,16 @@ const AFTER: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 5, 2, 2, 2, 2, 2, 2, 2, 2];
 /// Commits by hand: what was taken out of outboxes (object, holder, id, number of events), and commands. Each is the
 /// number of its words and its words.
 fn commit(hand: &mut Hand, fences: &[[&str; 4]], writes: &[&[&str]]) -> String {
+    commit_telling(hand, "", fences, writes)
+}
+
+/// The same, with what it tells of what it wrote.
+fn commit_telling(hand: &mut Hand, touched: &str, fences: &[[&str; 4]], writes: &[&[&str]]) -> String {
     let mut words: Vec<Vec<u8>> = ["EVAL", COMMIT, "6"].map(|word| word.as_bytes().to_vec()).into();
     let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:wake:"];
     words.extend(names.iter().map(|name| format!(":pointsman:{name}").into_bytes()));
     words.extend(["me", "3000"].map(|word| word.as_bytes().to_vec()));
-    words.extend([BEFORE.to_vec(), AFTER.to_vec(), AFTER.to_vec(), vec![]]);
+    words.extend([BEFORE.to_vec(), AFTER.to_vec(), AFTER.to_vec(), touched.into()]);
     words.extend([hand.prefix.clone(), String::new(), fences.len().to_string()].map(String::into_bytes));
     words.extend(fences.iter().flatten().map(|word| word.as_bytes().to_vec()));
     for write in writes {
@@ -92,6 +98,42 @@ fn a_commit_that_is_sent_again_knows_itself() {
     hand.ask(&[b"LPUSH".as_slice(), b":pointsman:told", &other]);
     hand.ask(&[b"SET".as_slice(), b":pointsman:point", &other]);
     assert_eq!(commit(&mut hand, &[], &write), "behind", "that was another of the same number");
+}
+
+#[test]
+fn what_a_commit_tells_of_what_it_wrote_is_kept_for_a_while() {
+    let touched = |hand: &mut Hand| hand.texts(&["LRANGE", ":pointsman:touched", "0", "-1"]);
+    let mut hand = place();
+    (0..20).for_each(|n| drop(hand.ask(&["LPUSH", ":pointsman:touched", &format!("before {n}")])));
+    assert_eq!(commit_telling(&mut hand, "mine", &[], &[]), "done");
+    let kept = touched(&mut hand);
+    assert_eq!((kept.len(), kept[0].as_str(), kept[1].as_str()), (16, "mine", "before 19"));
+    let mut hand = place();
+    hand.ask(&["LPUSH", ":pointsman:touched", "before"]);
+    assert_eq!(commit(&mut hand, &[], &[]), "done");
+    assert_eq!(touched(&mut hand), [""; 0], "one that does not tell makes the others worthless");
+    let mut hand = place();
+    hand.ask(&["SET", ":pointsman:touched", "somebody else's"]);
+    assert_eq!(commit_telling(&mut hand, "mine", &[], &[]), "done", "nothing depends on it");
+    assert_eq!(touched(&mut hand), ["mine"]);
+}
+
+#[test]
+fn whoever_has_missed_a_little_is_told_what_was_written() {
+    let mut hand = Place::shared().connect();
+    let point = [[0, 0, 0, 0, 0, 0, 0, 20], [7; 8]].concat();
+    hand.ask(&[b"SET".as_slice(), b":pointsman:point", &point]);
+    (0..16).for_each(|n| drop(hand.ask(&["LPUSH", ":pointsman:touched", &n.to_string()])));
+    let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:asked"];
+    let keys = names.map(|name| format!(":pointsman:{name}"));
+    let told = |hand: &mut Hand, known: &str| {
+        let words = ["EVAL", BEGIN, "6"].into_iter().chain(keys.iter().map(String::as_str));
+        let answer = hand.ask(&words.chain(["me", "3000", known]).collect::<Vec<_>>());
+        answer.list()[4].clone().list().len()
+    };
+    assert_eq!(["20", "19", "4", "3", ""].map(|known| told(&mut hand, known)), [0, 1, 16, 0, 0]);
+    hand.ask(&["SET", ":pointsman:touched", "somebody else's"]);
+    assert_eq!(told(&mut hand, "19"), 0);
 }
 
 fn take(hand: &mut Hand, workers: &[&str]) -> Vec<String> {

@@ -1,78 +1,11 @@
 //! What a move leaves on Redis is what a node would have written there, key by key.
 
-use std::collections::BTreeMap;
-
 use pointsman_core::store::{Ending, TaskFilter};
 use pointsman_store_conformance::moving::{Lair as _, apart, fill, plan};
 use pointsman_store_conformance::world::*;
-use pointsman_testing::Reply;
 
-use crate::lair::{Kind, Lair, Movers, redis, say};
-
-/// All keys of a store, and what each holds, in an order.
-fn dump(lair: &Lair) -> BTreeMap<String, Vec<Vec<u8>>> {
-    let mut redis = redis();
-    let mut dumped = BTreeMap::new();
-    for key in redis.command(&["KEYS", &format!("{}*", lair.prefix())]).unwrap().texts() {
-        let kind = redis.command(&["TYPE", &key]).unwrap().text().unwrap();
-        let (words, pairs): (&[&str], bool) = match kind.as_str() {
-            "string" => (&["GET", &key], false),
-            "hash" => (&["HGETALL", &key], true),
-            "zset" => (&["ZRANGE", &key, "0", "-1", "WITHSCORES"], true),
-            "stream" => (&["XRANGE", &key, "-", "+"], false),
-            "list" => (&["LRANGE", &key, "0", "-1"], false),
-            other => panic!("{key} is a {other}"),
-        };
-        let mut flat = Vec::new();
-        flatten(redis.command(words).unwrap(), &mut flat);
-        if pairs {
-            let mut joined: Vec<Vec<u8>> = flat.chunks(2).map(|pair| pair.join(&b'=')).collect();
-            joined.sort();
-            flat = joined;
-        }
-        dumped.insert(key[lair.prefix().len()..].to_string(), flat);
-    }
-    dumped
-}
-
-fn flatten(reply: Reply, into: &mut Vec<Vec<u8>>) {
-    match reply {
-        Reply::Bytes(bytes) => into.push(bytes),
-        Reply::List(list) => list.into_iter().for_each(|reply| flatten(reply, into)),
-        Reply::Nil | Reply::Number(_) | Reply::Error(_) => panic!("{reply:?}"),
-    }
-}
-
-/// What is of the commits, and not of the contents; what of a node is not moved; what is the same as nothing.
-fn comparable(lair: &Lair) -> BTreeMap<String, Vec<Vec<u8>>> {
-    let mut dumped = dump(lair);
-    let of_commits = ["pointsman:point", "pointsman:told", "pointsman:touched", "pointsman:nodes"];
-    dumped.retain(|key, _| {
-        !of_commits.contains(&key.as_str())
-            && !key.starts_with("pointsman:turn")
-            && !key.starts_with("event.worker:")
-    });
-    for (name, nothing) in [("pointsman:gaps", &b"=[]"[..]), ("pointsman:counts", &b"=\0\0\0\0\0\0"[..])] {
-        if let Some(rows) = dumped.get_mut(name) {
-            rows.retain(|row| !row.ends_with(nothing));
-        }
-    }
-    dumped.retain(|_, rows| !rows.is_empty());
-    dumped
-}
-
-fn assert_exact(before: &Lair, after: &Lair) {
-    let (before, after) = (comparable(before), comparable(after));
-    let keys = |dumped: &BTreeMap<String, _>| dumped.keys().cloned().collect::<Vec<String>>();
-    assert_eq!(keys(&after), keys(&before));
-    assert!(after.len() > 50, "{:?}", keys(&after));
-    for ((key, before), (_, after)) in before.iter().zip(&after) {
-        let text = |rows: &Vec<Vec<u8>>| {
-            rows.iter().map(|row| row.escape_ascii().to_string()).collect::<Vec<_>>().join("\n")
-        };
-        assert_eq!(text(after), text(before), "{key}");
-    }
-}
+use crate::keys::assert_exact;
+use crate::lair::{Kind, Lair, Movers, say};
 
 /// Fills a store on Redis, moves it on along other kinds of places, and answers where it was and where it came to.
 async fn round(way: &[Kind]) -> (Lair, Lair) {
@@ -99,13 +32,13 @@ async fn round(way: &[Kind]) -> (Lair, Lair) {
 #[tokio::test]
 async fn keys_are_the_same_when_a_store_has_been_in_a_file() {
     let (first, last) = round(&[Kind::Keys, Kind::File, Kind::Keys]).await;
-    apart(move || assert_exact(&first, &last)).await;
+    apart(move || assert!(assert_exact(first.prefix(), last.prefix()) > 50)).await;
 }
 
 #[tokio::test]
 async fn keys_are_the_same_when_a_store_was_moved_on_redis() {
     let (first, last) = round(&[Kind::Keys, Kind::Keys]).await;
-    apart(move || assert_exact(&first, &last)).await;
+    apart(move || assert!(assert_exact(first.prefix(), last.prefix()) > 50)).await;
 }
 
 #[tokio::test]

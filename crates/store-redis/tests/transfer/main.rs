@@ -4,6 +4,8 @@
 mod cut;
 mod differing;
 mod exact;
+#[path = "../keys/mod.rs"]
+mod keys;
 #[path = "../lair/mod.rs"]
 mod lair;
 mod outbox;
