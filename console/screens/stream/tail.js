@@ -64,6 +64,8 @@ export function useTail({ filter, history, paused }) {
       // A server looks only for a moment unless it is told to take its time.
       searching = !far && seq.TYPE === "Empty" && seq.lastEventId < seq.eventId;
       const found = (seq.eventSnapshots ?? []).reverse().map(eventRow);
+      // The stream may bring again what is read here.
+      newest = Math.max(newest, found.at(-1)?.eventId ?? 0);
       const seen = new Set(found.map((/** @type {Row} */ row) => row.id));
       const since = [...ring.items, ...(read ? [] : held.items)].filter((row) => !seen.has(row.id));
       if (!read) held.clear();
