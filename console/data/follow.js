@@ -64,6 +64,8 @@ export function follow(plan, show) {
   let readAt = 0;
   let due = Infinity;
   let tries = 0;
+  /** The newest event that is in what was read; the stream may bring it only later. */
+  let stamp = 0;
 
   /** @param {Partial<Followed<T>>} change */
   const set = (change) => {
@@ -93,10 +95,10 @@ export function follow(plan, show) {
       if (mine.signal.aborted) return;
       const kept = /** @type {News} */ (meanwhile);
       meanwhile = null;
-      const stamp = Number(/** @type {{eventId?: number} | null} */ (data)?.eventId ?? 0);
+      stamp = Number(/** @type {{eventId?: number} | null} */ (data)?.eventId ?? 0);
       tries = 0;
       set({ data, error: null, loading: false });
-      take({ events: kept.events.filter((event) => event.eventId > stamp), tasks: kept.tasks });
+      take(kept);
     } catch (error) {
       if (mine.signal.aborted) return;
       meanwhile = null;
@@ -110,14 +112,15 @@ export function follow(plan, show) {
   }
 
   /** @param {News} news */
-  function take(news) {
-    if (news.events.length + news.tasks.length === 0) return;
+  function take({ events: all, tasks }) {
+    const events = all.filter((event) => event.eventId > stamp);
+    if (events.length + tasks.length === 0) return;
     const { apply } = plan();
     if (meanwhile) {
-      meanwhile.events.push(...news.events);
-      meanwhile.tasks.push(...news.tasks);
+      meanwhile.events.push(...events);
+      meanwhile.tasks.push(...tasks);
     } else if (apply && state.data !== null) {
-      const next = apply(state.data, news);
+      const next = apply(state.data, { events, tasks });
       if (next === null) soon(1);
       else if (next !== state.data) set({ data: next });
     } else {

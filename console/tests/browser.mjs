@@ -67,6 +67,24 @@ export async function goTo(page, hash) {
   }, hash);
 }
 
+/** What the stream brings is delivered only when the answer is called, which waits until there is something.
+ * @param {import("playwright-core").Page} page */
+export async function holdDeliveries(page) {
+  await page.evaluate(() => {
+    const real = window.requestAnimationFrame;
+    window.held = [];
+    window.requestAnimationFrame = (frame) => window.held.push(frame);
+    window.deliver = () => {
+      window.requestAnimationFrame = real;
+      for (const frame of window.held) real(frame);
+    };
+  });
+  return async () => {
+    await page.waitForFunction(() => window.held.length > 0, undefined, { polling: 50 });
+    await page.evaluate(() => window.deliver());
+  };
+}
+
 /** Looks at a screen as it is: no violations of accessibility, nothing wider than a phone; pictures of it.
  * @param {import("playwright-core").Page} page @param {string} name */
 export async function look(page, name) {

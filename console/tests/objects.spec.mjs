@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { look, visit } from "./browser.mjs";
+import { goTo, holdDeliveries, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
 const at = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
@@ -33,6 +33,24 @@ test("objects: one is found by its key and tenant, among those that stand still,
     await page.goBack();
     await still.getByText("strict:1").click();
     await page.getByRole("heading", { name: "strict:1" }).waitFor();
+  });
+});
+
+test("objects: an event that is read and comes all the same is counted once", async () => {
+  await visit("/overview", async (page) => {
+    await page.getByText("Live", { exact: true }).waitFor();
+    const deliver = await holdDeliveries(page);
+    await page.route("**/api/v1/events?*", async (route) => {
+      await world.emit({ type: "record.changed", key: "objects:once", value: {} });
+      await route.continue();
+    }, { times: 1 });
+    await goTo(page, "/objects");
+    const row = page.getByRole("region", { name: "Objects that changed lately" }).getByRole("row").filter({ hasText: "objects:once" });
+    await row.waitFor();
+    await deliver();
+    await world.emit({ type: "record.changed", key: "objects:after", value: {} });
+    await page.getByText("objects:after").waitFor();
+    assert.equal(await row.getByRole("cell").nth(3).innerText(), "1");
   });
 });
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elements, goTo, look, visit } from "./browser.mjs";
+import { elements, goTo, holdDeliveries, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
 const rows = (page) => page.locator(".table-box tbody tr:not(.room)");
@@ -145,24 +145,14 @@ test("stream: a thousand events a second leave the page free", async () => {
 test("stream: what is read and comes all the same is shown once", async () => {
   await visit("/stream?return=twice", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    // What the stream brings is delivered only when the test says so.
-    await page.evaluate(() => {
-      const real = window.requestAnimationFrame;
-      window.held = [];
-      window.requestAnimationFrame = (frame) => window.held.push(frame);
-      window.goOn = () => {
-        window.requestAnimationFrame = real;
-        for (const frame of window.held) real(frame);
-      };
-    });
+    const deliver = await holdDeliveries(page);
     await page.route("**/api/v1/events?*", async (route) => {
       await world.emit({ type: "twice.first" });
       await route.continue();
     }, { times: 1 });
     await goTo(page, "/stream?return=twice,thrice");
     await page.getByText("twice.first").waitFor();
-    await page.waitForFunction(() => window.held.length > 0);
-    await page.evaluate(() => window.goOn());
+    await deliver();
     await world.emit({ type: "twice.second" });
     await page.getByText("twice.second").waitFor();
     assert.equal(await page.getByText("twice.first").count(), 1);
