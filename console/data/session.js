@@ -7,8 +7,12 @@ import { computed, signal } from "../vendor/signals.js";
 
 const KEY = "pointsman.token";
 
+/** A token that a link carries while another one is signed in. It is used only if the person agrees, or if the server
+ * refuses the one that is signed in. */
+export const offered = signal("");
+
 /** The token; empty if nobody is signed in. */
-export const token = signal(fromAddress() ?? stored());
+export const token = signal(initial());
 
 /** Who that is, once the server has told. @type {import("../vendor/signals.js").Signal<Me | null>} */
 export const me = signal(null);
@@ -16,13 +20,25 @@ export const me = signal(null);
 /** Why somebody was signed out, to be told on the way in again. */
 export const signedOut = signal("");
 
-/** Takes a token out of `#token=…`, and out of the address bar and the history with it. */
-function fromAddress() {
+/** The token to begin with: the stored one, or the one of a link where none is stored. */
+function initial() {
+  const linked = takeFromAddress();
+  const known = stored();
+  if (linked === "" || linked === known) return known;
+  if (known !== "") {
+    offered.value = linked;
+    return known;
+  }
+  keep(linked, false);
+  return linked;
+}
+
+/** Takes a token out of `#token=…`, and out of the address bar and the history with it. Empty if there is none. */
+function takeFromAddress() {
   const found = /^#token=([^&]+)(?:&to=(.*))?$/.exec(location.hash);
-  if (!found) return null;
+  if (!found) return "";
   const [token, to] = found.slice(1).map(decoded);
   history.replaceState(null, "", `${location.pathname}#${to.startsWith("/") ? to : "/"}`);
-  keep(token, false);
   return token;
 }
 
@@ -73,13 +89,16 @@ export function signIn(fresh, stay, who) {
   token.value = fresh;
 }
 
-/** @param {string} [why] */
+/** Ends the session. A token that a link offered takes its place: there is nothing left to replace.
+ * @param {string} [why] */
 export function signOut(why = "") {
-  keep("", false);
-  for (const storage of storages()) storage.removeItem(KEY);
-  signedOut.value = why;
+  const next = offered.value;
+  offered.value = "";
+  keep(next, false);
+  if (next === "") for (const storage of storages()) storage.removeItem(KEY);
+  signedOut.value = next === "" ? why : "";
   me.value = null;
-  token.value = "";
+  token.value = next;
 }
 
 /** @type {Record<Role, Role[]>} */

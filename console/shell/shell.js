@@ -1,6 +1,6 @@
 // The frame around every screen: navigation, header, and what opens above them.
 
-import { me, token } from "../data/session.js";
+import { me, offered, token } from "../data/session.js";
 import { nextTheme, nextZone } from "../data/settings.js";
 import { question } from "../parts/ask.js";
 import { later } from "../parts/later.js";
@@ -17,12 +17,13 @@ import { Stage } from "./stage.js";
 
 const Help = later(() => import("./help.js"), "Help");
 const Login = later(() => import("./login.js"), "Login");
+const Offer = later(() => import("./offer.js"), "Offer");
 const Palette = later(() => import("./palette.js"), "Palette");
 const Questions = later(() => import("../parts/dialog.js"), "Questions");
 
 export function Shell() {
   if (token.value === "") return html`<${Login} /><${Toasts} />`;
-  if (me.value === null) return html`<${Recall} /><${Toasts} />`;
+  if (me.value === null) return html`<${Recall} key=${token.value} /><${Toasts} />`;
   return html`<${Boundary} what="The console"><${Inside} /><//>`;
 }
 
@@ -53,6 +54,7 @@ function Inside() {
     </div>
     ${(opened.value === "search" || opened.value === "commands") && html`<${Palette} mode=${opened.value} />`}
     ${opened.value === "help" && html`<${Help} />`}
+    ${offered.value !== "" && html`<${Offer} />`}
     ${question.value && html`<${Questions} />`}
     <${Toasts} />
   </div>`;

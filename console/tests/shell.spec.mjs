@@ -114,12 +114,48 @@ test("shell: on a phone the screens are behind a button", async () => {
   }, { width: 400 });
 });
 
-test("shell: a link with another token, opened where one is signed in, changes who that is", async () => {
+test("shell: a link with another token replaces the signed-in one only if the person agrees", async () => {
   await visit("/stream", async (page) => {
-    await page.getByText("the-admin").waitFor();
-    await page.goto(`${world.url}/#token=${world.tokens.viewer}`);
-    await page.getByText("the-viewer").waitFor();
+    const who = page.locator(".who");
+    const link = `${world.url}/#token=${world.tokens.viewer}&to=${encodeURIComponent("/tasks")}`;
+    const stored = () => page.evaluate(() => sessionStorage.getItem("pointsman.token"));
+    await who.getByText("the-admin").waitFor();
+    await page.goto(link);
+    const dialog = page.getByRole("dialog", { name: "Use the token of this link?" });
+    await dialog.getByText("the-viewer", { exact: true }).waitFor();
+    await look(page, "link-token");
+    await accessible(page, "another token is offered");
+    assert.equal(await stored(), world.tokens.admin);
+    await dialog.getByRole("button").first().click();
+    await dialog.waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByRole("heading", { name: "Tasks" }).waitFor();
+    await who.getByText("the-admin").waitFor();
+    assert.equal(await dialog.count(), 0);
+    await page.goto(link);
+    await page.getByRole("button", { name: "Switch to the-viewer" }).click();
+    await who.getByText("the-viewer").waitFor();
+    assert.equal(await stored(), world.tokens.viewer);
   });
+});
+
+test("shell: a link whose token is unknown leaves the signed-in one alone", async () => {
+  await visit("/stream", async (page) => {
+    await page.locator(".who").getByText("the-admin").waitFor();
+    await page.goto(`${world.url}/#token=pm_unknown`);
+    await page.getByText("The link's token was not used").waitFor();
+    await page.locator(".who").getByText("the-admin").waitFor();
+  }, { complaints: /401/ });
+});
+
+test("shell: a link signs in where the stored token is no longer accepted", async () => {
+  await visit("/", async (page) => {
+    await page.getByLabel("Token").waitFor();
+    await page.evaluate(() => sessionStorage.setItem("pointsman.token", "pm_of_an_earlier_store"));
+    await page.goto(`${world.url}/#token=${world.tokens.viewer}`);
+    await page.locator(".who").getByText("the-viewer").waitFor();
+    assert.equal(await page.getByRole("dialog").count(), 0);
+  }, { role: null, complaints: /401/ });
 });
 
 test("shell: windows are told apart by their titles, and keys go on in the screen that was opened", async () => {
