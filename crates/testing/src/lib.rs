@@ -5,6 +5,7 @@
 //!  pgbouncer    PgBouncer before one, in transaction mode
 //!  redis/       a Redis that can be stopped, killed, halted, started again and put back to an earlier state;
 //!               a cluster of them, and one with a replica and sentinels
+//!  disk         a small disk that can be filled up
 //!  proxy        a wire that can be cut, frozen, or made to lose answers
 //!  shared       the one server of a kind that all tests of a run have their data on
 //!  admin        databases on a server, and what is asked of it on the side
@@ -23,6 +24,7 @@
 mod admin;
 mod chance;
 mod clients;
+mod disk;
 mod folder;
 mod pgbouncer;
 mod port;
@@ -40,6 +42,7 @@ mod user;
 pub use admin::Admin;
 pub use chance::Chance;
 pub use clients::{node, python};
+pub use disk::Disk;
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Postgres, Settings};
 pub use proxy::Proxy;

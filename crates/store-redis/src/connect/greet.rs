@@ -45,7 +45,15 @@ impl<'a> Greeting<'a> {
     }
 
     pub(super) fn is_let_in(&self, answer: RedisResult<Value>) -> Result<(), OpenError> {
-        answer.map(drop).map_err(|error| self.explain(&error))
+        self.read_ping(answer)
+    }
+
+    /// A server that cannot write to its disk refuses `PING` as it refuses writes, and still answers reads.
+    fn read_ping(&self, answer: RedisResult<Value>) -> Result<(), OpenError> {
+        match answer {
+            Err(error) if codes(&error) == ["MISCONF"] => Ok(()),
+            answer => self.read::<Value>(answer).map(drop),
+        }
     }
 
     /// What we want to know, and what we set. Each is answered, whether or not the others are refused.
@@ -82,7 +90,7 @@ impl<'a> Greeting<'a> {
             Some(_) | None => Kind::Alone,
         })?;
         self.is_master(self.read(role)?)?;
-        self.read::<Value>(ping)?;
+        self.read_ping(ping)?;
         match selected {
             Err(error) if reason(&error).contains("out of range") => {
                 Err(OpenError::NoDatabase { at: self.at.to_string(), database: self.endpoint.db })

@@ -48,7 +48,7 @@ impl Doctor {
         let mut shortest = Duration::MAX;
         for _ in 0..ROUNDS {
             let begun = Instant::now();
-            redis::cmd("PING").exec_async(&mut connection).await?;
+            redis::cmd("ECHO").arg("").exec_async(&mut connection).await?;
             shortest = shortest.min(begun.elapsed());
         }
         Ok(shortest)

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod disk;
 mod lost_answers;
 mod memory;
 mod rolled_back;

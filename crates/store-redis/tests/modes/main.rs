@@ -4,6 +4,7 @@
 mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
+mod failover;
 mod prefix;
 mod sentinel;
 
