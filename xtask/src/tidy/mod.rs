@@ -1,10 +1,15 @@
 //! Style that matters and that neither rustfmt nor clippy looks at: files stay short, nothing unfinished is
-//! left behind, nothing tells of the machine it was written on, and links in the documents lead somewhere.
+//! left behind, nothing names the machine it was written on, no retired word is used, and links in the documents lead
+//! somewhere.
+
+mod retired;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+
+use retired::Retired;
 
 /// The longest source file, in lines. What is longer is two things.
 const MAX_LINES: usize = 600;
@@ -18,6 +23,9 @@ const FOREIGN: &[&str] = &["target", ".git", "vendor", "node_modules"];
 /// What is code, and what is a text for people.
 const CODE: &[&str] = &["rs", "sql", "lua", "sh", "js", "mjs", "css", "html", "toml", "yml", "yaml"];
 const PROSE: &[&str] = &["md"];
+
+/// Where retired words may occur: the list of them, its tests, and the changelog, which says what was renamed.
+const NAMES_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
 
 /// Signs of unfinished work. Written in halves, so that this file passes its own check.
 const LEFTOVERS: &[&str] = &[
@@ -52,11 +60,12 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
     let mut files = vec![];
     collect(root, Path::new(""), &mut files)?;
     files.sort();
-    let mut faults = vec![];
+    let (retired, mut faults) = (Retired::load()?, vec![]);
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
             .with_context(|| format!("{} cannot be read as text", file.display()))?;
         check(file, &text, &mut faults);
+        check_words(&retired, file, &text, &mut faults);
         if extension(file) == "md" {
             check_links(root, file, &text, &mut faults);
         }
@@ -122,6 +131,17 @@ fn check(file: &Path, text: &str, faults: &mut Vec<Fault>) {
     }
     if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
         fault(lines, "does not end in exactly one line break".into());
+    }
+}
+
+/// Checks that no retired name or word is used.
+fn check_words(retired: &Retired<'_>, file: &Path, text: &str, faults: &mut Vec<Fault>) {
+    if NAMES_RETIRED_WORDS.iter().any(|path| file == Path::new(path)) {
+        return;
+    }
+    for (index, line) in text.lines().enumerate() {
+        let found = retired.find(line).into_iter();
+        faults.extend(found.map(|what| Fault { file: file.into(), line: index + 1, what }));
     }
 }
 

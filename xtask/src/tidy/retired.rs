@@ -1,0 +1,132 @@
+//! Words that the project no longer uses, each with the word to use instead: `retired.txt`.
+//!
+//! An identifier is retired as a whole token. A word is retired wherever it occurs by itself: in prose, in messages, and
+//! as a part of an identifier (`told` in `told_of` and in `ToldOf`, not in `untold`).
+
+use std::collections::HashMap;
+
+use anyhow::{Context, bail};
+
+const LIST: &str = include_str!("retired.txt");
+
+/// The list, by retired word.
+#[derive(Debug)]
+pub(super) struct Retired<'a> {
+    identifiers: HashMap<&'a str, &'a str>,
+    /// In lower case.
+    words: HashMap<&'a str, &'a str>,
+}
+
+impl Retired<'static> {
+    pub(super) fn load() -> anyhow::Result<Self> {
+        Self::parse(LIST).context("xtask/src/tidy/retired.txt")
+    }
+}
+
+impl<'a> Retired<'a> {
+    /// Reads lines of the form `KIND RETIRED = REPLACEMENT`, where KIND is `identifier` or `word`.
+    fn parse(list: &'a str) -> anyhow::Result<Self> {
+        let mut retired = Self { identifiers: HashMap::new(), words: HashMap::new() };
+        for (index, line) in list.lines().enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let entry = line.split_once(" = ").and_then(|(left, use_instead)| {
+                let (kind, word) = left.split_once(' ')?;
+                Some((kind, word.trim(), use_instead))
+            });
+            let replaced = match entry {
+                Some(("identifier", name, use_instead)) => retired.identifiers.insert(name, use_instead),
+                Some(("word", word, use_instead)) => retired.words.insert(word, use_instead),
+                _ => bail!("line {}: expected `identifier NAME = USE INSTEAD` or `word …`", index + 1),
+            };
+            if replaced.is_some() {
+                bail!("line {}: `{line}` is listed twice", index + 1);
+            }
+        }
+        Ok(retired)
+    }
+
+    /// Reports the retired names and words of a line.
+    pub(super) fn find(&self, line: &str) -> Vec<String> {
+        let mut found = vec![];
+        for token in tokens(line) {
+            if let Some(use_instead) = self.identifiers.get(token) {
+                found.push(format!("uses the retired name `{token}`; use {use_instead}"));
+                continue;
+            }
+            for part in parts(token) {
+                let word = part.to_lowercase();
+                if let Some(use_instead) = self.words.get(word.as_str()) {
+                    found.push(format!("uses the retired word `{word}`; use {use_instead}"));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The identifiers and words of a line.
+fn tokens(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|token| !token.is_empty())
+}
+
+/// The words that an identifier is made of: `snake_case`, `camelCase` and `CONSTANT_CASE`.
+fn parts(token: &str) -> Vec<&str> {
+    let mut parts = vec![];
+    for piece in token.split('_') {
+        let mut start = 0;
+        let chars: Vec<(usize, char)> = piece.char_indices().collect();
+        for pair in chars.windows(2) {
+            let ((_, before), (at, after)) = (pair[0], pair[1]);
+            if before.is_lowercase() && after.is_uppercase() {
+                parts.push(&piece[start..at]);
+                start = at;
+            }
+        }
+        parts.push(&piece[start..]);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str =
+        "# comment\n\nidentifier Keeper = `BackendStore`\nword told = notify, record, report\n";
+
+    fn count(line: &str) -> usize {
+        Retired::parse(SAMPLE).unwrap().find(line).len()
+    }
+
+    #[test]
+    fn retired_identifiers_are_found_as_whole_tokens() {
+        assert_eq!(count("struct Keeper<T>;"), 1);
+        assert_eq!(count("struct Keepers; let keeper = HouseKeeper;"), 0);
+    }
+
+    #[test]
+    fn retired_words_are_found_in_prose_and_inside_identifiers() {
+        assert_eq!(count("Nobody was told. fn told_of() -> ToldOf { WAS_TOLD }"), 4);
+        assert_eq!(count("untold stories"), 0);
+    }
+
+    #[test]
+    fn the_message_names_the_replacement() {
+        let found = Retired::parse(SAMPLE).unwrap().find("told");
+        assert_eq!(found, ["uses the retired word `told`; use notify, record, report"]);
+    }
+
+    #[test]
+    fn a_malformed_list_is_refused() {
+        for list in ["word told\n", "noun told = x\n", "word a = b\nword a = c\n"] {
+            assert!(Retired::parse(list).is_err(), "{list}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_the_repository_is_well_formed() {
+        Retired::load().unwrap();
+    }
+}
