@@ -11,7 +11,8 @@ async fn view(world: &World<'_>, node: NodeId) -> NodeView {
 }
 
 fn abilities(names: &[&str], slots: usize) -> Abilities {
-    Abilities { registrant: None, handlers: names.iter().map(|name| handler(name)).collect(), slots }
+    let handlers = names.iter().map(|name| handler(name)).collect();
+    Abilities { handlers, slots, ..Abilities::default() }
 }
 
 pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {
