@@ -94,7 +94,11 @@ impl LogSink {
         Self { lines, time }
     }
 
-    /// What time it is for the attempt.
+    /// The time that the attempt goes by.
+    pub fn time(&self) -> &Arc<TimeSource> {
+        &self.time
+    }
+
     pub fn now(&self) -> Timestamp {
         self.time.now()
     }

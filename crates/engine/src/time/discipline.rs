@@ -145,19 +145,14 @@ impl Discipline {
         self.read(answered).1
     }
 
-    /// The store is embedded, and was last written at `last_seen`.
+    /// The store is embedded, and was last written at `last_seen`. If that is still to come, the clock is taken as it is:
+    /// by an earlier time nothing starts early.
     pub(super) fn embedded(&mut self, reading: Reading, last_seen: Timestamp) -> Option<Change> {
         let leap = difference(reading.wall, last_seen);
-        if leap > micros(LARGE_LEAP) {
+        (leap > micros(LARGE_LEAP)).then(|| {
             self.suspended_until = Some(reading.mono + LARGE_STEP_LASTS);
-            return Some(Change::Suspended(leap));
-        }
-        if leap < -micros(TOLERANCE) {
-            self.anchor = Reading { wall: last_seen, mono: reading.mono };
-            self.began = last_seen;
-            return self.read(reading).1;
-        }
-        None
+            Change::Suspended(leap)
+        })
     }
 
     pub(super) fn is_out_of_service(&self) -> bool {
