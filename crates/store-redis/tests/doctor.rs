@@ -1,7 +1,6 @@
 //! The doctor finds what is wrong with real servers, and what it advises helps.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use pointsman_core::Timestamp;
 use pointsman_core::store::{Registry as _, Store as _};
 use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store_redis::doctor::examine;

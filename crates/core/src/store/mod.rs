@@ -31,7 +31,7 @@ pub use queue::{
     Rescued, RunTask, Sweep,
 };
 pub use registry::{
-    Abilities, ClockReport, ClockStep, Deed, NodeId, NodeView, QueueView, Registration, Registry,
+    Abilities, BootMark, ClockReport, ClockStep, Deed, NodeId, NodeView, QueueView, Registration, Registry,
 };
 pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};
 pub use tasks::{LogPage, MOST_ATTEMPTS, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};

@@ -70,6 +70,19 @@ pub struct ClockReport {
     pub out_of_service: bool,
     /// The last step of the node's clock since the node started.
     pub last_step: Option<ClockStep>,
+    /// What the node's time was, measured from the boot of its machine. Until the machine boots again, a node that
+    /// starts there can tell from it how much time has passed.
+    #[serde(default)]
+    pub boot: Option<BootMark>,
+}
+
+/// A time of a node, and how long its machine had been running then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootMark {
+    /// Differs for each boot of each machine.
+    pub boot: u64,
+    pub uptime_ms: u64,
+    pub at: Timestamp,
 }
 
 /// A clock was set, rather than having drifted.

@@ -112,7 +112,8 @@ impl Discipline {
         (self.at(reading.mono), change.or_else(|| self.resume(reading.mono)))
     }
 
-    /// The server's clock said `server` at some moment between the two readings.
+    /// The server's clock said `server` at some moment between the two readings. It is taken for the time of the answer: it
+    /// is at least that late, so that nothing starts early.
     pub(super) fn measured(
         &mut self,
         asked: Duration,
@@ -120,7 +121,7 @@ impl Discipline {
         server: Timestamp,
     ) -> Option<Change> {
         let took = answered.mono.saturating_sub(asked);
-        let (estimate, bound) = (server.plus(took / 2), took / 2);
+        let (estimate, bound) = (server, took);
         let known = match self.reference {
             Reference::Machine { .. } => None,
             Reference::Store { bound } => Some(bound),
@@ -145,8 +146,16 @@ impl Discipline {
         self.read(answered).1
     }
 
-    /// The store is embedded, and was last written at `last_seen`. If that is still to come, the clock is taken as it is:
-    /// by an earlier time nothing starts early.
+    /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was set
+    /// while no node ran, which is a step like any other.
+    pub(super) fn expect(&mut self, reading: Reading, expected: Timestamp) -> Option<Change> {
+        self.anchor = Reading { wall: expected, mono: reading.mono };
+        self.began = expected;
+        self.read(reading).1
+    }
+
+    /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed. If
+    /// that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
     pub(super) fn embedded(&mut self, reading: Reading, last_seen: Timestamp) -> Option<Change> {
         let leap = difference(reading.wall, last_seen);
         (leap > micros(LARGE_LEAP)).then(|| {
@@ -182,6 +191,7 @@ impl Discipline {
             offset_ms: self.offset / 1000,
             out_of_service: self.out_of_service,
             last_step: self.last_step,
+            boot: None,
         }
     }
 

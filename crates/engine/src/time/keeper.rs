@@ -47,7 +47,7 @@ async fn keep(node: Arc<Node>) {
 
 /// Whether others should learn of the clock.
 fn is_news(reported: ClockReport, report: ClockReport) -> bool {
-    let ClockReport { offset_ms, out_of_service, last_step } = report;
+    let ClockReport { offset_ms, out_of_service, last_step, boot: _ } = report;
     out_of_service != reported.out_of_service
         || last_step != reported.last_step
         || offset_ms.abs_diff(reported.offset_ms) >= LEAST_NEWS_MS

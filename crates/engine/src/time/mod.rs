@@ -2,6 +2,7 @@
 //! an argument.
 
 mod backoff;
+mod boot;
 mod discipline;
 pub(crate) mod keeper;
 #[cfg(test)]
@@ -12,9 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{ClockReport, Store, StoreError};
+use pointsman_core::store::{BootMark, ClockReport, Store, StoreError};
 
 pub(crate) use backoff::Patience;
+pub use boot::Boot;
 pub use discipline::Reading;
 use discipline::{Change, Discipline, TOLERANCE};
 
@@ -28,6 +30,9 @@ pub fn now() -> Timestamp {
 /// Reads the clocks of a machine.
 pub trait Clocks: fmt::Debug + Send + Sync {
     fn read(&self) -> Reading;
+
+    /// Which boot of the machine this is, and for how long it has been running; `None` where that is not known.
+    fn boot(&self) -> Option<Boot>;
 }
 
 /// The clocks of the machine that this runs on.
@@ -39,6 +44,10 @@ struct SystemClocks {
 impl Clocks for SystemClocks {
     fn read(&self) -> Reading {
         Reading { wall: now(), mono: self.started.elapsed() }
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        Boot::read()
     }
 }
 
@@ -96,15 +105,23 @@ impl TimeSource {
         if self.discipline().is_measured() {
             return Ok(());
         }
-        let heard = store.nodes().await?.into_iter().map(|node| node.heard);
-        let head = store.extent().await?.head.timestamp();
-        let last_seen = heard.chain([head]).max().filter(|seen| *seen > Timestamp::MIN);
-        if let Some(last_seen) = last_seen {
-            let reading = self.clocks.read();
-            let change = self.discipline().embedded(reading, last_seen);
-            change.inspect(log);
-        }
+        let (nodes, head) = (store.nodes().await?, store.extent().await?.head.timestamp());
+        let last_seen = nodes.iter().map(|node| node.heard).chain([head]).max();
+        let newest = nodes.iter().max_by_key(|node| node.joined);
+        let mark = newest.and_then(|node| node.abilities.clock.boot);
+        self.begin_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
+    }
+
+    fn begin_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
+        let expected = mark.zip(self.clocks.boot()).and_then(|(mark, boot)| boot.time_since(mark));
+        let reading = self.clocks.read();
+        let change = match (expected, last_seen) {
+            (Some(expected), _) => self.discipline().expect(reading, expected),
+            (None, Some(last_seen)) => self.discipline().embedded(reading, last_seen),
+            (None, None) => None,
+        };
+        change.inspect(log);
     }
 
     /// Why the node is out of service, if it is.
@@ -148,8 +165,9 @@ impl TimeSource {
 
     /// The clock as other nodes and people see it.
     pub fn report(&self) -> ClockReport {
-        self.now();
-        self.discipline().report()
+        let at = self.now();
+        let boot = self.clocks.boot().map(|boot| boot.mark(at));
+        ClockReport { boot, ..self.discipline().report() }
     }
 
     fn discipline(&self) -> MutexGuard<'_, Discipline> {

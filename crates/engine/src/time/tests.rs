@@ -47,6 +47,10 @@ impl Clocks for Manual {
         let wall = START.plus(mono).micros() + self.off.load(Ordering::Relaxed);
         Reading { wall: Timestamp::from_micros(wall), mono }
     }
+
+    fn boot(&self) -> Option<Boot> {
+        Some(Boot { id: 1, uptime: DAY + self.read().mono })
+    }
 }
 
 fn clocks() -> (Manual, TimeSource) {
@@ -196,6 +200,51 @@ fn each_further_step_has_to_last_as_well() {
         manual.pass(LARGE_STEP_LASTS - SECOND);
         assert_eq!(time.now(), manual.true_time());
     }
+}
+
+/// A node ran when the machine had been up for a day, the machine kept running, and another starts.
+fn restarted(after: Duration, ahead: bool, off: Duration) -> (Manual, TimeSource) {
+    let manual = Manual::default();
+    let first = TimeSource::new(manual.clone());
+    let mark = first.report().boot.unwrap();
+    manual.pass(after);
+    set(&manual, ahead, off);
+    let time = TimeSource::new(manual.clone());
+    time.begin_embedded(Some(mark), Some(START));
+    (manual, time)
+}
+
+#[test]
+fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
+    for after in [MINUTE, DAY * 40] {
+        let (manual, time) = restarted(after, true, SECOND);
+        assert!(time.may_fire_and_prune(), "the machine's clock has kept its time");
+        assert_eq!(time.now(), manual.true_time().plus(SECOND));
+        assert_eq!(time.report().last_step, None);
+    }
+    for (ahead, off) in
+        [(true, MINUTE * 26 * 60), (true, DAY * 40), (false, MINUTE * 26 * 60), (false, DAY * 40)]
+    {
+        let (manual, time) = restarted(MINUTE, ahead, off);
+        assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
+        manual.pass(LARGE_STEP_LASTS - SECOND);
+        assert_eq!(time.now(), manual.true_time());
+        manual.pass(SECOND);
+        assert_ne!(time.now(), manual.true_time(), "it has lasted, and is followed");
+        manual.set_ahead(Duration::ZERO);
+        time.now();
+        manual.pass(LARGE_STEP_LASTS);
+        assert_eq!(time.now(), manual.true_time());
+    }
+}
+
+#[test]
+fn a_mark_of_another_boot_says_nothing() {
+    let (manual, time) = clocks();
+    let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400) };
+    time.begin_embedded(Some(mark), Some(START.minus(DAY)));
+    assert_eq!(time.now(), manual.true_time());
+    assert!(!time.may_fire_and_prune());
 }
 
 #[test]
