@@ -89,7 +89,7 @@
  *   reloads: Reload[]}} Config */
 
 /** @typedef {{id: number, name: string, alive: boolean, joined_at: string, heard_at: string, handlers: string[],
- *   slots: number, running: number}} Node */
+ *   slots: number, running: number, clock: {offset_ms: number, out_of_service: boolean, last_step: {at: string, by_ms: number} | null}}} Node */
 
 /** @typedef {{status: string, version: string, store: {kind: string, reachable: boolean, writable: boolean} | null, warnings?: string[]}} Health */
 

@@ -72,6 +72,8 @@ function One({ node }) {
       ["Slots", `${node.running} of ${node.slots} in use`],
       ["Joined", html`<${Full} at=${node.joined_at} />`],
       ["Last heard", html`<${Full} at=${node.heard_at} />`],
+      ["Clock", offset(node.clock.offset_ms)],
+      ["Last clock step", node.clock.last_step ? html`${step(node.clock.last_step.by_ms)} at <${Full} at=${node.clock.last_step.at} />` : "None since it joined"],
     ]} />
     <h3 class="can-run">Can run</h3>
     ${node.handlers.length === 0 ? html`<p class="soft">No handler: it may still answer requests, or keep the house.</p>`
@@ -79,9 +81,21 @@ function One({ node }) {
   <//>`;
 }
 
+/** @param {number} ms */
+function offset(ms) {
+  if (Math.abs(ms) < 1000) return "Agrees with the store";
+  return `${(Math.abs(ms) / 1000).toFixed(1)} s ${ms > 0 ? "ahead of" : "behind"} the store`;
+}
+
+/** @param {number} ms */
+function step(ms) {
+  return `${ms > 0 ? "+" : "−"}${(Math.abs(ms) / 1000).toFixed(1)} s`;
+}
+
 /** @param {{node: Node}} props */
-function State({ node: { alive, heard_at } }) {
+function State({ node: { alive, heard_at, clock } }) {
   if (!alive) return html`<${Badge} tone="off">Gone<//>`;
+  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${offset(clock.offset_ms)}. It takes no work until the clocks agree.`}>Clock off<//>`;
   if (now.value - Date.parse(heard_at) > SILENT_MS) return html`<${Badge} tone="warn" title="It has not been heard of for a while. If that goes on, others take its tasks over.">Silent<//>`;
   return html`<${Badge} tone="good">Alive<//>`;
 }
@@ -99,6 +113,7 @@ const COLUMNS = [
   { name: "state", title: "State", width: 96, narrow: true, cell: (node) => html`<${State} node=${node} />` },
   { name: "slots", title: "Slots in use", width: 170, narrow: true, cell: (node) => html`<${Slots} node=${node} />` },
   { name: "handlers", title: "Can run", grow: 60, cell: (node) => html`<span title=${node.handlers.join(", ")}><span class="faint">${node.handlers.length}:</span> ${node.handlers.join(", ")}</span>` },
+  { name: "clock", title: "Clock", width: 96, right: true, cell: ({ clock }) => html`<span title=${offset(clock.offset_ms)}>${Math.abs(clock.offset_ms) < 1000 ? "OK" : step(clock.offset_ms)}</span>` },
   { name: "heard", title: "Last heard", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.heard_at} />` },
   { name: "joined", title: "Joined", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.joined_at} />` },
 ];

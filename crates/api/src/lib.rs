@@ -33,7 +33,7 @@ pub use handler::{
     AdoptBody, Adopted, CollectionBody, Counts, HandlerBody, HandlerDetail, HandlerList, Health, LimitsBody,
     QueueBody, RouteBody, SourceBody, StoreHealth,
 };
-pub use node::{AuditList, DeedBody, MeBody, NodeBody, NodeList};
+pub use node::{AuditList, ClockBody, ClockStepBody, DeedBody, MeBody, NodeBody, NodeList};
 pub use order::{
     AddedOrder, AddedOrders, ChangeOrderBody, FailedBody, NewOrderBody, OrderBody, OrderList, OrderTaskBody,
 };

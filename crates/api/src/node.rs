@@ -1,6 +1,6 @@
 //! Nodes, who changed what, and who one is, on the wire.
 
-use pointsman_core::store::{Deed, NodeView};
+use pointsman_core::store::{ClockReport, ClockStep, Deed, NodeView};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -28,6 +28,39 @@ pub struct NodeBody {
     pub slots: u64,
     /// How many it runs now.
     pub running: u64,
+    #[serde(default)]
+    pub clock: ClockBody,
+}
+
+/// The clock of a node, as the node last reported it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClockBody {
+    /// By how many milliseconds the clock of the node's machine is ahead of the time that the node goes by, which is that
+    /// of the store's server where there is one; negative if it is behind.
+    pub offset_ms: i64,
+    /// The clock is off by more than 30 seconds: the node claims, fires, prunes and accepts nothing until it agrees again.
+    pub out_of_service: bool,
+    /// The last time the machine's clock was set while the node ran; null if it was not.
+    pub last_step: Option<ClockStepBody>,
+}
+
+/// A clock was set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClockStepBody {
+    pub at: String,
+    /// By how many milliseconds it was set forward; negative if it was set back.
+    pub by_ms: i64,
+}
+
+impl From<&ClockReport> for ClockBody {
+    fn from(report: &ClockReport) -> Self {
+        let step = |step: ClockStep| ClockStepBody { at: step.at.to_string(), by_ms: step.by_ms };
+        Self {
+            offset_ms: report.offset_ms,
+            out_of_service: report.out_of_service,
+            last_step: report.last_step.map(step),
+        }
+    }
 }
 
 impl From<&NodeView> for NodeBody {
@@ -41,6 +74,7 @@ impl From<&NodeView> for NodeBody {
             handlers: node.abilities.handlers.iter().map(ToString::to_string).collect(),
             slots: node.abilities.slots as u64,
             running: node.running,
+            clock: ClockBody::from(&node.abilities.clock),
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::output::{Output, clean, day_and_time, short};
 
 /// List the processes that run tasks
 ///
-/// Those that live, and those that were heard of last.
+/// Those that live, and those that were heard of last. `clock` is by how much the clock of a node's machine is ahead of the
+/// store's time; a node that is off by more than 30 s is out of service until it agrees again.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -25,8 +26,16 @@ impl Nodes {
             return Ok(output.json(&list)?);
         }
         let rows = list.nodes.iter().map(node).collect();
-        let head = ["node", "id", "state", "since", "heard", "running", "handlers"];
+        let head = ["node", "id", "state", "since", "heard", "clock", "running", "handlers"];
         Ok(output.table(&head, rows, "No nodes.")?)
+    }
+}
+
+fn state(node: &NodeBody) -> &'static str {
+    match (node.alive, node.clock.out_of_service) {
+        (false, _) => "gone",
+        (true, true) => "out of service",
+        (true, false) => "alive",
     }
 }
 
@@ -34,9 +43,10 @@ fn node(node: &NodeBody) -> Vec<String> {
     vec![
         clean(&node.name).into_owned(),
         node.id.to_string(),
-        if node.alive { "alive" } else { "gone" }.into(),
+        state(node).into(),
         day_and_time(&node.joined_at),
         day_and_time(&node.heard_at),
+        format!("{:+.1} s", node.clock.offset_ms as f64 / 1000.0),
         format!("{} of {}", node.running, node.slots),
         short(&node.handlers.join(" "), 60),
     ]

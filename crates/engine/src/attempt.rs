@@ -32,7 +32,6 @@ use crate::runner::LogSink;
 use crate::running::{Control, Stop};
 use crate::settle::{EndedAttempt, released, settle};
 use crate::slots::Slot;
-use crate::time::now;
 use crate::{Delivery, Outcome};
 
 /// How long a cancelled handler may take to end by itself, and how long its cleaning up on drop may take.
@@ -41,7 +40,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Runs a claimed task on a task of its own.
 pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: Asked) {
     let control = node.running.begin(&task);
-    let at = now();
+    let at = node.time.now();
     node.changes.locked(&task, at);
     node.metrics.started(&task, at);
     let span = tracing::info_span!(
@@ -90,7 +89,7 @@ async fn perform(
     let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER);
     let delivery = Delivery {
         task,
-        log: LogSink::new(sender),
+        log: LogSink::new(sender, node.time.clone()),
         // A handler that cancels its own token tells nobody but itself.
         cancel: control.cancel().child_token(),
     };

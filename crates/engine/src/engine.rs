@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pointsman_core::HandlerName;
 use pointsman_core::engine_event::SchedulerState;
 use pointsman_core::store::{Emission, Receipt, Refused, Store, StoreError};
+use pointsman_core::{HandlerName, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -22,7 +22,7 @@ use crate::node::{Node, Parts, registration};
 use crate::observer::Observer;
 use crate::pull::{Clerk, Desk};
 use crate::sequencer::{Intake, Sequencer};
-use crate::time::now;
+use crate::time::{TimeSource, keeper};
 use crate::worker::Worker;
 use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler, telling};
 
@@ -41,6 +41,9 @@ pub enum EmitError {
     /// More is waiting to be journaled than the node holds in memory.
     #[error("too many events are waiting to be journaled")]
     Overloaded,
+    /// The node's clock is off; nothing was stored. Another node may accept it.
+    #[error("{0}")]
+    OutOfService(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -83,7 +86,8 @@ impl Engine {
     /// Joins the store as a node, registers the handlers and routes, and starts the rooms. A bounded run registers
     /// nothing: it runs those of its handlers that the store has just so.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
-        let id = store.join(&settings.node_name, now()).await?;
+        settings.time.begin(&*store).await?;
+        let id = store.join(&settings.node_name, settings.time.now()).await?;
         let metrics = Arc::new(Metrics::default());
         telling::stands(&*store, &settings, &metrics, SchedulerState::Starting).await;
         let setup = agreed(&*store, &settings, setup).await?;
@@ -104,6 +108,7 @@ impl Engine {
         journaling.start(|stop| sequencer.run(stop));
         last.start(|stop| fill(node.clone(), stop));
         late.start(|stop| writer.run(stop));
+        late.start(|stop| keeper::run(node.clone(), stop));
         late.start(|stop| rescuer::run(node.clone(), stop));
         if wanted.worker {
             late.start(|stop| rescuer::run_checks(node.clone(), stop));
@@ -127,6 +132,9 @@ impl Engine {
 
     /// Journals events; answers when they are durable.
     pub async fn emit(&self, emission: Emission) -> Result<Receipt, EmitError> {
+        if let Some(reason) = self.clock().trouble() {
+            return Err(EmitError::OutOfService(reason));
+        }
         let began = Instant::now();
         let receipt = self.inner.intake.emit(emission).await?;
         self.inner.node.metrics.emit_took(began.elapsed());
@@ -149,6 +157,16 @@ impl Engine {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.node.store
+    }
+
+    /// The time that this node goes by.
+    pub fn clock(&self) -> &TimeSource {
+        &self.inner.node.time
+    }
+
+    /// What time it is, by the store's clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock().now()
     }
 
     /// Reads the journal and waits for its growth.
@@ -224,7 +242,7 @@ impl Engine {
         rooms.journaling.stop().await;
         telling::closed(&*node.store, &node.settings, &node.metrics).await;
         rooms.last.stop().await;
-        if let Err(error) = node.store.leave(node.id(), now()).await {
+        if let Err(error) = node.store.leave(node.id(), node.time.now()).await {
             tracing::warn!(%error, "the node could not sign off");
         }
     }
@@ -236,7 +254,7 @@ async fn agreed(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<
         Some(_) => Ok(as_guest(setup, store.registration().await?)),
         None => {
             warn_of_namesakes(store, settings, &setup).await?;
-            store.register(registration(&setup, settings), now()).await.map(|()| setup)
+            store.register(registration(&setup, settings), settings.time.now()).await.map(|()| setup)
         }
     }
 }

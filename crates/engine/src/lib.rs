@@ -63,4 +63,4 @@ pub use redrive::{Redrive, RedriveRefused, RedriveRequest, RedriveState};
 pub use run_now::RanNow;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
 pub use settings::{Bound, Rooms, Schedule, Settings, Setup};
-pub use time::now;
+pub use time::{Boot, Clocks, Reading, TimeSource, now};

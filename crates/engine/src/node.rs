@@ -26,12 +26,13 @@ use crate::settings::Bound;
 use crate::settle::EndedAttempt;
 use crate::signals::Signals;
 use crate::slots::{Reserved, Slots};
-use crate::time::now;
+use crate::time::TimeSource;
 use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
     /// When this node began.
     pub(crate) started: Timestamp,
+    pub(crate) time: Arc<TimeSource>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
@@ -79,7 +80,8 @@ impl Node {
         let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
         let configured = ArcSwap::from_pointee(Configured::new(setup, bound));
         Self {
-            started: now(),
+            started: parts.settings.time.now(),
+            time: parts.settings.time.clone(),
             observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
             store: parts.store,
             settings: parts.settings,
@@ -128,11 +130,16 @@ impl Node {
         self.reconfigured.subscribe()
     }
 
-    /// A claim that fills these slots; none if there is nothing to fill or nothing to run.
+    /// A claim that fills these slots; none if there is nothing to fill or nothing to run, or while the node is out of
+    /// service.
     pub(crate) fn claim(&self, reserved: &Reserved) -> Option<Claim> {
         let handlers = self.configured.load().names.clone();
         let max = reserved.count();
-        (max > 0 && !handlers.is_empty()).then(|| Claim { by: Claimant::Node(self.id()), handlers, max })
+        (max > 0 && !handlers.is_empty() && self.time.is_in_service()).then(|| Claim {
+            by: Claimant::Node(self.id()),
+            handlers,
+            max,
+        })
     }
 
     /// Starts what a claim brought, each in one of the slots that were reserved for it.
@@ -171,7 +178,7 @@ impl Node {
         // It may have been run between the two looks.
         let task = self.store.task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
-            self.changes.moved(task, now());
+            self.changes.moved(task, self.time.now());
         }
         Ok(())
     }
@@ -183,7 +190,8 @@ impl Node {
             false => BTreeSet::new(),
         };
         let registrant = self.settings.bound.is_none().then(|| self.settings.registrant.clone());
-        self.store.announce(self.id(), Abilities { registrant, handlers, slots: self.slots.all() }).await
+        let (slots, clock) = (self.slots.all(), self.time.report());
+        self.store.announce(self.id(), Abilities { registrant, handlers, slots, clock }).await
     }
 
     /// The same, and if the store does not answer now, with the next sweep.

@@ -10,7 +10,6 @@ use pointsman_core::store::{
 
 use crate::Engine;
 use crate::held::Hold;
-use crate::time::now;
 
 /// Of how many orders that were added at once those who watch are told; of more, the newest.
 const MOST_TOLD: usize = 1000;
@@ -21,7 +20,7 @@ impl Engine {
         &self,
         orders: Vec<NewOrder>,
     ) -> Result<Result<Vec<Added>, (usize, OrderRefused)>, StoreError> {
-        let added = match self.store().add_orders(orders, now()).await? {
+        let added = match self.store().add_orders(orders, self.now()).await? {
             Ok(added) => added,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -56,7 +55,7 @@ impl Engine {
         path: &PathFilter,
         tenant: Option<&Tenant>,
     ) -> Result<(OrderStatistics, Extent), StoreError> {
-        self.store().order_statistics(path, tenant, now()).await
+        self.store().order_statistics(path, tenant, self.now()).await
     }
 
     /// Suspends, resumes, changes or removes an order. A step that runs is let end; what cannot be done beside one is
@@ -66,7 +65,7 @@ impl Engine {
         key: &OrderKey,
         command: OrderCommand,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let steered = self.store().steer_order(key, command, now()).await?;
+        let steered = self.store().steer_order(key, command, self.now()).await?;
         if steered.is_ok() {
             self.tell_step(key).await;
             self.nudge();
@@ -86,7 +85,7 @@ impl Engine {
         chain: &ChainPath,
         stopped: bool,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let set = self.store().stop_chain(chain, stopped, now()).await?;
+        let set = self.store().stop_chain(chain, stopped, self.now()).await?;
         if set.is_ok() {
             if stopped {
                 self.node().held.hold(Hold::Chain(chain.clone())).await;
@@ -103,7 +102,7 @@ impl Engine {
         node: &NodeId,
         action: Action,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let set = self.store().set_node(chain, node, action, now()).await?;
+        let set = self.store().set_node(chain, node, action, self.now()).await?;
         if set.is_ok() {
             if action == Action::Stop {
                 self.node().held.hold(Hold::Node(chain.clone(), node.clone())).await;

@@ -10,7 +10,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
-use crate::time::now;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -24,6 +23,10 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 async fn prune(node: Arc<Node>) {
     let (journal, history) = (node.settings.journal, node.settings.history);
     loop {
+        if !node.time.may_fire_and_prune() {
+            sleep(PERIOD).await;
+            continue;
+        }
         match sweep(&node, journal, history).await {
             Ok(pruned) => {
                 if pruned.events + pruned.tasks > 0 {
@@ -43,7 +46,7 @@ async fn prune(node: Arc<Node>) {
 /// One piece. When it answers, what is forgotten is no longer told from memory either: the mark may have moved though
 /// nothing was removed yet.
 async fn sweep(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
-    let pruned = node.store.prune(journal, history, now()).await?;
+    let pruned = node.store.prune(journal, history, node.time.now()).await?;
     node.observer.forget().await?;
     Ok(pruned)
 }
@@ -61,7 +64,7 @@ mod tests {
     /// Nothing is committed after the sweep that could tell of it.
     #[tokio::test]
     async fn a_cursor_is_torn_as_soon_as_what_follows_it_is_forgotten() {
-        let store = Arc::new(Sqlite::in_memory(now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
         let mut settings = Settings::default();
         settings.rooms.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();

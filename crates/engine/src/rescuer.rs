@@ -18,7 +18,6 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::node::{Node, registration};
-use crate::time::now;
 
 /// Sweeps until told to stop.
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
@@ -56,7 +55,7 @@ async fn sweeps(node: Arc<Node>) {
 }
 
 async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<(), StoreError> {
-    if !node.store.heartbeat(node.id(), now()).await? {
+    if !node.store.heartbeat(node.id(), node.time.now()).await? {
         rejoin(node).await?;
     } else if !node.announced() {
         node.announce_soon().await;
@@ -73,7 +72,7 @@ async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<()
 /// that lost their task; what was claimed since then is still this node's.
 async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
     tracing::warn!("this node was silent for too long and was given up; it joins again");
-    node.set_id(node.store.join(&node.settings.node_name, now()).await?);
+    node.set_id(node.store.join(&node.settings.node_name, node.time.now()).await?);
     register_again(node).await?;
     node.announce_soon().await;
     node.signals.work();
@@ -87,15 +86,20 @@ async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
     if settings.bound.is_some() || store.registrants().await?.contains(&settings.registrant) {
         return Ok(());
     }
-    store.register(registration(&node.configured().setup, settings), now()).await
+    store.register(registration(&node.configured().setup, settings), node.time.now()).await
 }
 
 /// Frees what the dead held, and tells of it.
 pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
-    let at = now();
+    if !node.time.is_in_service() {
+        return Ok(());
+    }
+    let at = node.time.now();
     // Workers that got their leases before this start may need as long as a lease to be heard again.
-    let heard_of_all = at.since(node.started) >= node.settings.lease;
-    let workers_since = if heard_of_all { Timestamp::MIN } else { node.started };
+    // So may those whose leases a step of the clock has ended.
+    let began = node.started.max(node.time.began());
+    let heard_of_all = at.since(began) >= node.settings.lease;
+    let workers_since = if heard_of_all { Timestamp::MIN } else { began };
     // Which handlers there are is not for a guest to say.
     let missing = node.settings.bound.is_none();
     let sweep = Sweep { silence: node.settings.lease, workers_since, missing };

@@ -9,7 +9,6 @@ use pointsman_core::store::{StoreError, TaskFilter};
 use pointsman_core::{HandlerName, Status, TaskSeq};
 
 use crate::Engine;
-use crate::time::now;
 
 /// How many tasks are read at a time, and how often at most.
 const PAGE: usize = 500;
@@ -41,7 +40,7 @@ impl Engine {
                 break;
             }
         }
-        let at = now();
+        let at = self.now();
         found.into_iter().rev().for_each(|task| self.node().changes.moved(task, at));
         Ok(())
     }

@@ -11,6 +11,8 @@ use pointsman_core::task::{Level, LogLine};
 use pointsman_core::{HandlerDef, NewEvent, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use crate::TimeSource;
+
 /// A handler: what the store knows of it, and how it is run.
 #[derive(Clone, Debug)]
 pub struct HandlerSpec {
@@ -84,11 +86,21 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct LogSink {
     lines: tokio::sync::mpsc::Sender<LogLine>,
+    time: Arc<TimeSource>,
 }
 
 impl LogSink {
-    pub fn new(lines: tokio::sync::mpsc::Sender<LogLine>) -> Self {
-        Self { lines }
+    pub fn new(lines: tokio::sync::mpsc::Sender<LogLine>, time: Arc<TimeSource>) -> Self {
+        Self { lines, time }
+    }
+
+    /// The time that the attempt goes by.
+    pub fn time(&self) -> &Arc<TimeSource> {
+        &self.time
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.time.now()
     }
 
     /// Adds a line, waiting while the store is behind.

@@ -11,7 +11,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
-use crate::time::now;
 
 /// How often it looks while the node is saturated.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -23,7 +22,9 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 async fn look_ahead(node: Arc<Node>) {
     let mut saturated = node.saturated.subscribe();
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
-        if let Err(error) = node.store.schedule(2 * node.slots.all(), now()).await {
+        if node.time.is_in_service()
+            && let Err(error) = node.store.schedule(2 * node.slots.all(), node.time.now()).await
+        {
             node.store_failed();
             tracing::debug!(%error, "the look-ahead waits for the store");
         }

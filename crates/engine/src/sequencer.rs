@@ -25,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 use crate::EmitError;
 use crate::node::Node;
 use crate::slots::Reserved;
-use crate::time::now;
 
 /// How much one transaction takes.
 const BATCH: Load = Load { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
@@ -240,7 +239,7 @@ impl Sequencer {
         }
         let kept = node.changes.watched().then(|| emissions.clone());
         let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
-        let now = now();
+        let now = node.time.now();
         let mut reserved = self.reserve(&emissions);
         let asked = node.held.asked();
         match node.store.append(emissions, node.claim(&reserved), now).await {
@@ -275,7 +274,7 @@ impl Sequencer {
             return Reserved::none();
         }
         let events = emissions.iter().flat_map(|emission| &emission.events);
-        slots.reserve(self.node.configured().ready_tasks(events, free, now()))
+        slots.reserve(self.node.configured().ready_tasks(events, free, self.node.time.now()))
     }
 
     /// Tells the worker what this claim left: others that are ready, or tasks whose time will come.
@@ -294,7 +293,7 @@ impl Sequencer {
         if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
             node.signals.grown(last);
         }
-        let at = now();
+        let at = node.time.now();
         for (receipt, emission) in receipts.iter().zip(kept.unwrap_or_default()) {
             if let Some(receipt) = receipt.as_ref().ok().filter(fresh) {
                 node.changes.created(&emission.events, &receipt.events, at);

@@ -1,6 +1,7 @@
 //! What an engine is told when it starts, and what can be changed while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::chain::Chain;
@@ -9,7 +10,7 @@ use pointsman_core::journal::Retention;
 use pointsman_core::route::ChainRoutes;
 use pointsman_core::{HandlerName, Routes, ScheduleName, Tenant, Weight, cron};
 
-use crate::HandlerSpec;
+use crate::{HandlerSpec, TimeSource};
 
 /// Fixed for the life of the process.
 #[derive(Clone, Debug)]
@@ -27,6 +28,9 @@ pub struct Settings {
     pub journal: Retention,
     pub history: Retention,
     pub rooms: Rooms,
+    /// The time that the node goes by. Whoever opens a store on a server measures its clock first, so that nothing is
+    /// written by a clock that is off.
+    pub time: Arc<TimeSource>,
     /// A run that ends by itself; a node that goes on for ever has none.
     pub bound: Option<Bound>,
 }
@@ -51,6 +55,7 @@ impl Default for Settings {
             journal: Retention::default(),
             history: Retention::default(),
             rooms: Rooms::default(),
+            time: Arc::default(),
             bound: None,
         }
     }

@@ -6,7 +6,6 @@ use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant};
 
 use crate::Engine;
 use crate::held::Hold;
-use crate::time::now;
 
 impl Engine {
     /// Sets a rule. When this answers, no new attempt begins: what was claimed before and has not begun is given
@@ -32,7 +31,7 @@ impl Engine {
 
     /// Has a collection synchronised: by the task that is queued or running, or else by a new one.
     pub async fn run(&self, run: NewRun) -> Result<Result<RunTask, NoSuchPair>, StoreError> {
-        let ran = self.store().run(run, now()).await?;
+        let ran = self.store().run(run, self.now()).await?;
         if let Ok(RunTask { task, created: true }) = &ran {
             self.tell_waiting(task).await?;
         }
@@ -42,7 +41,7 @@ impl Engine {
     /// Runs a task in `error` again.
     pub async fn retry(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
         let Some((task, _)) = self.store().task(id).await? else { return Ok(Err(Rejected::NoSuchTask)) };
-        let retried = self.store().retry(vec![task.seq], now()).await?;
+        let retried = self.store().retry(vec![task.seq], self.now()).await?;
         let retried = retried.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
         if retried.is_ok() {
             self.tell_waiting(id).await?;
@@ -52,11 +51,11 @@ impl Engine {
 
     /// Ends a task. If it runs, its attempt is cut short; a worker elsewhere is told when it next comes back.
     pub async fn cancel(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
-        let cancelled = self.store().cancel(id, now()).await?;
+        let cancelled = self.store().cancel(id, self.now()).await?;
         if cancelled.is_ok() {
             if let Some((task, _)) = self.store().task(id).await? {
                 self.node().metrics.task_stands(&task.handler, task.life.state.status());
-                self.node().changes.moved(task, now());
+                self.node().changes.moved(task, self.now());
             }
             self.nudge();
         }
@@ -66,7 +65,7 @@ impl Engine {
     /// Takes up a handler's `missing` tasks; answers how many.
     pub async fn adopt(&self, handler: &HandlerName) -> Result<u64, StoreError> {
         let missing = self.missing(handler).await?;
-        let adopted = self.store().adopt(handler, now()).await?;
+        let adopted = self.store().adopt(handler, self.now()).await?;
         self.nudge();
         let of_handler = TaskFilter { handler: Some(handler.clone()), ..TaskFilter::default() };
         self.tell_again(&of_handler, &missing).await;
@@ -85,7 +84,7 @@ impl Engine {
     async fn tell_waiting(&self, id: &TaskId) -> Result<(), StoreError> {
         let waits = |task: &Task| matches!(task.life.state, State::New { .. } | State::Scheduled);
         if let Some((task, _)) = self.store().task(id).await?.filter(|(task, _)| waits(task)) {
-            self.node().changes.moved(task, now());
+            self.node().changes.moved(task, self.now());
         }
         self.nudge();
         Ok(())

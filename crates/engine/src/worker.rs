@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
 use crate::settle::EndedAttempt;
-use crate::time::{Patience, now};
+use crate::time::Patience;
 
 /// How many ends one transaction takes.
 const MOST_ENDS: usize = 1024;
@@ -87,7 +87,7 @@ impl Worker {
     /// was put right would matter.
     fn nap(&self) -> Duration {
         let longest = self.node.slots.keeping().unwrap_or(Duration::MAX).min(self.node.settings.sweep);
-        let due = self.due.map_or(longest, |due| due.since(now()).max(SHORTEST_SLEEP));
+        let due = self.due.map_or(longest, |due| due.since(self.node.time.now()).max(SHORTEST_SLEEP));
         due.min(longest)
     }
 
@@ -110,7 +110,7 @@ impl Worker {
                 if claimed {
                     // More, and yet nothing for this node: there is no use in asking again at once.
                     self.look = claims.more && !claims.tasks.is_empty();
-                    self.due = earliest(claims.next_due, self.due.filter(|due| *due > now()));
+                    self.due = earliest(claims.next_due, self.due.filter(|due| *due > self.node.time.now()));
                 } else {
                     // Without a slot an end may still have made way for others. With slots there was no claim
                     // because this node has no handlers.
@@ -127,14 +127,14 @@ impl Worker {
             return self.finish(claim).await;
         }
         match claim {
-            Some(claim) => self.node.store.claim(claim, now()).await,
+            Some(claim) => self.node.store.claim(claim, self.node.time.now()).await,
             None => Ok(Claims::default()),
         }
     }
 
     async fn finish(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
         let endings: Vec<Ending> = self.kept.iter().map(|ended| ended.ending.clone()).collect();
-        let at = now();
+        let at = self.node.time.now();
         let (results, claims) = self.node.store.finish(endings, claim, at).await?;
         for (ended, result) in std::mem::take(&mut self.kept).into_iter().zip(results) {
             self.finished(ended, result, at);

@@ -206,7 +206,7 @@ impl<Last> Builder<Last> {
             chain_routes: plan.chain_routes,
             ..Setup::default()
         };
-        let opened = Opened::open(&plan.store).await?;
+        let opened = Opened::open(&plan.store, &plan.settings.time).await?;
         match Engine::start(opened.store(), plan.settings, setup).await {
             Ok(engine) => {
                 let bus = Bus::new(engine, opened, shared.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, StoreError};
 use pointsman_core::task::{LogLine, Task};
-use pointsman_core::{EventId, Status, TaskId};
+use pointsman_core::{EventId, Status, TaskId, Timestamp};
 use pointsman_engine::Engine;
 use tokio::time::timeout;
 
@@ -52,6 +52,11 @@ impl Bus {
         &self.shared.states
     }
 
+    /// What time it is, by the store's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.engine.now()
+    }
+
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
     }
@@ -63,7 +68,7 @@ impl Bus {
 
     /// The same, with more to say.
     pub async fn emit_with<E: Event>(&self, event: E, how: Emit) -> Result<Emitted, EmitError> {
-        let event = describe(&event, &how, scope::cause(), pointsman_engine::now())?;
+        let event = describe(&event, &how, scope::cause(), self.engine.now())?;
         let idempotency = how.idempotency(&event)?;
         let receipt = self.engine.emit(Emission { events: vec![event], idempotency }).await?;
         let answer = Emitted::all(receipt).pop();
@@ -76,7 +81,7 @@ impl Bus {
         &self,
         events: impl IntoIterator<Item = E>,
     ) -> Result<Vec<Emitted>, EmitError> {
-        let (how, cause, now) = (Emit::new(), scope::cause(), pointsman_engine::now());
+        let (how, cause, now) = (Emit::new(), scope::cause(), self.engine.now());
         let events = events
             .into_iter()
             .map(|event| describe(&event, &how, cause, now))

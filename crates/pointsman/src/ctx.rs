@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::store::{Claimed, Ended};
 use pointsman_core::task::{Level, LogLine};
-use pointsman_core::{Context, EventId, HandlerName, Json, NewEvent, TaskId};
+use pointsman_core::{Context, EventId, HandlerName, Json, NewEvent, TaskId, Timestamp};
 use pointsman_engine::{Delivery, Outcome};
 
 use crate::emit::{BadEvent, Emit};
@@ -141,7 +141,7 @@ impl Ctx {
             ..how
         };
         // The worker fills in the cause, and fails the attempt for good if it is one of a storm.
-        let event = describe(&event, &how, None, pointsman_engine::now())?;
+        let event = describe(&event, &how, None, self.now())?;
         self.effects(|effects| effects.emits.push(event))
     }
 
@@ -156,7 +156,7 @@ impl Ctx {
     }
 
     fn line(&self, level: Level, message: String) {
-        let line = LogLine { time: pointsman_engine::now(), level, message };
+        let line = LogLine { time: self.now(), level, message };
         // A line after the end has no attempt to belong to, and is no reason to fail whoever wrote it.
         let _ = self.effects(|effects| effects.logs.push(line));
     }
@@ -177,6 +177,10 @@ impl Ctx {
         self.0.bus.states()
     }
 
+    fn now(&self) -> Timestamp {
+        self.0.delivery.log.now()
+    }
+
     fn effects(&self, add: impl FnOnce(&mut Effects)) -> Result<(), CtxError> {
         let mut effects = self.0.effects.lock().unwrap_or_else(PoisonError::into_inner);
         effects.as_mut().map(add).ok_or(CtxError::AttemptEnded)
@@ -188,7 +192,7 @@ impl Ctx {
         let Effects { emits, logs } = effects.unwrap_or_default();
         let ended = match answer {
             Ok(result) => Ended::Succeeded { result },
-            Err(error) => error.into_ended(pointsman_engine::now()),
+            Err(error) => error.into_ended(self.now()),
         };
         Outcome { ended, target: None, emits, logs }
     }

@@ -127,7 +127,7 @@ pub(crate) async fn attempt<Args, H: Handler<Args>>(
     let Some(event) = event_of(&delivery.task) else {
         return Outcome::failed("there is no event to handle");
     };
-    let (lines, queue) = Lines::new();
+    let (lines, queue) = Lines::new(delivery.log.time().clone());
     let sink = delivery.log.clone();
     let scope = Scope::new(&delivery.task, lines.clone());
     let ctx = Ctx::new(delivery, event, shared.bus().await, scope.clone());

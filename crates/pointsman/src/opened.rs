@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pointsman_core::store::{Store, StoreError};
-use pointsman_core::{EventId, NewEvent};
-use pointsman_engine::now;
+use pointsman_core::{EventId, NewEvent, Timestamp};
+use pointsman_engine::TimeSource;
 use pointsman_store::sql::{BoxError, Sql, TransactError};
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_store_redis::{Endpoint, Redis, RedisStore};
@@ -31,13 +31,22 @@ pub(crate) enum Made {
 }
 
 impl Opened {
-    pub(crate) async fn open(url: &str) -> Result<Self, StartError> {
+    /// Opens the store. The clock of a server is measured first, so that nothing is written by a clock that is off.
+    pub(crate) async fn open(url: &str, time: &TimeSource) -> Result<Self, StartError> {
         let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
         match (scheme, url.strip_prefix("sqlite:")) {
-            ("postgres" | "postgresql", _) => Ok(Self::Postgres(Postgres::open(url, now()).await?)),
-            (redis, _) if Endpoint::has_scheme(redis) => Ok(Self::Redis(Redis::open(url, now()).await?)),
-            (_, Some(":memory:")) => Ok(Self::Sqlite(Sqlite::in_memory(now())?)),
-            (_, Some(path)) if !path.is_empty() => Ok(Self::Sqlite(Sqlite::open(Path::new(path), now())?)),
+            ("postgres" | "postgresql", _) => {
+                time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
+                Ok(Self::Postgres(Postgres::open(url, time.now()).await?))
+            }
+            (redis, _) if Endpoint::has_scheme(redis) => {
+                time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
+                Ok(Self::Redis(Redis::open(url, time.now()).await?))
+            }
+            (_, Some(":memory:")) => Ok(Self::Sqlite(Sqlite::in_memory(time.now())?)),
+            (_, Some(path)) if !path.is_empty() => {
+                Ok(Self::Sqlite(Sqlite::open(Path::new(path), time.now())?))
+            }
             // What follows may hold a password.
             (scheme, _) => Err(StartError::NoSuchStore(scheme.into())),
         }
@@ -55,9 +64,10 @@ impl Opened {
     pub(crate) async fn transact(
         &self,
         work: impl FnOnce(&mut dyn Sql) -> Result<Vec<NewEvent>, BoxError> + Send + 'static,
+        now: Timestamp,
     ) -> Result<Made, TransactError> {
         match self {
-            Self::Sqlite(store) => Ok(Made::Journaled(Emitted::all(store.transact(work, now()).await?))),
+            Self::Sqlite(store) => Ok(Made::Journaled(Emitted::all(store.transact(work, now).await?))),
             Self::Postgres(store) => {
                 let receipts = store.transact(work).await?;
                 Ok(Made::Left(receipts.into_iter().map(Receipt::new).collect()))

@@ -59,7 +59,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn what_is_emitted_inside_an_attempt_is_caused_by_it() {
         assert_eq!(cause(), None);
-        let inner = inside(Lines::new().0, async { cause() }).await;
+        let inner = inside(Lines::new(std::sync::Arc::default()).0, async { cause() }).await;
         assert_eq!(inner.map(|cause| (cause.task, cause.depth)), Some((TaskSeq(7), 3)));
         assert_eq!(cause(), None);
     }

@@ -11,6 +11,7 @@ use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pointsman_core::task::{Level, LogLine};
+use pointsman_engine::TimeSource;
 use pointsman_engine::runner::LogSink;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::field::{Field, Visit};
@@ -69,7 +70,7 @@ impl<S: Subscriber> Layer<S> for TaskLog {
             event.record(&mut text);
             let level =
                 if *event.metadata().level() == tracing::Level::ERROR { Level::Error } else { Level::Info };
-            lines.add(LogLine { time: pointsman_engine::now(), level, message: text.into_line() });
+            lines.add(level, text.into_line());
         });
     }
 }
@@ -112,15 +113,17 @@ struct Inlet {
     /// `None` once the attempt has ended.
     queue: Option<UnboundedSender<LogLine>>,
     taken: usize,
+    time: Arc<TimeSource>,
 }
 
 /// Where they come out.
 pub(crate) struct Queue(UnboundedReceiver<LogLine>);
 
 impl Lines {
-    pub(crate) fn new() -> (Self, Queue) {
+    /// `time` stamps the lines.
+    pub(crate) fn new(time: Arc<TimeSource>) -> (Self, Queue) {
         let (sender, receiver) = unbounded_channel();
-        (Self(Arc::new(Mutex::new(Inlet { queue: Some(sender), taken: 0 }))), Queue(receiver))
+        (Self(Arc::new(Mutex::new(Inlet { queue: Some(sender), taken: 0, time }))), Queue(receiver))
     }
 
     /// Takes no more, so that the pump comes to an end.
@@ -128,12 +131,12 @@ impl Lines {
         self.inlet(|inlet| inlet.queue = None);
     }
 
-    fn add(&self, line: LogLine) {
+    fn add(&self, level: Level, message: String) {
         self.inlet(|inlet| {
             inlet.taken += 1;
             if let Some(queue) = inlet.queue.as_ref().filter(|_| inlet.taken <= MAX_LINES) {
                 // The pump is gone only when the attempt was dropped.
-                let _ = queue.send(line);
+                let _ = queue.send(LogLine { time: inlet.time.now(), level, message });
             }
         });
     }
@@ -159,7 +162,7 @@ mod tests {
 
     /// Logs inside one attempt and returns what came out.
     async fn logged(layer: TaskLog, work: impl AsyncFn()) -> Vec<(Level, String)> {
-        let (lines, mut queue) = Lines::new();
+        let (lines, mut queue) = Lines::new(Arc::default());
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
         scope::tests::inside(lines.clone(), work()).await;
         lines.close();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_engine::Engine;
 use tokio::sync::{Semaphore, watch};
@@ -51,6 +52,11 @@ impl Shared {
     pub(crate) async fn revoked(&self, caller: &Caller) {
         // The sender is here, so the wait cannot end otherwise.
         let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.knows(caller)).await;
+    }
+
+    /// What time it is, by the store's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.engine.now()
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {

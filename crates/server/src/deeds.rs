@@ -14,7 +14,6 @@ use std::fmt::Display;
 use std::panic::resume_unwind;
 
 use pointsman_core::store::Deed;
-use pointsman_engine::now;
 
 use crate::app::Shared;
 use crate::auth::Caller;
@@ -41,7 +40,7 @@ impl Shared {
     /// written is told to the log instead.
     pub(crate) async fn note(&self, caller: &Caller, action: &str, what: impl Display, detail: impl Display) {
         let deed = Deed {
-            at: now(),
+            at: self.now(),
             by: caller.name.clone(),
             action: action.into(),
             what: what.to_string(),
@@ -82,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_begun_is_done_and_noted_though_the_client_goes_away() {
-        let store = Arc::new(Sqlite::in_memory(now()).unwrap());
+        let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let app = Shared::new(engine, "sqlite", Tokens::default(), CancellationToken::new());
         let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash("x") };

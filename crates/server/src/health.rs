@@ -31,6 +31,11 @@ fn healthy(status: &str, store: Option<StoreHealth>, warnings: Vec<String>) -> J
     Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
 }
 
+/// What is not as it should be though requests are served.
+fn warnings(app: &App) -> Vec<String> {
+    app.store().warnings().into_iter().chain(app.engine.clock().warning()).collect()
+}
+
 /// Whether the store answers, and soon, and takes what is written; and what is wrong if it does not.
 async fn store(app: &App) -> (StoreHealth, Option<String>) {
     let unread = match timeout(PATIENCE, app.store().extent()).await {
@@ -59,7 +64,10 @@ async fn store(app: &App) -> (StoreHealth, Option<String>) {
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
     let (store, wrong) = store(&app).await;
-    healthy(if wrong.is_none() { "ok" } else { "degraded" }, Some(store), app.store().warnings())
+    let clock = app.engine.clock().trouble();
+    let status = if wrong.is_none() && clock.is_none() { "ok" } else { "degraded" };
+    let warnings = clock.into_iter().chain(warnings(&app)).collect();
+    healthy(status, Some(store), warnings)
 }
 
 /// The process lives and answers.
@@ -69,16 +77,20 @@ pub(crate) async fn livez() -> Json<Health> {
     healthy("ok", None, Vec::new())
 }
 
-/// The store answers and can be written, and the server is not stopping: send requests here.
+/// The store answers and can be written, the node's clock agrees with the store's within 30 seconds, and the server is not
+/// stopping: send requests here.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "It is ready", body = Health)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
+    if let Some(trouble) = app.engine.clock().trouble() {
+        return Err(Problem::unavailable(trouble));
+    }
     let (store, wrong) = store(&app).await;
     match wrong {
-        None => Ok(healthy("ok", Some(store), app.store().warnings())),
+        None => Ok(healthy("ok", Some(store), warnings(&app))),
         Some(wrong) => Err(Problem::unavailable(wrong)),
     }
 }

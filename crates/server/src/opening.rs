@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use pointsman_core::store::{Store, StoreError};
-use pointsman_engine::now;
+use pointsman_engine::TimeSource;
 use pointsman_store_postgres::{Postgres, PostgresStore};
 use pointsman_store_redis::{Redis, RedisStore};
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
@@ -22,19 +22,30 @@ pub(crate) enum Opened {
 }
 
 impl Opened {
-    pub(crate) async fn open(url: &StoreUrl) -> Result<Self, StartError> {
+    /// Opens the store. The clock of a server is measured first, so that nothing is written by a clock that is off.
+    pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartError> {
         match url.clone() {
-            StoreUrl::Sqlite { path } => sqlite(move || Sqlite::open(path, now())).await,
-            StoreUrl::SqliteMemory => sqlite(move || Sqlite::in_memory(now())).await,
-            StoreUrl::Postgres(url) => {
-                let store = Postgres::open(url.whole(), now()).await.map_err(StartError::Postgres)?;
-                Ok(Self::Postgres(store))
+            StoreUrl::Sqlite { path } => {
+                let now = time.now();
+                sqlite(move || Sqlite::open(path, now)).await
             }
-            StoreUrl::Redis(url) => {
-                let store = Redis::open(url.whole(), now()).await.map_err(StartError::Redis)?;
-                Ok(Self::Redis(store))
+            StoreUrl::SqliteMemory => {
+                let now = time.now();
+                sqlite(move || Sqlite::in_memory(now)).await
             }
+            StoreUrl::Postgres(url) => Self::postgres(url.whole(), time).await.map_err(StartError::Postgres),
+            StoreUrl::Redis(url) => Self::redis(url.whole(), time).await.map_err(StartError::Redis),
         }
+    }
+
+    async fn postgres(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_postgres::OpenError> {
+        time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
+        Postgres::open(url, time.now()).await.map(Self::Postgres)
+    }
+
+    async fn redis(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_redis::OpenError> {
+        time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
+        Redis::open(url, time.now()).await.map(Self::Redis)
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {

@@ -232,6 +232,7 @@ impl From<EmitError> for Problem {
                 Self::conflict(refused).parameter("Idempotency-Key")
             }
             EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
+            EmitError::OutOfService(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
             EmitError::Store(error) => error.into(),
         }
     }

@@ -2,7 +2,6 @@
 
 use pointsman_api::RuleBody;
 use pointsman_core::{Place, Rule, RuleKind, Tenant};
-use pointsman_engine::now;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -21,7 +20,10 @@ pub(crate) async fn set(
     app.deed(async move {
         let what = what(&place, tenant.as_ref());
         let by = caller.name.clone();
-        inner.engine.hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: now() }).await?;
+        inner
+            .engine
+            .hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: inner.now() })
+            .await?;
         inner.note(&caller, kind.as_str(), what, reason).await;
         Ok(())
     })

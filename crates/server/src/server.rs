@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pointsman_core::store::{Store, StoreError};
-use pointsman_engine::{Engine, Settings, Setup};
+use pointsman_engine::{Engine, Settings, Setup, TimeSource};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -96,8 +96,9 @@ impl Server {
             false => None,
         };
         let setup = together(&program, config.setup().map_err(StartError::Config)?)?;
-        let opened = Opened::open(&config.store).await?;
-        let started = Engine::start(opened.store(), settings(&config), setup).await;
+        let settings = settings(&config);
+        let opened = Opened::open(&config.store, &settings.time).await?;
+        let started = Engine::start(opened.store(), settings, setup).await;
         let engine = started.map_err(StartError::Engine)?;
         // Made last: were anything to fail after it, nobody would ever be told the token.
         let first = match first_token(&config, &opened).await {
@@ -182,9 +183,9 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
-/// Opens the store of a configuration.
+/// Opens the store of a configuration, by the time of its server.
 pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
-    Ok(Opened::open(url).await?.store())
+    Ok(Opened::open(url, &TimeSource::system()).await?.store())
 }
 
 /// What a node is told that a configuration describes.

@@ -1,6 +1,6 @@
 //! The nodes there are, what they can do and what they hold.
 
-use pointsman_core::store::{Abilities, NodeId, NodeView};
+use pointsman_core::store::{Abilities, BootMark, ClockReport, ClockStep, NodeId, NodeView};
 
 use crate::Harness;
 use crate::world::*;
@@ -11,7 +11,8 @@ async fn view(world: &World<'_>, node: NodeId) -> NodeView {
 }
 
 fn abilities(names: &[&str], slots: usize) -> Abilities {
-    Abilities { registrant: None, handlers: names.iter().map(|name| handler(name)).collect(), slots }
+    let handlers = names.iter().map(|name| handler(name)).collect();
+    Abilities { handlers, slots, ..Abilities::default() }
 }
 
 pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {
@@ -35,6 +36,28 @@ pub async fn a_node_tells_what_it_can_run(harness: &dyn Harness) {
     let node = world.node;
     let world = world.reopen().await;
     assert_eq!(view(&world, node).await.abilities, told);
+}
+
+/// What a node reports of its clock is kept with it, whatever its own time is.
+pub async fn a_node_reports_its_clock(harness: &dyn Harness) {
+    let world = World::new(harness, Plan::simple()).await;
+    let last_step = Some(ClockStep { at: world.now, by_ms: -93_600_000 });
+    let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: world.now });
+    let clock = ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot };
+    let told = Abilities { clock, ..abilities(&["index"], 8) };
+    must(world.store.announce(world.node, told.clone()).await);
+    assert_eq!(view(&world, world.node).await.abilities, told);
+}
+
+/// A server's clock goes on; an embedded store has none. Reading it changes nothing of the time that verbs were given.
+pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let first = must(world.store.read_clock().await);
+    let second = must(world.store.read_clock().await);
+    assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
+    world.tick(20);
+    assert!(world.heartbeat().await);
+    assert_eq!(view(&world, world.node).await.heard, world.now);
 }
 
 pub async fn a_node_is_heard_of(harness: &dyn Harness) {

@@ -183,6 +183,8 @@ macro_rules! suite {
             nodes {
                 a_node_is_seen_as_it_joined
                 a_node_tells_what_it_can_run
+                a_node_reports_its_clock
+                the_clock_of_a_server_can_be_read
                 a_node_is_heard_of
                 what_a_node_holds_is_counted
                 a_node_that_left_or_was_given_up_is_gone

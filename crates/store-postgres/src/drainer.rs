@@ -6,11 +6,12 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pointsman_core::outage::Outage;
 use pointsman_core::store::{Emission, Idempotency, StoreError};
-use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant, Timestamp};
+use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant};
+use pointsman_store::clock::CallerTime;
 use pointsman_store::error::Result;
 use pointsman_store::news::News;
 use pointsman_store::{Asked, Place, Txn, Writer, foresee_emissions};
@@ -37,6 +38,8 @@ const MONTH: i64 = 30 * DAY;
 struct Drainer {
     pool: Pool,
     writer: Writer<PgTables>,
+    /// Nobody asks for events to be taken from the outbox, so that nobody says what time it is.
+    time: Arc<CallerTime>,
 }
 
 /// What a look found.
@@ -66,8 +69,8 @@ fn told(drained: Drained) -> usize {
 }
 
 /// Drains the outbox whenever something lies in it, as long as the store is open.
-pub(crate) async fn run(news: Arc<News>, pool: Pool, writer: Writer<PgTables>) {
-    let drainer = Drainer { pool, writer };
+pub(crate) async fn run(news: Arc<News>, pool: Pool, writer: Writer<PgTables>, time: Arc<CallerTime>) {
+    let drainer = Drainer { pool, writer, time };
     let mut pause = SOON;
     // If not now, then with the first sweep.
     let _ = drainer.take_strays().await;
@@ -100,12 +103,6 @@ pub(crate) async fn run(news: Arc<News>, pool: Pool, writer: Writer<PgTables>) {
             () = sleep(pause) => {}
         }
     }
-}
-
-/// Nobody asks for events to be taken from the outbox, so that nobody says what time it is.
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::MIN.plus(since)
 }
 
 impl Drainer {
@@ -164,7 +161,7 @@ impl Drainer {
         most: i64,
         likely: Vec<Emission>,
     ) -> std::result::Result<usize, Untaken> {
-        let (now, blame) = (now(), Arc::new(Blame::new()));
+        let (now, blame) = (self.time.now(), Arc::new(Blame::new()));
         let asked = Asked { place: Place::First, with: (likely, None), foresee: foresee_emissions };
         let blamed = blame.clone();
         let drain = move |txn: &mut Txn<'_, PgTables>, _| outbox::drain(txn, numbers, most, now, &blamed);
@@ -176,7 +173,7 @@ impl Drainer {
     }
 
     async fn set_aside(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
-        let now = now();
+        let now = self.time.now();
         let drained = self.writer.run(move |txn| outbox::set_aside(txn, n, &reason, now)).await?;
         Ok(told(drained))
     }
@@ -281,6 +278,7 @@ fn likely(row: &Row) -> Result<Option<Emission>> {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_core::Timestamp;
     use pointsman_testing::shared;
 
     use super::*;
@@ -289,8 +287,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_old_is_forgotten() {
         let url = shared().unwrap().create_database().unwrap();
-        let store = Postgres::open(&url, now()).await.unwrap();
-        let drainer = Drainer { pool: store.pool.clone(), writer: store.writer.clone() };
+        let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
+        let drainer =
+            Drainer { pool: store.pool.clone(), writer: store.writer.clone(), time: store.time.clone() };
         let (server, database) = (shared().unwrap(), url.rsplit('/').next().unwrap());
         let old_and_new = "
             CREATE FUNCTION ago(i bigint) RETURNS bigint LANGUAGE sql AS

@@ -49,6 +49,7 @@ use std::sync::Arc;
 
 use pointsman_core::Timestamp;
 use pointsman_store::beside::Beside;
+use pointsman_store::clock::CallerTime;
 use pointsman_store::news::News;
 use pointsman_store::{Fault, Keeper, Writer};
 
@@ -73,6 +74,7 @@ pub struct Postgres {
     pool: Pool,
     units: Units,
     writer: Writer<PgTables>,
+    time: Arc<CallerTime>,
     news: Arc<News>,
     beside: Arc<Beside>,
     endpoint: Arc<Endpoint>,
@@ -87,13 +89,24 @@ impl Postgres {
         migrate::migrate(&session, &endpoint, migrate::KNOWN).await?;
         migrate::check(&session, &endpoint).await?;
         pool.keep(session);
-        let writer = start_writer(pool.clone(), endpoint.place(), now).await?;
+        let time = Arc::new(CallerTime::starting(now));
+        let writer = start_writer(pool.clone(), endpoint.place(), time.clone(), now).await?;
         let news = Arc::new(News::default());
         writer.overhear(news.clone());
         let beside = Arc::new(Beside::default());
-        let postgres = Self { pool, units, writer: writer.clone(), news, beside, endpoint };
+        let postgres = Self { pool, units, writer: writer.clone(), time, news, beside, endpoint };
         postgres.run_beside();
         Ok(Keeper::new(writer, postgres))
+    }
+
+    /// Reads the clock of the database server, without changing anything there. Whoever opens a store passes the time by
+    /// this clock, because the machine's own may be off.
+    pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
+        let endpoint = Endpoint::parse(url)?;
+        let unread = |error: Fault| OpenError::Failed { at: endpoint.place(), reason: error.to_string() };
+        let session =
+            endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        read::clock(&session).await.map_err(unread)
     }
 
     /// Brings the schema forward as far as an earlier version would have, and answers which layout is the newest. For
@@ -126,12 +139,12 @@ impl Postgres {
     }
 
     fn run_beside(&self) {
-        let Self { pool, writer, news, endpoint, .. } = self;
+        let Self { pool, writer, time, news, endpoint, .. } = self;
         let mut tasks = vec![
             tokio::spawn(watch::tell(Arc::downgrade(news), pool.clone())),
             tokio::spawn(watch::look(news.clone(), pool.clone(), writer.clone())),
             tokio::spawn(sweep::run(endpoint.clone())),
-            tokio::spawn(drainer::run(news.clone(), pool.clone(), writer.clone())),
+            tokio::spawn(drainer::run(news.clone(), pool.clone(), writer.clone(), time.clone())),
         ];
         if let Some(direct) = endpoint.for_listening() {
             tasks.push(tokio::spawn(watch::listen(news.clone(), direct.clone(), writer.clone())));
@@ -141,10 +154,15 @@ impl Postgres {
 }
 
 /// The writer's connection belongs to the writer's thread, which waits for it as no task may.
-async fn start_writer(pool: Pool, at: String, now: Timestamp) -> Result<Writer<PgTables>, OpenError> {
+async fn start_writer(
+    pool: Pool,
+    at: String,
+    time: Arc<CallerTime>,
+    now: Timestamp,
+) -> Result<Writer<PgTables>, OpenError> {
     let failed = |reason: String| OpenError::Failed { at: at.clone(), reason };
     let started = tokio::task::spawn_blocking(move || -> pointsman_store::Result<_> {
-        let tables = PgTables::new(pool)?;
+        let tables = PgTables::new(pool, time)?;
         tables.open()?;
         Writer::start(PgBackend::new(tables), "postgres-writer", now)?
     });

@@ -65,6 +65,7 @@ use backend::RedisBackend;
 use health::{Health, Lookout};
 use keys::Keys;
 use link::Link;
+use reader::Reader;
 use readers::Readers;
 use tables::RedisTables;
 use unit::Units;
@@ -109,6 +110,21 @@ impl Redis {
         Ok(Keeper::new(writer, redis))
     }
 
+    /// Reads the clock of the Redis server, without changing anything there. Whoever opens a store passes the time by this
+    /// clock, because the machine's own may be off.
+    pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
+        let endpoint = Arc::new(Endpoint::parse(url)?);
+        let at = endpoint.place();
+        let read = move || {
+            let reader = Reader::new(endpoint);
+            reader.open().and_then(|()| reader.clock())
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(read) => read.map_err(|fault| error::unopened(&at, fault)),
+            Err(error) => Err(OpenError::Failed { at, reason: error.to_string() }),
+        }
+    }
+
     /// The hash of the token that all nodes on this Redis accept: that of the first of them, or this one if none has left
     /// any.
     pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
@@ -147,6 +163,7 @@ fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>,
     let at = endpoint.place();
     let failed = |fault: Fault| error::unopened(&at, fault);
     let tables = RedisTables::new(Link::new(endpoint.clone()), Keys::new(endpoint.prefix()));
+    tables.time.report(now);
     if !tables.open().map_err(failed)? {
         tables.found(&first_texts()).map_err(failed)?;
         tables.open().map_err(failed)?;

@@ -12,13 +12,13 @@ pub(crate) type Place = (Index, Member);
 /// Few tasks stand in more.
 type Places = SmallVec<[Place; 4]>;
 
-/// The places of an unfinished task; the ends of leases are told in the server's time.
-pub(crate) fn of_live(live: &Live, ahead: i64) -> Places {
+/// The places of an unfinished task.
+pub(crate) fn of_live(live: &Live) -> Places {
     let (seq, number) = (live.seq.0, Ordered::of(live.seq.0).done());
     let mut places = Places::new();
     match live.phase {
         Phase::Ready => places.push((Index::Ready(live.queue), ready_member(live))),
-        Phase::Locked => places.extend(held(live, ahead)),
+        Phase::Locked => places.extend(held(live)),
         phase => places.push((Index::waiting(live.queue, phase), number.clone())),
     }
     match live.phase {
@@ -45,13 +45,11 @@ pub(crate) fn ready_member(live: &Live) -> Member {
     Ordered::of(-live.score).and(live.rank).and(live.seq.0).and_bytes(&bucket).done()
 }
 
-fn held(live: &Live, ahead: i64) -> Places {
+fn held(live: &Live) -> Places {
     let Some(lease) = live.lease() else { return Places::new() };
     let mut places: Places = smallvec![(Index::Held(lease.node), Ordered::of(live.seq.0).done())];
-    places.extend(lease.until.map(|until| {
-        let until = until.micros().saturating_add(ahead);
-        (Index::Leases, Ordered::of(until).and(live.seq.0).done())
-    }));
+    places
+        .extend(lease.until.map(|until| (Index::Leases, Ordered::of(until.micros()).and(live.seq.0).done())));
     places
 }
 

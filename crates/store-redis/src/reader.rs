@@ -1,10 +1,10 @@
 //! One who reads. All that it sees is of one moment: it looks how far everything has come before and after, and if somebody
 //! has written meanwhile, it reads again. Where there is always somebody who does, it takes the turn, and nobody writes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pointsman_store::clock::{self, Clock};
+use pointsman_core::Timestamp;
 use pointsman_store::error::{BoxError, Fault, Result};
 use redis::Value;
 use uuid::Uuid;
@@ -38,17 +38,14 @@ impl Reader {
         Self { sight: Sight::new(Link::new(endpoint), keys), me: Uuid::new_v4().to_string() }
     }
 
-    /// Sees to it that there is a connection, and that the server's clock is known.
-    pub(crate) fn open(&self, clock: &Mutex<Clock>) -> Result<()> {
-        let fresh = self.sight.link.open()?;
-        let asked = clock::now();
-        let theirs = if fresh { Some(time_of(self.sight.link.ask(words!["TIME"])?)?) } else { None };
-        let clock = clock.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(theirs) = theirs {
-            clock.compare(theirs, asked);
-        }
-        self.sight.clock_is_ahead(clock.skew());
-        Ok(())
+    /// Connects, unless there is a connection.
+    pub(crate) fn open(&self) -> Result<()> {
+        self.sight.link.open().map(drop)
+    }
+
+    /// Reads the clock of the server.
+    pub(crate) fn clock(&self) -> Result<Timestamp> {
+        time_of(self.sight.link.ask(words!["TIME"])?).map(Timestamp::from_micros)
     }
 
     /// How far everything has come.

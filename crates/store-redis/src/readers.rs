@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use pointsman_core::store::{self, StoreError};
 use pointsman_store::Readable;
-use pointsman_store::clock::Clock;
 use pointsman_store::error::Result;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -29,7 +28,6 @@ pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Reader>>>,
     permits: Arc<Semaphore>,
     walks: Arc<Semaphore>,
-    clock: Arc<Mutex<Clock>>,
     readable: Arc<Readable>,
 }
 
@@ -37,14 +35,7 @@ impl Readers {
     pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
         let permits = Arc::new(Semaphore::new(READERS));
         let walks = Arc::new(Semaphore::new(WALKS));
-        Self {
-            endpoint,
-            idle: Arc::default(),
-            permits,
-            walks,
-            clock: Arc::default(),
-            readable: Arc::default(),
-        }
+        Self { endpoint, idle: Arc::default(), permits, walks, readable: Arc::default() }
     }
 
     /// Runs `read`: all that it sees is of one moment. It is run again if somebody writes meanwhile, or if its connection
@@ -112,11 +103,11 @@ impl Readers {
             reader.sight.forget();
             read(reader)
         };
-        reader.open(&self.clock)?;
+        reader.open()?;
         match attempt() {
             Err(fault) if is_broken(&fault) => {
                 reader.sight.link.cut();
-                reader.open(&self.clock)?;
+                reader.open()?;
                 attempt()
             }
             result => result,

@@ -37,6 +37,10 @@ impl Reads for Redis {
         self.readers.run(move |sight, standing| journal::object(sight, standing, &tenant, &key, limit)).await
     }
 
+    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+        self.readers.glance(|reader| reader.clock()).await.map(Some)
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeView>> {
         self.readers.run(|sight, _| sight.nodes()).await
     }

@@ -111,13 +111,13 @@ pub(crate) fn unpack_object(bytes: &[u8]) -> Result<Object> {
 
 // --- tasks -------------------------------------------------------------------------------------------------------
 
-/// A claim's script finds the event in the first eight bytes. Times of leases are the server's: see `clock`.
-pub(crate) fn pack_live(live: &Live, ahead: i64) -> Vec<u8> {
-    pack_live_due(live, live.due(), ahead)
+/// A claim's script finds the event in the first eight bytes.
+pub(crate) fn pack_live(live: &Live) -> Vec<u8> {
+    pack_live_due(live, live.due())
 }
 
 /// The same with the time at which it was due, which one that has its turn does not tell any more.
-pub(crate) fn pack_live_due(live: &Live, due: Timestamp, ahead: i64) -> Vec<u8> {
+pub(crate) fn pack_live_due(live: &Live, due: Timestamp) -> Vec<u8> {
     let lease = live.lease();
     Packer::with_capacity(80)
         .fixed(live.event.map_or(0, EventId::as_i64))
@@ -147,7 +147,7 @@ pub(crate) fn pack_live_due(live: &Live, due: Timestamp, ahead: i64) -> Vec<u8> 
         .maybe(live.life.state.reason().map(reason_code))
         .maybe(lease.map(|lease| lease.node))
         .maybe(lease.map(|lease| lease.fence))
-        .maybe(lease.and_then(|lease| lease.until).map(|until| until.micros().saturating_add(ahead)))
+        .maybe(lease.and_then(|lease| lease.until).map(Timestamp::micros))
         .done()
 }
 
@@ -156,11 +156,11 @@ pub(crate) fn event_of_live(bytes: &[u8]) -> Result<Option<EventId>> {
     Ok(Some(Unpacker::new(bytes).fixed()?).filter(|event| *event != 0).map(id))
 }
 
-pub(crate) fn unpack_live(bytes: &[u8], ahead: i64) -> Result<Live> {
-    unpack_live_due(bytes, ahead).map(|(live, _)| live)
+pub(crate) fn unpack_live(bytes: &[u8]) -> Result<Live> {
+    unpack_live_due(bytes).map(|(live, _)| live)
 }
 
-pub(crate) fn unpack_live_due(bytes: &[u8], ahead: i64) -> Result<(Live, Timestamp)> {
+pub(crate) fn unpack_live_due(bytes: &[u8]) -> Result<(Live, Timestamp)> {
     let mut row = Unpacker::new(bytes);
     let event = Some(row.fixed()?).filter(|event| *event != 0).map(id);
     let (seq, queue) = (TaskSeq(row.int()?), row.int()?);
@@ -182,7 +182,7 @@ pub(crate) fn unpack_live_due(bytes: &[u8], ahead: i64) -> Result<(Live, Timesta
             node,
             fence,
             since: started.unwrap_or_default(),
-            until: until.map(|until| time(until.saturating_sub(ahead))),
+            until: until.map(time),
         })
     };
     let live = Live {

@@ -1,7 +1,6 @@
 //! The doctor finds what is wrong with real servers, and what it advises helps.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use pointsman_core::Timestamp;
 use pointsman_core::store::{Registry as _, Store as _};
 use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store_redis::doctor::examine;
@@ -194,7 +193,7 @@ async fn what_producers_left_is_told_and_so_is_who_holds_it_dead() {
         server.command(&["LPUSH", "user/1:events", left]).unwrap();
         server.command(&["LPUSH", "objects.with.events", "user/1"]).unwrap();
     }
-    let now = Timestamp::from_micros(pointsman_store::clock::now());
+    let now = pointsman_store_redis::Redis::read_clock(&server.url()).await.unwrap();
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
     let told = loop {
         let findings = examine(&server.url()).await;
@@ -286,7 +285,7 @@ async fn lives(server: &Redis) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_gone_under_its_nodes_is_told_so() {
     let server = Redis::start(RedisSettings::default()).unwrap();
-    let now = Timestamp::from_micros(pointsman_store::clock::now());
+    let now = pointsman_store_redis::Redis::read_clock(&server.url()).await.unwrap();
     let store = pointsman_store_redis::Redis::open(&server.url(), now).await.unwrap();
     lives(&server).await;
     server.command(&["FLUSHALL"]).unwrap();

@@ -21,7 +21,7 @@
 //!   `gauges.rs` what the limits say, and `deal.rs` deals. `why.rs` gathers the same facts for one task.
 //! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
 //!   tasks.
-//! - `clock.rs`, `commits.rs`, `news.rs` and `beside.rs` are for stores that several nodes share: whose clock counts, what
+//! - `clock.rs`, `commits.rs`, `news.rs` and `beside.rs` are for stores that several nodes share: what time it is, what
 //!   commits tell the next writer, how nodes wake each other, and what runs beside the writer.
 //! - `sql.rs` is what programs do with tables of their own in a unit of work.
 //! - `store.rs` hands each verb to the writer or to a reader.

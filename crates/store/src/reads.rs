@@ -28,6 +28,11 @@ pub trait Reads: Clone + Send + Sync + 'static {
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
 
+    /// The clock of the server that holds the store; `None` for an embedded store.
+    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+        Ok(None)
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeView>>;
 
     async fn rules(&self) -> Result<Vec<Rule>>;

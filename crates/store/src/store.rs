@@ -242,6 +242,10 @@ impl<R: Reads> Registry for Keeper<R> {
         self.reads.nodes().await
     }
 
+    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+        self.reads.read_clock().await
+    }
+
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.writer.run(move |txn| txn.heartbeat(node, now)).await
     }

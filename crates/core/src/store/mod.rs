@@ -30,7 +30,9 @@ pub use queue::{
     Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
     Rescued, RunTask, Sweep,
 };
-pub use registry::{Abilities, Deed, NodeId, NodeView, QueueView, Registration, Registry};
+pub use registry::{
+    Abilities, BootMark, ClockReport, ClockStep, Deed, NodeId, NodeView, QueueView, Registration, Registry,
+};
 pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};
 pub use tasks::{LogPage, MOST_ATTEMPTS, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};
 

@@ -56,6 +56,42 @@ pub struct Abilities {
     pub handlers: BTreeSet<HandlerName>,
     /// How many tasks at a time.
     pub slots: usize,
+    /// Its clock, as it last reported it.
+    #[serde(default)]
+    pub clock: ClockReport,
+}
+
+/// A node's clock, compared with the time that the store goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReport {
+    /// By how many milliseconds the node's clock is ahead of the store's time; negative if it is behind.
+    pub offset_ms: i64,
+    /// The node has taken itself out of service because of its clock.
+    pub out_of_service: bool,
+    /// The last step of the node's clock since the node started.
+    pub last_step: Option<ClockStep>,
+    /// What the node's time was, measured from the boot of its machine. Until the machine boots again, a node that
+    /// starts there can tell from it how much time has passed.
+    #[serde(default)]
+    pub boot: Option<BootMark>,
+}
+
+/// A time of a node, and how long its machine had been running then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootMark {
+    /// Differs for each boot of each machine.
+    pub boot: u64,
+    pub uptime_ms: u64,
+    pub at: Timestamp,
+}
+
+/// A clock was set, rather than having drifted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockStep {
+    /// When it was noticed, in the store's time.
+    pub at: Timestamp,
+    /// By how many milliseconds the clock was set forward; negative if it was set back.
+    pub by_ms: i64,
 }
 
 /// A node, as others see it.
@@ -132,6 +168,10 @@ pub trait Registry: Send + Sync {
     /// Tells that a node lives, and what its clock says. `false`: it was given up, and what it held is
     /// others' now.
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
+
+    /// Reads the clock of the server that holds the store. `None`: the store is embedded, and has no clock but that of
+    /// its only node. This is a measurement and not a verb: verbs take the time as an argument.
+    async fn read_clock(&self) -> Result<Option<Timestamp>>;
 
     /// A node goes in good order.
     async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()>;

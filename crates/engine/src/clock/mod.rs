@@ -11,8 +11,8 @@
 //! it makes are one transaction, and a time has one row; so a time fires once, and what a node did not get to is
 //! still to be settled by the next. Nothing here needs a leader.
 //!
-//! Assumptions on time: the clocks of nodes are about right. A clock that is put forward makes a gap like any
-//! other. One that is put back comes to times that are settled, and they stay as they are.
+//! Times follow the node's [`TimeSource`](crate::TimeSource). Whether a planned time fires is decided by its row alone: if
+//! rows were written by a clock that was ahead, those times are not repeated, and all the others fire.
 //!
 //! Every planned time has a row in the ledger, up to a bound: of a gap of more than a thousand times the newest
 //! thousand are written down and the older ones passed over, which the log tells.
@@ -38,7 +38,6 @@ pub use agenda::Agenda;
 use policy::{Reckoning, Verdict};
 
 use crate::node::Node;
-use crate::time::now;
 use crate::{Schedule, Setup};
 
 /// How often the store is asked where the schedules stand: changes that this node is not told of, and a clock
@@ -48,8 +47,6 @@ const REVISE: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
 /// How many planned times are settled in one transaction.
 const BATCH: usize = 500;
-/// If the settled times lie further ahead than this, the clock was wrong when they were settled.
-const ASTRAY: Duration = Duration::from_secs(3600);
 
 /// The room.
 pub(crate) struct Clock {
@@ -81,12 +78,16 @@ impl Clock {
         let mut reconfigured = node.reconfigured();
         let mut revise = Instant::now();
         loop {
+            if !node.time.may_fire_and_prune() {
+                sleep(RETRY).await;
+                continue;
+            }
             if revise <= Instant::now() {
-                let answer = self.revise(now()).await;
+                let answer = self.revise(node.time.now()).await;
                 revise = Instant::now() + if self.is_well(answer) { REVISE } else { RETRY };
             }
-            let answer = self.settle_due(now()).await;
-            let nap = if self.is_well(answer) { self.nap(now()) } else { RETRY };
+            let answer = self.settle_due(node.time.now()).await;
+            let nap = if self.is_well(answer) { self.nap(node.time.now()) } else { RETRY };
             tokio::select! {
                 changed = reconfigured.changed() => match changed {
                     Ok(()) => revise = Instant::now(),
@@ -120,7 +121,7 @@ impl Clock {
         }
         self.setup = setup;
         for (number, standing) in standings.iter().enumerate() {
-            let settled = trusted(standing.settled, now);
+            let settled = position(standing.settled, self.settled.get(number).copied(), now);
             // What stands where it stood keeps its place on the agenda.
             if self.settled.get(number) != Some(&settled) {
                 self.stands(number, settled);
@@ -301,10 +302,14 @@ fn fire(schedule: &Schedule, planned: Timestamp, when: Punctual) -> Settle {
     Settle::Fire { makes: policy::makes(schedule, planned), when, overlap: schedule.overlap }
 }
 
-/// Up to where the times are taken as settled. If a clock once stood far ahead, a schedule would be silent until
-/// that time comes; then the rows themselves tell what is settled, and times that have none fire.
-fn trusted(settled: Timestamp, now: Timestamp) -> Timestamp {
-    if settled.since(now) > ASTRAY { now.minus(MISSED) } else { settled }
+/// From where on planned times are looked at. `settled` is the latest time that has a row. If it is still to come, a clock
+/// was ahead when the row was written, and the rows themselves decide: times that have one are not repeated, and all the
+/// others fire. This node then continues where it is, or with the times that are not missed yet.
+fn position(settled: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    if settled <= now {
+        return settled;
+    }
+    here.filter(|here| *here <= now).unwrap_or_else(|| now.minus(MISSED))
 }
 
 #[cfg(test)]
@@ -312,12 +317,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_once_stood_far_ahead_does_not_silence_a_schedule() {
-        let now = Timestamp::from_millis(1_800_000_000_000);
-        for near in [now.minus(ASTRAY * 1000), now, now.plus(Duration::from_secs(300)), now.plus(ASTRAY)] {
-            assert_eq!(trusted(near, now), near);
+    fn a_row_written_ahead_of_time_does_not_silence_a_schedule() {
+        let (now, minute) = (Timestamp::from_millis(1_800_000_000_000), Duration::from_secs(60));
+        for past in [now.minus(minute * 60 * 24), now.minus(minute), now] {
+            assert_eq!(position(past, None, now), past);
+            assert_eq!(position(past, Some(now.minus(minute * 2)), now), past);
         }
-        assert!(trusted(now.plus(ASTRAY * 1000), now) < now);
+        for ahead in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
+            assert_eq!(position(ahead, None, now), now.minus(MISSED));
+            assert_eq!(position(ahead, Some(ahead), now), now.minus(MISSED));
+            let here = now.minus(minute / 2);
+            assert_eq!(position(ahead, Some(here), now), here);
+        }
     }
 
     #[test]

@@ -22,7 +22,6 @@ use crate::held::Asked;
 use crate::logbook::Allowance;
 use crate::node::Node;
 use crate::settle::{EndedAttempt, released, settle};
-use crate::time::now;
 
 /// The most tasks that one claim asks for.
 const MOST: usize = 256;
@@ -201,7 +200,7 @@ impl Clerk {
             () = self.node.signals.desk.notified() => self.look_everywhere(),
             () = std::future::ready(()) => {}
         }
-        let (now, at) = (now(), Instant::now());
+        let (now, at) = (self.node.time.now(), Instant::now());
         for line in self.lines.values_mut().filter(|line| line.due.is_some_and(|due| due <= now)) {
             line.look = true;
         }
@@ -221,7 +220,7 @@ impl Clerk {
     }
 
     fn nap(&self) -> Duration {
-        let (at, now) = (Instant::now(), now());
+        let (at, now) = (Instant::now(), self.node.time.now());
         let sweep = (self.swept + self.node.settings.sweep).saturating_duration_since(at);
         let lines = self.lines.values().filter_map(|line| match line.look {
             true => Some(line.rested.saturating_duration_since(at)),
@@ -272,7 +271,11 @@ impl Clerk {
         if max == 0 {
             return;
         }
-        let at = now();
+        if !self.node.time.is_in_service() {
+            line.look = false;
+            return;
+        }
+        let at = self.node.time.now();
         let by = Claimant::Worker { until: at.plus(errand.lease), tenant: errand.tenant.clone() };
         let asked = self.node.held.asked();
         let claim = Claim { by, handlers: errand.handlers.clone(), max };
@@ -320,7 +323,7 @@ impl Clerk {
         };
         let ended: Vec<_> = tasks.into_iter().map(end).collect();
         let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
-        let at = now();
+        let at = self.node.time.now();
         match self.node.store.finish(endings, None, at).await {
             Ok((results, _)) => {
                 for (ended, result) in ended.iter().zip(results) {

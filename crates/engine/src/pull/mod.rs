@@ -24,7 +24,6 @@ use tokio::time::Instant;
 use crate::brief::Brief;
 use crate::node::Node;
 use crate::settle::{EndedAttempt, SHORTEST_SNOOZE, settle};
-use crate::time::now;
 use crate::{Engine, Outcome};
 
 use desk::Errand;
@@ -106,7 +105,7 @@ impl Engine {
             Err(rejected) => return Ok(Err(rejected)),
         };
         let lease = lease.or_else(|| node.leases.length(fence)).unwrap_or(USUAL_LEASE);
-        let until = now().plus(lease);
+        let until = node.time.now().plus(lease);
         let renewed = node.store.renew(task.seq, fence, until).await?;
         match renewed {
             Ok(()) => node.leases.renewed(fence, until),
@@ -158,11 +157,11 @@ impl Engine {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let outcome = awake(outcome, now());
+        let outcome = awake(outcome, node.time.now());
         let ending = settle(&task, outcome, node.leases.allowance(fence));
         let since = node.leases.since(fence);
         let ended = EndedAttempt { task, ending };
-        let at = now();
+        let at = node.time.now();
         let (results, _) = node.store.finish(vec![ended.ending.clone()], None, at).await?;
         node.leases.forget(fence);
         let result = results.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
@@ -178,7 +177,7 @@ impl Engine {
 
 /// A worker's attempt begins.
 fn begin(node: &Node, task: Claimed, lease: Duration) -> Claimed {
-    let at = now();
+    let at = node.time.now();
     node.changes.locked(&task, at);
     node.metrics.started(&task, at);
     node.leases.begin(Brief::of(&task), at, lease);

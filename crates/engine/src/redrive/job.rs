@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{PAGE, Redrive, RedriveState, read};
-use crate::time::{Patience, now};
+use crate::time::Patience;
 use crate::{Engine, TaskChange};
 
 /// How many tasks are retried in one transaction.
@@ -70,7 +70,7 @@ impl Job {
         let mut view = read(&self.view);
         tracing::info!(job = view.id, by = view.by, ?state, retried = view.retried, "a redrive has ended");
         view.state = state;
-        view.ended_at = Some(now());
+        view.ended_at = Some(self.engine.now());
     }
 
     async fn work(&mut self) -> Result<(), String> {
@@ -165,7 +165,7 @@ impl Job {
     }
 
     async fn retry(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), Rejected>>, String> {
-        let results = self.patiently(|store| store.retry(tasks.clone(), now())).await?;
+        let results = self.patiently(|store| store.retry(tasks.clone(), self.engine.now())).await?;
         let retried = results.iter().filter(|result| result.is_ok()).count() as u64;
         self.change(|view| {
             view.retried += retried;

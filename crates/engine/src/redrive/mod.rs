@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Engine;
-use crate::time::now;
 use job::Job;
 
 /// How many jobs a node has at a time. Each keeps the numbers of all that it found in memory.
@@ -185,7 +184,7 @@ impl Engine {
             matched: 0,
             retried: 0,
             refused: 0,
-            started_at: now(),
+            started_at: self.now(),
             ended_at: None,
         }));
         let stop = redrives.stop.child_token();

@@ -87,7 +87,7 @@ pub(crate) async fn run(runner: &dyn Runner, task: Claimed) -> (Outcome, Vec<Log
 pub(crate) fn delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
     let (sender, lines) = mpsc::channel(64);
     let cancel = CancellationToken::new();
-    (Delivery { task, log: LogSink::new(sender), cancel: cancel.clone() }, lines, cancel)
+    (Delivery { task, log: LogSink::new(sender, Default::default()), cancel: cancel.clone() }, lines, cancel)
 }
 
 /// The error of a failed attempt, and whether it was said to be the last.

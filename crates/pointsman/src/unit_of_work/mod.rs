@@ -116,7 +116,7 @@ impl UnitOfWork {
     /// The same, with more to say.
     pub fn emit_with<E: Event>(&mut self, event: E, how: Emit) -> Result<(), BadEvent> {
         how.without_idempotency(E::TYPE)?;
-        let event = describe(&event, &how, self.cause, pointsman_engine::now())?;
+        let event = describe(&event, &how, self.cause, self.bus.now())?;
         self.operations.push(Box::new(Emission(Some(event))));
         Ok(())
     }
@@ -147,14 +147,14 @@ async fn settle(
     // The transaction's thread borrows the operations for the transaction; the hooks after it run here.
     let operations = Arc::new(Mutex::new(operations));
     let lent = operations.clone();
-    let now = pointsman_engine::now();
+    let now = bus.now();
     let work = move |sql: &mut dyn Sql| {
         let mut operations = lent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = Tx::new(sql, context, cause, now);
         operations.iter_mut().try_for_each(|operation| operation.on_commit(&mut tx))?;
         Ok(tx.into_events())
     };
-    let committed = bus.opened().transact(work).await;
+    let committed = bus.opened().transact(work, now).await;
     let operations = std::mem::take(&mut *operations.lock().unwrap_or_else(PoisonError::into_inner));
     match committed {
         Ok(made) => {

@@ -7,7 +7,7 @@ use pointsman_api::{Emitted, EmittedEvent};
 use pointsman_core::names::is_reserved;
 use pointsman_core::store::{Emission, Idempotency, Receipt};
 use pointsman_core::wire::{EventBody, Fault, MAX_VALUE, string};
-use pointsman_core::{HandlingKey, NewEvent, Tenant};
+use pointsman_core::{HandlingKey, NewEvent, Tenant, Timestamp};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -18,7 +18,6 @@ use crate::body::Received;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
-use pointsman_engine::now;
 
 /// The most events in one request.
 const MAX_EVENTS: usize = 10_000;
@@ -47,6 +46,8 @@ const MAX_IDEMPOTENCY_KEY: usize = 255;
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "A reserved type",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Overloaded, or out of service because the node's clock is off; see `Retry-After`",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn emit(
@@ -58,7 +59,7 @@ pub(crate) async fn emit(
 ) -> Result<(StatusCode, Json<Emitted>), Problem> {
     Query::of(&uri, &[])?;
     let tenant = caller.tenant.clone().unwrap_or_default();
-    let events = events(&headers, &body.bytes, &tenant)?;
+    let events = events(&headers, &body.bytes, &tenant, app.now())?;
     check_tenants(&caller, &events)?;
     // Keys are a tenant's own: that of the first event, which a repeat of the request names as well.
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
@@ -79,37 +80,49 @@ fn answer(receipt: &Receipt) -> Emitted {
 }
 
 /// The events of a body, in whichever form they came.
-fn events(headers: &HeaderMap, bytes: &[u8], tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
+fn events(
+    headers: &HeaderMap,
+    bytes: &[u8],
+    tenant: &Tenant,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Problem> {
     let essence = media::essence(headers)?;
     match essence.as_str() {
         "application/cloudevents+json" => {
             let event = cloudevents::structured(raw(media::text(bytes)?)?)?;
-            Ok(vec![new_event(event, tenant).map_err(|problem| problem.inside("", cloudevents::MEMBERS))?])
+            Ok(vec![
+                new_event(event, tenant, now).map_err(|problem| problem.inside("", cloudevents::MEMBERS))?,
+            ])
         }
         "application/cloudevents-batch+json" => each(media::text(bytes)?, |raw, at| {
             let event = cloudevents::structured(raw).map_err(|fault| fault.under(at))?;
-            new_event(event, tenant).map_err(|refusal| refusal.inside(at, cloudevents::MEMBERS))
+            new_event(event, tenant, now).map_err(|refusal| refusal.inside(at, cloudevents::MEMBERS))
         }),
         other if other.starts_with("application/cloudevents") => Err(media::not_taken(other)),
         _ if cloudevents::is_binary(headers) => {
             let event = cloudevents::binary(headers, &essence, bytes)?;
-            Ok(vec![new_event(event, tenant).map_err(Refusal::in_headers)?])
+            Ok(vec![new_event(event, tenant, now).map_err(Refusal::in_headers)?])
         }
-        "" | "application/json" => own_form(media::text(bytes)?, tenant),
+        "" | "application/json" => own_form(media::text(bytes)?, tenant, now),
         other => Err(media::not_taken(other)),
     }
 }
 
 /// One event, or an array of them, in the house's own form.
-fn own_form(text: &str, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
-    let read = |raw: &RawValue, at: &str| event_at(raw, at, tenant);
+fn own_form(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
+    let read = |raw: &RawValue, at: &str| event_at(raw, at, tenant, now);
     if text.trim_start().starts_with('[') { each(text, read) } else { Ok(vec![read(raw(text)?, "")?]) }
 }
 
 /// The event that stands at a JSON pointer of a body, in the house's own form.
-pub(crate) fn event_at(raw: &RawValue, at: &str, tenant: &Tenant) -> Result<NewEvent, Problem> {
+pub(crate) fn event_at(
+    raw: &RawValue,
+    at: &str,
+    tenant: &Tenant,
+    now: Timestamp,
+) -> Result<NewEvent, Problem> {
     let body = EventBody::parse(raw.get()).map_err(|fault| fault.under(at))?;
-    new_event(body, tenant).map_err(|refusal| refusal.inside(at, &[]))
+    new_event(body, tenant, now).map_err(|refusal| refusal.inside(at, &[]))
 }
 
 /// Reads an array element by element; each is told its JSON pointer.
@@ -165,7 +178,7 @@ impl Refusal {
 }
 
 /// The event that a body asks for. Its size and its type have statuses of their own.
-fn new_event(body: EventBody, tenant: &Tenant) -> Result<NewEvent, Refusal> {
+fn new_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Refusal> {
     if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE) {
         let fault = Fault::new("/value", format!("a value has at most {MAX_VALUE} bytes"));
         return Err(Refusal { fault, problem: Problem::too_large });
@@ -175,7 +188,7 @@ fn new_event(body: EventBody, tenant: &Tenant) -> Result<NewEvent, Refusal> {
         let fault = Fault::new("/type", format!("only the engine itself emits {kind}"));
         return Err(Refusal { fault, problem: Problem::refused });
     }
-    body.into_event(now(), tenant).map_err(|fault| Refusal { fault, problem: Problem::malformed })
+    body.into_event(now, tenant).map_err(|fault| Refusal { fault, problem: Problem::malformed })
 }
 
 fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {

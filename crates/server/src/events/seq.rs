@@ -19,7 +19,6 @@ use pointsman_api::EventSeq;
 use pointsman_core::store::StoreError;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{Event, EventId};
-use pointsman_engine::now;
 use tokio::time::{Instant, timeout_at};
 
 use super::Watch;
@@ -183,7 +182,7 @@ pub(crate) async fn first(
             Step::End if last => break,
             Step::End => match wait(app, caller, &mut walk, deadline).await {
                 Waited::Grown => {
-                    gather(cursor, deadline).await;
+                    gather(app, cursor, deadline).await;
                     walk.go_on();
                 }
                 // What was journaled before the stop was announced is still told, the announcement among it.
@@ -242,8 +241,8 @@ async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Inst
 }
 
 /// Lets more come for a reader whose last event, by its id, is only just past.
-async fn gather(cursor: EventId, deadline: Option<Instant>) {
-    let passed = now().since(cursor.timestamp());
+async fn gather(app: &App, cursor: EventId, deadline: Option<Instant>) {
+    let passed = app.now().since(cursor.timestamp());
     let pause = Instant::now() + GATHER.saturating_sub(passed);
     tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
 }

@@ -7,7 +7,6 @@ use axum::extract::State;
 use pointsman_api::{AdoptBody, Adopted};
 use pointsman_core::wire::read;
 use pointsman_core::{EventId, HandlerName};
-use pointsman_engine::now;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -75,7 +74,7 @@ pub(crate) async fn adopt(
 async fn replay(app: &App, name: &HandlerName, from: EventId, done: &mut Adopted) -> Result<(), Problem> {
     let begun = Instant::now();
     loop {
-        let stretch = app.store().replay(name, from, now()).await?;
+        let stretch = app.store().replay(name, from, app.now()).await?;
         done.replayed += stretch.tasks;
         done.more = stretch.more;
         app.engine.nudge();

@@ -9,7 +9,6 @@ use pointsman_api::{
 use pointsman_core::store::{QueueView, Registration};
 use pointsman_core::task::QueueOf;
 use pointsman_core::{HandlerName, Pair, Place, Rule, Timestamp};
-use pointsman_engine::now;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -103,7 +102,7 @@ async fn overview(app: &App, caller: &Caller, queues_of: Option<&HandlerName>) -
     let event_id = store.extent().await?.head.get();
     let registration = store.registration().await?;
     let mut handlers = defined(app, &registration);
-    let now = now();
+    let now = app.now();
     for queue in store.queues(queues_of).await?.iter().filter(|queue| caller.sees(&queue.tenant)) {
         add_queue(&mut handlers, queue, now);
     }

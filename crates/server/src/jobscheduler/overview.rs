@@ -11,7 +11,6 @@ use futures::stream;
 use http::header;
 use pointsman_core::store::OrderView;
 use pointsman_core::{EventId, Timestamp};
-use pointsman_engine::now;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -118,11 +117,11 @@ impl OrderOverview {
 pub(super) async fn overview(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Response, Problem> {
     let Some(key) = &wanted.one else {
         let page = app.store().all_orders(&wanted.path, caller.tenant(None)?.as_ref()).await?;
-        return Ok(whole(page.orders, page.extent.head));
+        return Ok(whole(page.orders, page.extent.head, app.now()));
     };
     let found = app.store().order(key).await?.filter(|(view, _)| caller.sees(&view.order.tenant));
     let (view, extent) = found.ok_or_else(|| Problem::not_found(format!("there is no order {key}")))?;
-    let order = OrderOverview::of(&view, now());
+    let order = OrderOverview::of(&view, app.now());
     Ok(Json(Stamped { value: order, event_id: extent.head.get() }).into_response())
 }
 
@@ -136,8 +135,8 @@ pub(super) struct Stamped<T> {
 }
 
 /// All orders as one text, written piece by piece.
-fn whole(orders: Vec<OrderView>, head: EventId) -> Response {
-    let rest = Rest { orders: orders.into_iter(), head, begun: false, now: now() };
+fn whole(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Response {
+    let rest = Rest { orders: orders.into_iter(), head, begun: false, now };
     let text = stream::iter(rest.map(Ok::<_, std::convert::Infallible>));
     ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
 }

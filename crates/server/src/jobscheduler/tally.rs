@@ -12,7 +12,6 @@ use pointsman_core::journal::PathFilter;
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::StoreError;
 use pointsman_core::{EventId, Tenant};
-use pointsman_engine::now;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -91,7 +90,7 @@ impl Tally {
             }
             let began = Instant::now();
             let Which { path, tenant } = which;
-            let (numbers, extent) = app.store().order_statistics(&path, tenant.as_ref(), now()).await?;
+            let (numbers, extent) = app.store().order_statistics(&path, tenant.as_ref(), app.now()).await?;
             let count = Count { numbers, head: extent.head, began, took: began.elapsed() };
             Ok(*last.insert(count))
         });

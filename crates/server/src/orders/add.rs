@@ -5,10 +5,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
 use pointsman_api::{AddedOrder, AddedOrders, NewOrderBody};
-use pointsman_core::Tenant;
 use pointsman_core::store::{Added, ChainView, NewOrder, OrderRefused};
 use pointsman_core::wire::Fault;
-use pointsman_engine::now;
+use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
 use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -57,7 +56,8 @@ pub(crate) async fn add(
         return Err(Problem::malformed(detail).parameter("Idempotency-Key"));
     }
     media::require_json(&headers)?;
-    let asked = Asked::read(media::text(&body.bytes)?, &caller.tenant.clone().unwrap_or_default())?;
+    let tenant = caller.tenant.clone().unwrap_or_default();
+    let asked = Asked::read(media::text(&body.bytes)?, &tenant, app.now())?;
     if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
     }
@@ -92,10 +92,10 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(text: &str, tenant: &Tenant) -> Result<Self, Problem> {
+    fn read(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
             let said = members::Added::parse(raw.get()).map_err(|fault| fault.under(at))?;
-            said.into_order(now(), tenant).map_err(|problem| problem.under(at))
+            said.into_order(now, tenant).map_err(|problem| problem.under(at))
         };
         let several = text.trim_start().starts_with('[');
         if !several {

@@ -58,7 +58,7 @@ pub(crate) async fn list(
     let [times, after, until] = Times::PARAMETERS;
     let query = Query::of(&uri, &["limit", "cursor", times, after, until])?;
     let limit = query.limit(MAX_LIMIT, MAX_LIMIT)?;
-    page(&app, &caller, query.parse("cursor")?, limit, Times::read(&query)?).await.map(Json)
+    page(&app, &caller, query.parse("cursor")?, limit, Times::read(&query, app.now())?).await.map(Json)
 }
 
 /// One schedule: when it fires, what it makes and what holds it.
@@ -82,7 +82,7 @@ pub(crate) async fn one(
     uri: Uri,
 ) -> Result<Json<ScheduleDetail>, Problem> {
     let query = Query::of(&uri, &Times::PARAMETERS)?;
-    find_with(&app, &caller, &name, Times::read(&query)?).await.map(Json)
+    find_with(&app, &caller, &name, Times::read(&query, app.now())?).await.map(Json)
 }
 
 /// What became of a schedule's planned times, the latest first.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pointsman_api::{FireBody, MakesBody, RuleBody, ScheduleBody, ScheduleDetail, ScheduleList};
 use pointsman_core::fire::Makes;
 use pointsman_core::{HandlerName, Place, Rule, ScheduleName, Tenant, Timestamp};
-use pointsman_engine::{Schedule, Setup, now};
+use pointsman_engine::{Schedule, Setup};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -27,19 +27,18 @@ pub(super) struct Times {
 /// How many planned times a page has. It ends with the schedule that goes beyond.
 const A_PAGE: usize = 10_000;
 
-impl Default for Times {
-    fn default() -> Self {
-        Self { most: 5, after: now(), until: None }
-    }
-}
-
 impl Times {
     pub(super) const PARAMETERS: [&str; 3] = ["times", "after", "until"];
     const MOST: usize = 1000;
 
+    /// The next few.
+    fn usual(now: Timestamp) -> Self {
+        Self { most: 5, after: now, until: None }
+    }
+
     /// As a request wishes.
-    pub(super) fn read(query: &Query) -> Result<Self, Problem> {
-        let usual = Self::default();
+    pub(super) fn read(query: &Query, now: Timestamp) -> Result<Self, Problem> {
+        let usual = Self::usual(now);
         let most = query.read("times", |text| {
             let number = text.parse().ok().filter(|n| *n <= Self::MOST && !text.starts_with('+'));
             number.ok_or_else(|| format!("this is a whole number from 0 to {}", Self::MOST))
@@ -87,7 +86,7 @@ pub(super) async fn page(
 /// The schedule, if there is one as far as the caller may see. One of which only rules are left is shown, so that
 /// they can be lifted.
 pub(super) async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<ScheduleDetail, Problem> {
-    find_with(app, caller, name, Times::default()).await
+    find_with(app, caller, name, Times::usual(app.now())).await
 }
 
 /// The same, with these planned times.
@@ -152,8 +151,8 @@ fn sees(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &
 }
 
 /// What its author may not expect of a schedule.
-fn surprises(schedule: &Schedule, setup: &Setup) -> Vec<String> {
-    let mut found = of_its_times(schedule, now());
+fn surprises(schedule: &Schedule, setup: &Setup, now: Timestamp) -> Vec<String> {
+    let mut found = of_its_times(schedule, now);
     found.extend(of_what_it_makes(schedule, &setup.routes, &setup.chain_routes));
     found
 }
@@ -182,7 +181,7 @@ async fn body(
         catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_within.as_secs_f64()),
         overlap: schedule.map(|schedule| schedule.overlap),
         jitter_seconds: schedule.map_or(0.0, |schedule| schedule.jitter.as_secs_f64()),
-        warnings: schedule.map(|schedule| surprises(schedule, setup)).unwrap_or_default(),
+        warnings: schedule.map(|schedule| surprises(schedule, setup, app.now())).unwrap_or_default(),
         next: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
         last: last.fires.first().map(FireBody::from),
         held: !rules.is_empty(),

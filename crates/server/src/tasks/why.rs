@@ -6,7 +6,6 @@ use http::Uri;
 use pointsman_api::{GateBody, WhyBody};
 use pointsman_core::task::why::{Gate, GateKind};
 use pointsman_core::task::{EndReason, State as TaskState, Task};
-use pointsman_engine::now;
 
 use super::one::visible;
 use crate::app::App;
@@ -33,7 +32,7 @@ pub(crate) async fn why(
 ) -> Result<Json<WhyBody>, Problem> {
     Query::of(&uri, &[])?;
     let (task, extent) = visible(&app, &caller, &id).await?;
-    let mut gates = app.store().why(&id, now()).await?.unwrap_or_default();
+    let mut gates = app.store().why(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
         own_alone(&app, &caller, gate).await?;

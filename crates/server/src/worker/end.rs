@@ -9,7 +9,7 @@ use pointsman_api::worker::{DoneBody, Ended as EndedBody, FailBody, SnoozeBody};
 use pointsman_core::store::Ended;
 use pointsman_core::wire::{Fault, check_result, duration, read, string};
 use pointsman_core::{Json as Value, NewEvent, TaskId, Tenant, Timestamp};
-use pointsman_engine::{Leased, Outcome, now};
+use pointsman_engine::{Leased, Outcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -61,8 +61,8 @@ pub(crate) async fn done(
     let fence = fence(said.fence)?;
     let Leased { tenant, max_result } = own(&app, &caller, &id, fence).await?;
     let result = said.result.map(|raw| result(&raw, max_result)).transpose()?;
-    let emits = said.emit.map(|raw| emits(&raw, &tenant)).transpose()?.unwrap_or_default();
-    let logs = said.log.map(|raw| lines("/log", &raw, now())).transpose()?.unwrap_or_default();
+    let emits = said.emit.map(|raw| emits(&raw, &tenant, app.now())).transpose()?.unwrap_or_default();
+    let logs = said.log.map(|raw| lines("/log", &raw, app.now())).transpose()?.unwrap_or_default();
     let outcome = Outcome { ended: Ended::Succeeded { result }, target: None, emits, logs };
     end(&app, &id, fence, outcome).await
 }
@@ -74,7 +74,7 @@ fn result(raw: &RawValue, most: usize) -> Result<Value, Fault> {
 }
 
 /// Events of a worker stay with the tenant whose task it had.
-fn emits(raw: &RawValue, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
+fn emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
     let list: Vec<Box<RawValue>> = read("/emit", raw, "a list of events")?;
     if list.len() > MAX_EMITS {
         let detail = format!("an attempt emits at most {MAX_EMITS} events, these are {}", list.len());
@@ -82,7 +82,7 @@ fn emits(raw: &RawValue, tenant: &Tenant) -> Result<Vec<NewEvent>, Problem> {
     }
     let event = |(index, raw): (usize, &RawValue)| {
         let at = format!("/emit/{index}");
-        let event = event_at(raw, &at, tenant)?;
+        let event = event_at(raw, &at, tenant, now)?;
         if event.tenant != *tenant {
             let detail = format!("a task of {tenant}'s emits for {tenant} only");
             return Err(Problem::refused(detail).pointer(format!("{at}/tenant")));
@@ -132,7 +132,7 @@ pub(crate) async fn fail(
     let retry = said.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
     let after = said.after.map(|raw| duration("/after", &raw)).transpose()?;
     own(&app, &caller, &id, fence).await?;
-    let after = after.map(|wait| now().plus(wait));
+    let after = after.map(|wait| app.now().plus(wait));
     let ended = Ended::Failed { error, code, after, last: !retry };
     end(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
 }
@@ -167,7 +167,7 @@ pub(crate) async fn snooze(
     Members(said): Members<Snooze>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = fence(said.fence)?;
-    let until = until(said.duration.as_deref(), said.until.as_deref(), now())?;
+    let until = until(said.duration.as_deref(), said.until.as_deref(), app.now())?;
     own(&app, &caller, &id, fence).await?;
     end(&app, &id, fence, Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }).await
 }

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use pointsman_api::worker::{HeartbeatBody, Leased, Logged, LogsBody};
 use pointsman_core::wire::Fault;
-use pointsman_engine::now;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -79,7 +78,7 @@ pub(crate) async fn logs(
 ) -> Result<Json<Logged>, Problem> {
     let fence = fence(said.fence)?;
     let logs = said.logs.ok_or_else(|| Fault::new("/logs", "the lines are needed"))?;
-    let lines = lines("/logs", &logs, now())?;
+    let lines = lines("/logs", &logs, app.now())?;
     own(&app, &caller, &id, fence).await?;
     let logged = app.engine.pull_log(&id, fence, lines).await?.map_err(lost)?;
     Ok(Json(Logged { logged: logged as u64 }))

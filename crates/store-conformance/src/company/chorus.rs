@@ -72,6 +72,7 @@ handed_on!(Registry {
     register(registration: Registration, now: Timestamp) -> ();
     registration() -> Registration;
     registrants() -> Vec<String>;
+    read_clock() -> Option<Timestamp>;
     join(name: &str, now: Timestamp) -> NodeId;
     announce(node: NodeId, abilities: Abilities) -> ();
     nodes() -> Vec<NodeView>;

@@ -72,7 +72,7 @@ impl Doctor {
 
     pub(super) async fn clock(&self) -> Checked<()> {
         let (before, begun) = (SystemTime::now(), Instant::now());
-        let rows = self.ask(query!("doctor/clock"), &[]).await?;
+        let rows = self.ask(query!("read/clock"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (there, took) = (row.try_get::<_, i64>(0)? as f64 / 1e6, begun.elapsed().as_secs_f64());
         let before = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();

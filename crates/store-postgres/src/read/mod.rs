@@ -27,7 +27,7 @@ use tokio_postgres::Row;
 use crate::Postgres;
 use crate::tables::PgTables;
 
-pub(crate) use people::nodes;
+pub(crate) use people::{clock, nodes};
 pub(crate) use tasks::whole_task;
 
 /// So many rows at most come in one chunk.
@@ -86,6 +86,10 @@ impl Reads for Postgres {
             journal::object(session, tenant, key, *limit).boxed()
         });
         read.await
+    }
+
+    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+        self.pool.glance((), |session, ()| people::clock(session).boxed()).await.map(Some)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {

@@ -15,6 +15,13 @@ use crate::session::{Session, query};
 /// So many nodes are told of at most.
 const NODES: i64 = 100;
 
+/// The clock of the server.
+pub(crate) async fn clock(session: &Session) -> Result<Timestamp> {
+    let rows = session.query(query!("read/clock"), &[]).await?;
+    rows.first()
+        .map_or_else(|| Err(Fault::damaged("the server did not answer what time it is")), |row| time(row, 0))
+}
+
 pub(crate) async fn nodes(session: &Session) -> Result<Vec<NodeView>> {
     session.query(query!("read/nodes", INT8), &[&NODES]).await?.iter().map(node_of).collect()
 }

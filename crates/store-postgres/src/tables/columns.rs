@@ -92,8 +92,7 @@ columns! {
 }
 
 impl LiveColumns {
-    /// The ends of leases are written in the server's time, which is so much later than ours.
-    pub(crate) fn of(tasks: impl Iterator<Item = Live>, skew: i64) -> Self {
+    pub(crate) fn of(tasks: impl Iterator<Item = Live>) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -118,7 +117,7 @@ impl LiveColumns {
             columns.late.push(live.life.late);
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
-            columns.until.push(lease.and_then(|lease| lease.until).map(|until| until.micros() + skew));
+            columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
             columns.started.push(live.started.map(Timestamp::micros));
             columns.prev_sent.push(live.prev_sent.map(EventId::as_i64));
             columns.planned.push(live.planned.map(Timestamp::micros));
@@ -192,7 +191,7 @@ columns! {
 }
 
 impl LockColumns {
-    pub(crate) fn of(tasks: &[Live], skew: i64) -> Self {
+    pub(crate) fn of(tasks: &[Live]) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -200,7 +199,7 @@ impl LockColumns {
             columns.attempt.push(live.life.attempt.into());
             columns.node.push(lease.map(|lease| lease.node));
             columns.fence.push(lease.map(|lease| lease.fence));
-            columns.until.push(lease.and_then(|lease| lease.until).map(|until| until.micros() + skew));
+            columns.until.push(lease.and_then(|lease| lease.until).map(Timestamp::micros));
             columns.started.push(live.started.map(Timestamp::micros));
         }
         columns

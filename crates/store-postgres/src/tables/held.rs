@@ -63,8 +63,6 @@ pub(crate) struct Held {
     others: Vec<Piece>,
     /// How many rows were ever written.
     pub(crate) rows: u64,
-    /// By how many microseconds the server's clock is ahead of ours.
-    pub(crate) skew: i64,
 }
 
 /// Every so many events, one is marked.
@@ -73,7 +71,7 @@ const MARK_EVERY: i64 = 1000;
 impl Held {
     /// Forgets everything, because the transaction is rolled back.
     pub(crate) fn clear(&mut self) {
-        *self = Self { rows: self.rows, skew: self.skew, ..Self::default() };
+        *self = Self { rows: self.rows, ..Self::default() };
     }
 
     pub(crate) fn insert_event(&mut self, held: HeldEvent) {
@@ -403,7 +401,7 @@ impl Held {
                     INT2_ARRAY,
                     TEXT_ARRAY
                 ),
-                LiveColumns::of(tasks.into_values(), self.skew).whole(),
+                LiveColumns::of(tasks.into_values()).whole(),
             ));
         }
         self.release_patches(pieces);
@@ -468,7 +466,7 @@ impl Held {
                     INT8_ARRAY,
                     INT8_ARRAY
                 ),
-                LockColumns::of(&locked, self.skew).params(),
+                LockColumns::of(&locked).params(),
             ));
         }
         if !whole.is_empty() {
@@ -491,7 +489,7 @@ impl Held {
                     INT2_ARRAY,
                     TEXT_ARRAY
                 ),
-                LiveColumns::of(whole.into_iter(), self.skew).changeable(),
+                LiveColumns::of(whole.into_iter()).changeable(),
             ));
         }
         if !seqs.is_empty() {

@@ -19,9 +19,10 @@ mod touched;
 mod trait_impl;
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use pointsman_core::task::Realm;
-use pointsman_store::clock::{self, Clock};
+use pointsman_store::clock::CallerTime;
 use pointsman_store::commits::{Change, Point, told};
 use pointsman_store::error::Result;
 use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
@@ -44,7 +45,7 @@ pub struct PgTables {
     link: Link,
     held: RefCell<Held>,
     seen: RefCell<Seen>,
-    clock: Clock,
+    time: Arc<CallerTime>,
     /// What was seen is as the last transaction left it, which is the one that is remembered.
     known: Cell<bool>,
     /// Others wrote in one of the last transactions, so many ago less than [`COMPANY`]; they are told what is touched.
@@ -113,12 +114,12 @@ const BEGIN_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"
 const SETTINGS: &str = concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
-    pub(crate) fn new(pool: Pool) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: Pool, time: Arc<CallerTime>) -> std::io::Result<Self> {
         Ok(Self {
             link: Link::new(pool)?,
             held: RefCell::default(),
             seen: RefCell::default(),
-            clock: Clock::default(),
+            time,
             known: Cell::default(),
             company: Cell::default(),
             touched: Touched::default(),
@@ -217,13 +218,11 @@ impl PgTables {
             true => self.seen.borrow().part(foreseen),
             false => (foreseen, Foreseen::default()),
         };
-        let mut at = clock::now();
         let answers = match self.lock(&asked) {
             Ok(answers) => answers,
             // The connection died while nobody used it. Nothing has been done yet: another may serve.
             Err(fault) if is_broken(&fault) => {
                 self.link.cut();
-                at = clock::now();
                 self.lock(&asked)?
             }
             Err(fault) => return Err(fault),
@@ -233,8 +232,6 @@ impl PgTables {
         let versions = answers.next().unwrap_or_default();
         let (told, sequencer) = Told::read(&versions)?;
         self.sequencer.replace(sequencer);
-        self.clock.compare(Told::clock(&versions)?, at);
-        self.held.borrow_mut().skew = self.clock.skew();
         let objects = self.sequencer.borrow().counters.objects;
         let before = self.remembered.get();
         let memory = self.memory(&told)?;

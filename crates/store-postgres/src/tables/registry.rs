@@ -209,7 +209,8 @@ impl PgTables {
 
     pub(super) fn add_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         self.registry_changes();
-        let asked = params![clean(name.into()), self.clock.there(now)];
+        self.time.report(now);
+        let asked = params![clean(name.into()), now.micros()];
         let id = self.ask_one(query!("write/insert_node", TEXT, INT8), asked, |row| get(row, 0))?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
@@ -221,7 +222,8 @@ impl PgTables {
     }
 
     pub(super) fn hear_node(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        let asked = params![node, self.clock.there(now)];
+        self.time.report(now);
+        let asked = params![node, now.micros()];
         let heard = self.ask_one(query!("write/node_heard", INT8, INT8), asked, |row| maybe_seq(row, 0))?;
         Ok(heard.is_some())
     }
@@ -232,7 +234,7 @@ impl PgTables {
     }
 
     pub(super) fn nodes_silent(&self, before: Timestamp) -> Result<Vec<NodeId>> {
-        self.ask_all(query!("write/silent_nodes", INT8), params![self.clock.there(before)], |row| get(row, 0))
+        self.ask_all(query!("write/silent_nodes", INT8), params![before.micros()], |row| get(row, 0))
     }
 
     pub(super) fn add_deed(&self, deed: &Deed) {

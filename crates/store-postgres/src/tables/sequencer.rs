@@ -91,11 +91,6 @@ impl Told {
         Ok((Self(told.collect::<Result<_>>()?), Sequencer::read(last)?))
     }
 
-    /// What time it was there when this was told, in microseconds since 1970.
-    pub(crate) fn clock(rows: &[Row]) -> Result<i64> {
-        rows.last().map_or(Ok(0), |row| get(row, 18))
-    }
-
     /// What the commits after this one have changed; nothing if that is not told, or if there is no such: the server may
     /// have lost its last commits.
     pub(crate) fn changed_since(&self, point: Point) -> Option<Vec<Change>> {
@@ -116,5 +111,5 @@ impl Told {
 }
 
 fn point_of(row: &Row) -> Result<Point> {
-    Ok(Point { version: get(row, 0)?, mark: get(row, 19)? })
+    Ok(Point { version: get(row, 0)?, mark: get(row, 18)? })
 }

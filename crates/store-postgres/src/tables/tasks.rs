@@ -1,12 +1,11 @@
 //! Tasks, unfinished and ended.
 
 use pointsman_core::store::NodeId;
-use pointsman_core::task::{LogLine, State, Task};
+use pointsman_core::task::{LogLine, Task};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::commits::Change;
 use pointsman_store::error::Result;
 use pointsman_store::row::{AttemptRow, Gated, HandlerId, Head, Live, Past, Phase, QueueId, Waiting};
-use tokio_postgres::Row;
 
 use super::PgTables;
 use super::lanes::KNOWN;
@@ -20,17 +19,8 @@ impl PgTables {
         let held = self.held.borrow().task(seq);
         match held {
             Some(known) => Ok(known),
-            None => self.ask_one(query!("write/task", INT8), params![seq.0], |row| self.live_of(row)),
+            None => self.ask_one(query!("write/task", INT8), params![seq.0], |row| live_of(row, 0)),
         }
-    }
-
-    /// A task with the end of its lease in our time.
-    fn live_of(&self, row: &Row) -> Result<Live> {
-        let mut live = live_of(row, 0)?;
-        if let State::Locked(lease) = &mut live.life.state {
-            lease.until = lease.until.map(|until| self.clock.here(until));
-        }
-        Ok(live)
     }
 
     /// The lane of a task is written to.
@@ -105,7 +95,7 @@ impl PgTables {
     }
 
     pub(super) fn lease_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
-        self.ask(query!("write/set_until", INT8, INT8), params![seq.0, self.clock.there(until)]).map(drop)
+        self.ask(query!("write/set_until", INT8, INT8), params![seq.0, until.micros()]).map(drop)
     }
 
     pub(super) fn note_touched(&self, seq: TaskSeq) {
@@ -144,11 +134,11 @@ impl PgTables {
         }
         let (queues, shares): (Vec<i64>, Vec<i64>) = shares.iter().copied().unzip();
         let query = query!("write/ready", INT8_ARRAY, INT8_ARRAY);
-        self.ask_all(query, params![queues, shares], |row| self.live_of(row))
+        self.ask_all(query, params![queues, shares], |row| live_of(row, 0))
     }
 
     pub(super) fn all_scheduled(&self) -> Result<Vec<Live>> {
-        self.ask_all(query!("write/scheduled"), vec![], |row| self.live_of(row))
+        self.ask_all(query!("write/scheduled"), vec![], |row| live_of(row, 0))
     }
 
     pub(super) fn fallen_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
@@ -177,12 +167,12 @@ impl PgTables {
     }
 
     pub(super) fn locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
-        self.ask_all(query!("write/held_by", INT8), params![node], |row| self.live_of(row))
+        self.ask_all(query!("write/held_by", INT8), params![node], |row| live_of(row, 0))
     }
 
     pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        let asked = params![self.clock.there(now), since.micros()];
-        self.ask_all(query!("write/run_out", INT8, INT8), asked, |row| self.live_of(row))
+        let asked = params![now.micros(), since.micros()];
+        self.ask_all(query!("write/run_out", INT8, INT8), asked, |row| live_of(row, 0))
     }
 
     pub(super) fn of_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use pointsman_core::Timestamp;
 use pointsman_core::store::NodeView;
-use pointsman_store::clock;
 use pointsman_store::finding::{Finding, age};
 use redis::{RedisError, RedisResult};
 use serde::Deserialize;
@@ -87,11 +87,11 @@ impl Doctor {
             return Ok((vec![], 0));
         }
         let readers = Readers::new(Arc::new(self.endpoint.clone()));
-        let read = readers.glance(|reader| reader.sight.nodes()).await;
+        let read = readers.glance(|reader| Ok((reader.sight.nodes()?, reader.clock()?))).await;
         readers.close();
         Ok(match read {
-            Ok(nodes) => {
-                let (finding, live) = judge_nodes(&nodes, clock::now());
+            Ok((nodes, now)) => {
+                let (finding, live) = judge_nodes(&nodes, now);
                 (vec![finding], live)
             }
             Err(error) => (vec![Finding::fault("nodes", format!("could not be looked at: {error}"))], 0),
@@ -167,9 +167,9 @@ fn judge_aside(count: u64, newest: Option<Header>) -> String {
     format!("{count} {things}{kept}{}", newest.unwrap_or_default())
 }
 
-fn judge_nodes(nodes: &[NodeView], now: i64) -> (Finding, usize) {
+fn judge_nodes(nodes: &[NodeView], now: Timestamp) -> (Finding, usize) {
     let here = nodes.iter().filter(|node| !node.gone);
-    let silence = |node: &NodeView| (now - node.heard.micros()) as f64 / 1e6;
+    let silence = |node: &NodeView| now.since(node.heard).as_secs_f64();
     let (silent, live): (Vec<_>, Vec<_>) = here.partition(|node| silence(node) > SILENT);
     let names: Vec<String> = live.iter().map(|node| node.name.clone()).collect();
     let told = match live.len() {

@@ -18,7 +18,7 @@ impl Sight {
     pub(crate) fn task(&self, seq: TaskSeq) -> Result<Option<Live>> {
         let (table, field) = task_row(seq);
         let row = self.row(table, field)?;
-        row.map(|bytes| rows::unpack_live(&bytes, self.ahead())).transpose()
+        row.map(|bytes| rows::unpack_live(&bytes)).transpose()
     }
 
     pub(crate) fn ended(&self, seq: TaskSeq) -> Result<Option<Past>> {

@@ -11,7 +11,7 @@
 -- ARGV  1 who asks
 --       2 how long it has the turn at most, in milliseconds
 --       3 the version that it remembers, or nothing
--- Answers {0, how long the other one has it at most} or {1, seconds, microseconds, point, {touched …}, told …}: what was told
+-- Answers {0, how long the other one has it at most} or {1, point, {touched …}, told …}: what was told
 -- from the remembered version on, which is the last of them; none if it is too long ago. Who has missed nothing is not told
 -- what was touched.
 
@@ -34,10 +34,9 @@ local function wait(now)
     redis.call('PEXPIRE', KEYS[6], SILENCE)
 end
 
-local now = redis.call('TIME')
 local owner = redis.call('GET', KEYS[3])
 if owner and owner ~= ARGV[1] then
-    wait(now)
+    wait(redis.call('TIME'))
     return {0, redis.call('PTTL', KEYS[3])}
 end
 redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
@@ -45,12 +44,12 @@ redis.call('ZREM', KEYS[4], ARGV[1])
 redis.call('ZREM', KEYS[6], ARGV[1])
 
 local point = redis.call('GET', KEYS[1]) or ''
-local answer = {1, now[1], now[2], point, {}}
+local answer = {1, point, {}}
 if ARGV[3] ~= '' and #point >= 8 then
     local missed = struct.unpack('>I8', point) - tonumber(ARGV[3])
     if missed > 0 and missed <= 16 then
         local touched = redis.pcall('LRANGE', KEYS[5], 0, missed - 1)
-        answer[5] = touched.err and {} or touched
+        answer[3] = touched.err and {} or touched
     end
     if missed >= 0 and missed < 256 then
         for _, told in ipairs(redis.call('LRANGE', KEYS[2], 0, missed)) do

@@ -58,7 +58,7 @@ fn journal_all(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     if found.is_empty() {
         return Ok(all);
     }
-    let now = Timestamp::from_micros(pointsman_store::clock::now());
+    let now = txn.tables.time.now();
     let left: Vec<(Found, Vec<Left>)> = found.into_iter().map(|found| understand(found, now)).collect();
     look_ahead(txn, &left)?;
     for (found, events) in &left {

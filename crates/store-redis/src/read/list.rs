@@ -148,7 +148,7 @@ fn unfinished(
     loose: &TaskFilter,
     piece: &[Bytes],
 ) -> Result<VecDeque<Found>> {
-    let piece = piece.iter().map(|row| rows::unpack_live(row, sight.ahead()));
+    let piece = piece.iter().map(|row| rows::unpack_live(row));
     let piece: Vec<Live> = piece.collect::<Result<_>>()?;
     names.learn(sight, piece.iter().map(|live| live.queue))?;
     let found = piece.into_iter().map(|live| {

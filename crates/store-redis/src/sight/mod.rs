@@ -10,7 +10,7 @@ mod questions;
 mod rows;
 mod touched;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -39,8 +39,6 @@ pub(crate) struct Sight {
     events: RefCell<Events>,
     /// Commands beside those for rows, indexes and events.
     also: RefCell<Vec<Words>>,
-    /// By how many microseconds the server's clock is ahead of ours: the ends of leases are told in its time.
-    ahead: Cell<i64>,
 }
 
 impl Sight {
@@ -52,16 +50,7 @@ impl Sight {
             indexes: RefCell::default(),
             events: RefCell::default(),
             also: RefCell::default(),
-            ahead: Cell::default(),
         }
-    }
-
-    pub(crate) fn ahead(&self) -> i64 {
-        self.ahead.get()
-    }
-
-    pub(crate) fn clock_is_ahead(&self, by: i64) {
-        self.ahead.set(by);
     }
 
     /// Forgets all that was seen, and all that was written and not sent.

@@ -137,7 +137,7 @@ impl RedisTables {
     pub(super) fn forget_records(&self, before: Timestamp) -> Result<bool> {
         let fires = self.forget_fires(before)?;
         for node in self.sight.node_rows(false)? {
-            if node.gone && node.heard.micros() < self.clock.there(before) {
+            if node.gone && node.heard < before {
                 self.sight.delete(Table::Nodes, node.id.to_string());
             }
         }

@@ -18,7 +18,7 @@ mod transaction;
 
 use std::cell::{Cell, RefCell};
 
-use pointsman_store::clock::Clock;
+use pointsman_store::clock::CallerTime;
 use pointsman_store::commits::{Change, Point};
 use pointsman_store::tables::Counters;
 use uuid::Uuid;
@@ -35,7 +35,8 @@ const LOG_WORDS: usize = 2_000;
 /// What the writer sees of Redis.
 pub struct RedisTables {
     pub(crate) sight: Sight,
-    clock: Clock,
+    /// For what is journaled without anybody asking for it.
+    pub(crate) time: CallerTime,
     /// The name under which this writer has the turn.
     me: String,
     standing: RefCell<Standing>,
@@ -61,7 +62,7 @@ impl RedisTables {
     pub(crate) fn new(link: Link, keys: Keys) -> Self {
         Self {
             sight: Sight::new(link, keys),
-            clock: Clock::default(),
+            time: CallerTime::default(),
             me: Uuid::new_v4().to_string(),
             standing: RefCell::default(),
             before: RefCell::default(),

@@ -15,8 +15,6 @@ impl RedisTables {
             self.roll_back();
             return Ok(false);
         }
-        // Times are taken as they were there.
-        self.sight.clock_is_ahead(0);
         // Whoever remembers anything of the tables reads it again, and finds that they are a part of a store.
         self.registry_changes();
         Ok(true)

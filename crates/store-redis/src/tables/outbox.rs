@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use pointsman_core::{EventId, Timestamp};
-use pointsman_store::clock;
 use pointsman_store::error::Result;
 use pointsman_store::tables::Foreseen;
 use redis::Value;
@@ -82,9 +81,9 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// The ids go on after the last one that was given out, unless that is of a clock that had leapt.
-    pub(super) fn begins(&self, given: Option<Bytes>) {
+    pub(super) fn begins(&self, given: Option<Bytes>, now: Timestamp) {
         let given = given.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok());
-        let latest = Timestamp::from_micros(clock::now()).plus(LEAP);
+        let latest = now.plus(LEAP);
         let given = given.filter(|given: &EventId| given.timestamp() <= latest);
         self.given.set(given.unwrap_or(EventId::ZERO));
     }
@@ -164,7 +163,7 @@ impl RedisTables {
 
     fn serve_words(&self) -> Words {
         let (keys, held) = (&self.sight.keys, self.outbox.held.borrow());
-        let least = clock::now() / 1000 * 1000;
+        let least = self.time.now().millis() * 1000;
         let mut arguments = words![
             keys.named(""),
             least.to_string(),

@@ -171,13 +171,12 @@ impl RedisTables {
         Ok(nodes.iter().filter(|node| !node.gone).map(|node| node.id).collect())
     }
 
-    /// Times at which nodes were heard of are the server's, as in `clock`.
     pub(super) fn add_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let id = self.take(|standing| &mut standing.nodes);
-        let at = Timestamp::from_micros(self.clock.there(now));
+        self.time.report(now);
         let abilities = Abilities::default();
         let node =
-            NodeView { id, name: name.into(), joined: at, heard: at, gone: false, abilities, running: 0 };
+            NodeView { id, name: name.into(), joined: now, heard: now, gone: false, abilities, running: 0 };
         self.put_node(&node)?;
         self.registry_changes();
         Ok(id)
@@ -202,10 +201,10 @@ impl RedisTables {
     }
 
     pub(super) fn hear_node(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        let heard = Timestamp::from_micros(self.clock.there(now));
+        self.time.report(now);
         self.change_node(node, |node| {
             if !node.gone {
-                node.heard = heard;
+                node.heard = now;
             }
         })
     }
@@ -217,9 +216,8 @@ impl RedisTables {
     }
 
     pub(super) fn nodes_silent(&self, before: Timestamp) -> Result<Vec<NodeId>> {
-        let before = self.clock.there(before);
         let nodes = self.sight.node_rows(false)?;
-        let silent = nodes.iter().filter(|node| !node.gone && node.heard.micros() < before);
+        let silent = nodes.iter().filter(|node| !node.gone && node.heard < before);
         Ok(silent.map(|node| node.id).collect())
     }
 

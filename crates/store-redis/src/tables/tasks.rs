@@ -22,9 +22,8 @@ const EVERYTHING: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbou
 impl RedisTables {
     /// Puts a task in the place of what was there: its row, and the indexes in which it stands.
     fn replace_task(&self, before: Option<&Live>, after: Option<&Live>) -> Result<()> {
-        let ahead = self.sight.ahead();
-        let old = before.map(|live| places::of_live(live, ahead)).unwrap_or_default();
-        let new = after.map(|live| places::of_live(live, ahead)).unwrap_or_default();
+        let old = before.map(places::of_live).unwrap_or_default();
+        let new = after.map(places::of_live).unwrap_or_default();
         for (index, member) in old.iter().filter(|place| !new.contains(place)) {
             self.sight.remove(index.clone(), member.clone());
         }
@@ -34,7 +33,7 @@ impl RedisTables {
         match (after, before) {
             (Some(live), _) => {
                 let (bucket, field) = bucket(live.seq);
-                self.sight.put(Table::Tasks(bucket), field, rows::pack_live(live, ahead));
+                self.sight.put(Table::Tasks(bucket), field, rows::pack_live(live));
                 self.document_live(live)
             }
             (None, Some(live)) => {
@@ -258,7 +257,7 @@ impl RedisTables {
     }
 
     pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        let end = Ordered::of(self.clock.there(now)).done();
+        let end = Ordered::of(now.micros()).done();
         let over = (Bound::Unbounded, Bound::Excluded(&*end));
         let over = self.sight.members(&Index::Leases, over, Way::Up, usize::MAX)?;
         let seqs: Vec<TaskSeq> =

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use pointsman_core::Tenant;
-use pointsman_store::clock;
 use pointsman_store::commits::{Change, Commit, Point, changed, since, told};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::HandlerId;
@@ -74,7 +73,6 @@ impl RedisTables {
         };
         self.standing.replace(standing.clone());
         self.before.replace(standing);
-        self.sight.clock_is_ahead(self.clock.skew());
         let memory = self.memory(&told, seen)?;
         match memory {
             Memory::Current => {
@@ -99,15 +97,14 @@ impl RedisTables {
     /// Asks for the turn until it is there, and fetches what the transaction will look at.
     fn wait_for_turn(&self, foreseen: &Foreseen) -> Result<Option<Taken>> {
         loop {
-            let asked = clock::now();
             let before = vec![self.turn_words(), self.given_words(), self.occupied_words(foreseen)];
             let (answers, seen) = self.sight.glance_after(before, self.questions(foreseen))?;
             let mut answers = answers.into_iter();
             let mut answer = || answers.next().unwrap_or(Value::Nil);
-            match self.understand(answer(), asked)? {
+            match self.understand(answer())? {
                 Turn::Taken(standing, told) => {
                     let given = list(answer())?.into_iter().next().unwrap_or(Value::Nil);
-                    self.outbox.begins(maybe_bytes(given)?);
+                    self.outbox.begins(maybe_bytes(given)?, self.time.now());
                     let occupied = int_of(answer())? > 0;
                     return Ok(Some(Taken { standing: *standing, told, seen, occupied }));
                 }
@@ -123,15 +120,12 @@ impl RedisTables {
         turn::ask(&self.sight.keys, &self.me, known)
     }
 
-    fn understand(&self, answer: Value, asked: i64) -> Result<Turn> {
+    fn understand(&self, answer: Value) -> Result<Turn> {
         let mut parts = list(answer)?.into_iter();
         let mut part = || parts.next().unwrap_or(Value::Nil);
         if int_of(part())? == 0 {
             return Ok(Turn::Waiting);
         }
-        let (seconds, micros) = (text_of(part())?, text_of(part())?);
-        let number = |text: String| text.parse::<i64>().map_err(Fault::damaged);
-        self.clock.compare(number(seconds)? * 1_000_000 + number(micros)?, asked);
         let point = maybe_bytes(part())?.filter(|point| !point.is_empty());
         let Some(point) = point else { return Ok(Turn::Nothing) };
         // What cannot be read was not told.

@@ -64,7 +64,7 @@ impl RedisMove {
             for row in self.rows_of(kind, batch)? {
                 let (seq, row) = match kind {
                     Kind::Unfinished => {
-                        let (live, due) = rows::unpack_live_due(&row, 0)?;
+                        let (live, due) = rows::unpack_live_due(&row)?;
                         (live.seq, row_of_live(live, due))
                     }
                     Kind::Ended => {

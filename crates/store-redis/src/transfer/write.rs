@@ -233,7 +233,7 @@ impl RedisMove {
         self.tables.insert_task(&live)?;
         if due != live.due() {
             let (bucket, field) = bucket(live.seq);
-            self.sight().put(Table::Tasks(bucket), field, rows::pack_live_due(&live, due, 0));
+            self.sight().put(Table::Tasks(bucket), field, rows::pack_live_due(&live, due));
         }
         Ok(())
     }

@@ -35,7 +35,6 @@ use tokio::process::{ChildStdin, Command};
 
 use super::text::excerpt;
 use super::{effects, run, step};
-use crate::time::now;
 use crate::{Delivery, Outcome, Runner};
 use effects_file::EffectsFile;
 use group::Running;
@@ -177,7 +176,7 @@ fn judge(
     file: Result<String, String>,
     delivery: &Delivery,
 ) -> Outcome {
-    let now = now();
+    let now = delivery.log.now();
     let effects = file
         .map_err(|why| Fault::new("", why))
         .and_then(|text| effects::of_lines(&text, delivery.task.subject.tenant(), now));

@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 use super::super::text::{clean, whole_characters};
 use crate::logbook::MAX_LINE_BYTES as MAX_LINE;
 use crate::runner::LogSink;
-use crate::time::now;
 
 /// How much is still taken from a stream whose writers ought to be gone: what a pipe can hold, and some more.
 const MAX_REST: usize = 1 << 20;
@@ -47,7 +46,7 @@ pub(super) async fn pump(
 }
 
 async fn tell(line: Vec<u8>, level: Level, log: &LogSink, last: &mut Vec<u8>) {
-    log.line(now(), level, clean(&line)).await;
+    log.line(log.now(), level, clean(&line)).await;
     if !line.trim_ascii().is_empty() {
         *last = line;
     }

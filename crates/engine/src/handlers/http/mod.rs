@@ -37,7 +37,6 @@ use url::Url;
 pub use access::{Allowed, BadAllowed, NetworkAccess, Refused};
 pub use signature::{BadSecret, WebhookSecret};
 
-use crate::time::now;
 use crate::{Delivery, Outcome, Runner};
 use answer::Answer;
 use client::Shared;
@@ -128,14 +127,15 @@ impl Runner for HttpHandler {
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {
-        let exchanged = delivery.cancel.run_until_cancelled(self.exchange(&delivery, now())).await;
+        let exchanged =
+            delivery.cancel.run_until_cancelled(self.exchange(&delivery, delivery.log.now())).await;
         let answer = match exchanged {
             // The worker knows whether it was the target that took too long.
             None => return unwell("cancelled before the target had answered"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(answer)) => answer,
         };
-        let now = now();
+        let now = delivery.log.now();
         delivery.log.line(now, answer.level(), answer.told()).await;
         answer.judge(delivery.task.subject.tenant(), now)
     }

@@ -1,15 +1,6 @@
-//! The one place that reads the clock, for the engine and for those who build on it. Everything below is told what
-//! time it is.
+//! Waiting between tries.
 
-use std::time::{Duration, SystemTime};
-
-use pointsman_core::Timestamp;
-
-/// What the clock says now. A clock that stands before 1970 is taken to stand at its beginning.
-pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::MIN.plus(since)
-}
+use std::time::Duration;
 
 /// How long to wait between tries at a store that does not answer: a little at first, then longer.
 #[derive(Debug)]

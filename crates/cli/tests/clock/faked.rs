@@ -1,0 +1,46 @@
+//! Servers whose clock is set by a file, while everything else keeps the true time.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::node::{Node, Place};
+
+/// Becomes the server, whose clock is off by what the file `clock` says (`+26h`, `-40d`). Its monotonic clock is the
+/// machine's.
+const UNDER: &str = r#"
+lib=$(faketime -f +0s sh -c 'echo $LD_PRELOAD') || exit
+exec env LD_PRELOAD="$lib" FAKETIME_TIMESTAMP_FILE="$PWD/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 \
+    NO_FAKE_STAT=1 "$@" 2>>server.log
+"#;
+
+/// Sets the clock of the server in this place. Readers see the old offset or the new one, never a part.
+pub(crate) fn set_clock(place: &Place, offset: &str) {
+    let (draft, file) = (place.path("clock.new"), place.path("clock"));
+    std::fs::write(&draft, offset).unwrap();
+    std::fs::rename(draft, file).unwrap();
+}
+
+/// Starts a server whose clock is off.
+pub(crate) fn serve_off(place: &mut Place, offset: &str) -> Node {
+    set_clock(place, offset);
+    place.serve_under("sh", &["-c", UNDER, "sh"])
+}
+
+/// The status and the whole text of an answer to GET.
+pub(crate) fn get(place: &Place, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(place.address()).unwrap();
+    let (host, token) = (place.address(), place.token());
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.unwrap_or_else(|| panic!("no status: {answer}")), answer)
+}
+
+/// The body of an answer to GET that must be 200.
+pub(crate) fn get_json(place: &Place, path: &str) -> serde_json::Value {
+    let (status, answer) = get(place, path);
+    assert_eq!(status, 200, "{answer}");
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
+    serde_json::from_str(body.unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {answer}"))
+}

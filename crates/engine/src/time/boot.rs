@@ -1,0 +1,64 @@
+//! How long the machine has been running: a clock that nobody sets, and that a restart of the process does not reset.
+
+use std::fs::read_to_string;
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::BootMark;
+
+/// A boot of a machine, and for how long it has been running since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Boot {
+    /// Differs for each boot of each machine.
+    pub id: u64,
+    pub uptime: Duration,
+}
+
+impl Boot {
+    /// As Linux tells it.
+    pub(super) fn read() -> Option<Self> {
+        let id = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let uptime = read_to_string("/proc/uptime").ok()?;
+        Self::parse(&id, &uptime)
+    }
+
+    fn parse(id: &str, uptime: &str) -> Option<Self> {
+        let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+        let id = u64::from_str_radix(&digits, 16).ok()?;
+        let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        Some(Self { id, uptime: Duration::try_from_secs_f64(seconds).ok()? })
+    }
+
+    pub(super) fn mark(self, at: Timestamp) -> BootMark {
+        let uptime_ms = u64::try_from(self.uptime.as_millis()).unwrap_or(u64::MAX);
+        BootMark { boot: self.id, uptime_ms, at }
+    }
+
+    /// What time it is now if `mark` was right; `None` if it is of another boot.
+    pub(super) fn time_since(self, mark: BootMark) -> Option<Timestamp> {
+        let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
+        passed.filter(|_| mark.boot == self.id).map(|passed| mark.at.plus(passed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_is_read_as_linux_writes_it() {
+        let boot = Boot::parse("0123abcd-4567-89ef-0123-456789abcdef\n", "350735.47 234388.90\n").unwrap();
+        assert_eq!((boot.id, boot.uptime), (0x0123_abcd_4567_89ef, Duration::from_millis(350_735_470)));
+        for (id, uptime) in [("", "1 1"), ("12", ""), ("12", "-1 0"), ("12", "x"), ("12", "inf")] {
+            assert_eq!(Boot::parse(id, uptime), None);
+        }
+    }
+
+    #[test]
+    fn time_passes_with_the_uptime_of_the_same_boot_only() {
+        let mark = Boot { id: 1, uptime: Duration::from_secs(10) }.mark(Timestamp::from_millis(5_000));
+        let later = |id, seconds| Boot { id, uptime: Duration::from_secs(seconds) }.time_since(mark);
+        assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
+        assert_eq!((later(2, 70), later(1, 9)), (None, None));
+    }
+}

@@ -1,0 +1,251 @@
+//! What time a node goes by, decided from readings of clocks alone.
+//!
+//! A node's time always advances with the monotonic clock from an *anchor*: a time, and what the monotonic clock said
+//! then. Between two anchors a step of the machine's clock cannot reach a verb of the store.
+//!
+//! | reference | the anchor is | a machine's clock that disagrees |
+//! |---|---|---|
+//! | store | the time of the store's server, measured again every few seconds | by more than [`TOLERANCE`]: the node is out of service until it agrees again |
+//! | machine | the machine's own clock, because the store is embedded | by up to [`TOLERANCE`]: is followed at once; by more: is followed when it has lasted ([`confirmation`]) |
+
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{ClockReport, ClockStep};
+
+/// By how much a machine's clock may differ from the time that its node goes by.
+pub(super) const TOLERANCE: Duration = Duration::from_secs(30);
+/// A leap ahead of more than this may expire or start what is not due for long.
+pub(super) const LARGE_LEAP: Duration = Duration::from_secs(3600);
+/// How long a step must last before an embedded store's node follows it.
+const SMALL_STEP_LASTS: Duration = Duration::from_secs(60);
+pub(super) const LARGE_STEP_LASTS: Duration = Duration::from_secs(600);
+/// A change of the offset by less is drift, or the time that a measurement took.
+const LEAST_STEP: Duration = Duration::from_secs(2);
+/// An answer that took longer says too little about the server's clock, unless nothing better is known.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
+
+/// What the clocks of a machine say at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The machine's clock, which may be set at any time.
+    pub wall: Timestamp,
+    /// The monotonic clock: how long ago some fixed moment is.
+    pub mono: Duration,
+}
+
+/// What became of the clock, for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The machine's clock differs from the store's by so many microseconds, and the node leaves service.
+    LeftService(i64),
+    Returned,
+    /// The machine's clock was set by so many microseconds, and is not followed yet.
+    Stepped(i64),
+    /// The machine's clock was set by so many microseconds, and is followed.
+    Followed(i64),
+    /// The machine's clock is back where it was.
+    Undone,
+    /// The store was last written so many microseconds ago.
+    Suspended(i64),
+    Resumed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reference {
+    /// `gained`: by how many microseconds steps ahead were followed.
+    Machine { gained: i64 },
+    /// `bound`: by how much the measured time may be wrong.
+    Store { bound: Duration },
+}
+
+/// A step that is not followed yet: since when it lasts, and by how many microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pending {
+    since: Duration,
+    by: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Discipline {
+    /// `wall` is the node's time when the monotonic clock said `mono`.
+    anchor: Reading,
+    reference: Reference,
+    /// By how many microseconds the machine's clock was ahead at the last reading.
+    offset: i64,
+    pending: Option<Pending>,
+    last_step: Option<ClockStep>,
+    out_of_service: bool,
+    /// Until then, by the monotonic clock, nothing is pruned and nothing planned fires.
+    suspended_until: Option<Duration>,
+    /// The node's time when it last began anew: at the start, or with a step that was followed.
+    began: Timestamp,
+}
+
+impl Discipline {
+    /// Goes by the machine's clock until a server's is measured.
+    pub(super) fn new(reading: Reading) -> Self {
+        Self {
+            anchor: reading,
+            reference: Reference::Machine { gained: 0 },
+            offset: 0,
+            pending: None,
+            last_step: None,
+            out_of_service: false,
+            suspended_until: None,
+            began: reading.wall,
+        }
+    }
+
+    /// What time it is, and what became of the clock with this reading.
+    pub(super) fn read(&mut self, reading: Reading) -> (Timestamp, Option<Change>) {
+        let offset = difference(reading.wall, self.at(reading.mono));
+        let stepped = offset.saturating_sub(self.offset);
+        if stepped.unsigned_abs() >= micros(LEAST_STEP).unsigned_abs() {
+            self.last_step = Some(ClockStep { at: self.at(reading.mono), by_ms: stepped / 1000 });
+        }
+        self.offset = offset;
+        let change = match self.reference {
+            Reference::Store { bound } => self.compare(bound),
+            Reference::Machine { gained } => self.follow(reading, gained),
+        };
+        (self.at(reading.mono), change.or_else(|| self.resume(reading.mono)))
+    }
+
+    /// The server's clock said `server` at some moment between the two readings. It is taken for the time of the answer: it
+    /// is at least that late, so that nothing starts early.
+    pub(super) fn measured(
+        &mut self,
+        asked: Duration,
+        answered: Reading,
+        server: Timestamp,
+    ) -> Option<Change> {
+        let took = answered.mono.saturating_sub(asked);
+        let (estimate, bound) = (server, took);
+        let known = match self.reference {
+            Reference::Machine { .. } => None,
+            Reference::Store { bound } => Some(bound),
+        };
+        if let Some(known) = known {
+            let apart = difference(estimate, self.at(answered.mono));
+            let agrees = apart.unsigned_abs() <= micros(bound + known).unsigned_abs();
+            if took > LONGEST_ROUND_TRIP || (agrees && known <= bound) {
+                return self.read(answered).1;
+            }
+            if apart.unsigned_abs() > micros(TOLERANCE).unsigned_abs() {
+                self.began = estimate;
+            }
+        } else {
+            self.began = estimate;
+        }
+        self.anchor = Reading { wall: estimate, mono: answered.mono };
+        self.reference = Reference::Store { bound };
+        self.pending = None;
+        // The offset is another because the reference is: the machine's clock was not set.
+        self.offset = difference(answered.wall, estimate);
+        self.read(answered).1
+    }
+
+    /// The store is embedded, and by the uptime of the machine it is `expected`. A clock that says something else was set
+    /// while no node ran, which is a step like any other.
+    pub(super) fn expect(&mut self, reading: Reading, expected: Timestamp) -> Option<Change> {
+        self.anchor = Reading { wall: expected, mono: reading.mono };
+        self.began = expected;
+        self.read(reading).1
+    }
+
+    /// The store is embedded, and was last written at `last_seen`; nothing else is known of how much time has passed. If
+    /// that is still to come, the clock is taken as it is: by an earlier time nothing starts early.
+    pub(super) fn embedded(&mut self, reading: Reading, last_seen: Timestamp) -> Option<Change> {
+        let leap = difference(reading.wall, last_seen);
+        (leap > micros(LARGE_LEAP)).then(|| {
+            self.suspended_until = Some(reading.mono + LARGE_STEP_LASTS);
+            Change::Suspended(leap)
+        })
+    }
+
+    pub(super) fn is_out_of_service(&self) -> bool {
+        self.out_of_service
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended_until.is_some()
+    }
+
+    /// Whether times come from a server's clock.
+    pub(super) fn is_measured(&self) -> bool {
+        matches!(self.reference, Reference::Store { .. })
+    }
+
+    pub(super) fn began(&self) -> Timestamp {
+        self.began
+    }
+
+    /// By how many microseconds the machine's clock was ahead at the last reading.
+    pub(super) fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    pub(super) fn report(&self) -> ClockReport {
+        ClockReport {
+            offset_ms: self.offset / 1000,
+            out_of_service: self.out_of_service,
+            last_step: self.last_step,
+            boot: None,
+        }
+    }
+
+    fn at(&self, mono: Duration) -> Timestamp {
+        self.anchor.wall.plus(mono.saturating_sub(self.anchor.mono))
+    }
+
+    /// Compares the machine's clock with the store's.
+    fn compare(&mut self, bound: Duration) -> Option<Change> {
+        let off = self.offset.unsigned_abs() > micros(TOLERANCE + bound).unsigned_abs();
+        match (std::mem::replace(&mut self.out_of_service, off), off) {
+            (false, true) => Some(Change::LeftService(self.offset)),
+            (true, false) => Some(Change::Returned),
+            (true, true) | (false, false) => None,
+        }
+    }
+
+    /// Follows the machine's clock, a large step only when it has lasted.
+    fn follow(&mut self, reading: Reading, gained: i64) -> Option<Change> {
+        if self.offset.unsigned_abs() <= micros(TOLERANCE).unsigned_abs() {
+            (self.anchor, self.offset) = (reading, 0);
+            return self.pending.take().map(|_| Change::Undone);
+        }
+        let same = |pending: &Pending| pending.by.abs_diff(self.offset) <= micros(TOLERANCE).unsigned_abs();
+        let Some(Pending { since, .. }) = self.pending.filter(same) else {
+            self.pending = Some(Pending { since: reading.mono, by: self.offset });
+            return Some(Change::Stepped(self.offset));
+        };
+        if reading.mono.saturating_sub(since) < confirmation(self.offset, gained) {
+            return None;
+        }
+        let by = std::mem::take(&mut self.offset);
+        self.reference = Reference::Machine { gained: gained.saturating_add(by).max(0) };
+        (self.anchor, self.began, self.pending) = (reading, reading.wall, None);
+        Some(Change::Followed(by))
+    }
+
+    fn resume(&mut self, mono: Duration) -> Option<Change> {
+        self.suspended_until.take_if(|until| *until <= mono).map(|_| Change::Resumed)
+    }
+}
+
+/// How long a step must last before it is followed. One back to where the clock was before it leapt ahead is the end of
+/// that leap, and needs less.
+pub(super) fn confirmation(by: i64, gained: i64) -> Duration {
+    let is_return = by < 0 && by.unsigned_abs() <= (gained + micros(TOLERANCE)).unsigned_abs();
+    let is_small = by.unsigned_abs() <= micros(LARGE_LEAP).unsigned_abs();
+    if is_return || is_small { SMALL_STEP_LASTS } else { LARGE_STEP_LASTS }
+}
+
+fn difference(one: Timestamp, other: Timestamp) -> i64 {
+    one.micros().saturating_sub(other.micros())
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}

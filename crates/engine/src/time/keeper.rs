@@ -1,0 +1,54 @@
+//! The service that keeps the node's time: it reads the clocks every second and measures the store's every few seconds, so
+//! that a clock that is off or was set is noticed on an idle node as well, and it reports the clock with the node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::ClockReport;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::node::Node;
+
+/// How often the machine's clocks are read.
+const READ: Duration = Duration::from_secs(1);
+/// How often the store's clock is measured while all is well.
+const MEASURE: Duration = Duration::from_secs(3);
+/// A change of the offset by less is not worth a write.
+const LEAST_NEWS_MS: u64 = 1000;
+
+pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
+    stop.run_until_cancelled(keep(node)).await;
+}
+
+async fn keep(node: Arc<Node>) {
+    let mut reported = node.time.report();
+    let mut measured = Instant::now();
+    loop {
+        sleep(READ).await;
+        let was_out = !node.time.is_in_service();
+        if was_out || measured.elapsed() >= MEASURE || is_news(reported, node.time.report()) {
+            measured = Instant::now();
+            if let Err(error) = node.time.measure(async || node.store.read_clock().await).await {
+                node.store_failed();
+                tracing::debug!(%error, "could not measure the store's clock; the node continues by the last measurement");
+            }
+        }
+        if was_out && node.time.is_in_service() {
+            node.signals.work();
+        }
+        let report = node.time.report();
+        if is_news(reported, report) {
+            reported = report;
+            node.announce_soon().await;
+        }
+    }
+}
+
+/// Whether others should learn of the clock.
+fn is_news(reported: ClockReport, report: ClockReport) -> bool {
+    let ClockReport { offset_ms, out_of_service, last_step, boot: _ } = report;
+    out_of_service != reported.out_of_service
+        || last_step != reported.last_step
+        || offset_ms.abs_diff(reported.offset_ms) >= LEAST_NEWS_MS
+}

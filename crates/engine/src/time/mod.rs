@@ -1,0 +1,226 @@
+//! The one place that reads the clock, for the engine and for those who build on it. Everything below takes the time as
+//! an argument.
+
+mod backoff;
+mod boot;
+mod discipline;
+pub(crate) mod keeper;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{BootMark, ClockReport, Store, StoreError};
+
+pub(crate) use backoff::Patience;
+pub use boot::Boot;
+pub use discipline::Reading;
+use discipline::{Change, Discipline, TOLERANCE};
+
+/// The machine's clock, uncorrected: for showing times, and for programs without a node. A node takes its time from its
+/// [`TimeSource`].
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::MIN.plus(since)
+}
+
+/// Reads the clocks of a machine.
+pub trait Clocks: fmt::Debug + Send + Sync {
+    fn read(&self) -> Reading;
+
+    /// Which boot of the machine this is, and for how long it has been running; `None` where that is not known.
+    fn boot(&self) -> Option<Boot>;
+}
+
+/// The clocks of the machine that this runs on.
+#[derive(Debug)]
+struct SystemClocks {
+    started: Instant,
+}
+
+impl Clocks for SystemClocks {
+    fn read(&self) -> Reading {
+        Reading { wall: now(), mono: self.started.elapsed() }
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        Boot::read()
+    }
+}
+
+/// The time that a node goes by: that of the store's server where it has one, and the machine's own otherwise. It advances
+/// with the monotonic clock, whatever happens to the machine's.
+#[derive(Debug)]
+pub struct TimeSource {
+    clocks: Box<dyn Clocks>,
+    discipline: Mutex<Discipline>,
+}
+
+impl Default for TimeSource {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl TimeSource {
+    /// Reads the clocks of this machine.
+    pub fn system() -> Self {
+        Self::new(SystemClocks { started: Instant::now() })
+    }
+
+    pub fn new(clocks: impl Clocks + 'static) -> Self {
+        let discipline = Mutex::new(Discipline::new(clocks.read()));
+        Self { clocks: Box::new(clocks), discipline }
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        let reading = self.clocks.read();
+        let (now, change) = self.discipline().read(reading);
+        change.inspect(log);
+        now
+    }
+
+    /// Measures a server's clock. `read_clock` answers `None` where there is no server.
+    pub async fn measure<E>(
+        &self,
+        read_clock: impl AsyncFnOnce() -> Result<Option<Timestamp>, E>,
+    ) -> Result<(), E> {
+        let asked = self.clocks.read().mono;
+        if let Some(server) = read_clock().await? {
+            let answered = self.clocks.read();
+            let change = self.discipline().measured(asked, answered, server);
+            change.inspect(log);
+        }
+        Ok(())
+    }
+
+    /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
+    /// store was written.
+    pub(crate) async fn begin(&self, store: &dyn Store) -> Result<(), StoreError> {
+        self.measure(async || store.read_clock().await).await?;
+        if self.discipline().is_measured() {
+            return Ok(());
+        }
+        let (nodes, head) = (store.nodes().await?, store.extent().await?.head.timestamp());
+        let last_seen = nodes.iter().map(|node| node.heard).chain([head]).max();
+        let newest = nodes.iter().max_by_key(|node| node.joined);
+        let mark = newest.and_then(|node| node.abilities.clock.boot);
+        self.begin_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
+        Ok(())
+    }
+
+    fn begin_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
+        let expected = mark.zip(self.clocks.boot()).and_then(|(mark, boot)| boot.time_since(mark));
+        let reading = self.clocks.read();
+        let change = match (expected, last_seen) {
+            (Some(expected), _) => self.discipline().expect(reading, expected),
+            (None, Some(last_seen)) => self.discipline().embedded(reading, last_seen),
+            (None, None) => None,
+        };
+        change.inspect(log);
+    }
+
+    /// Why the node is out of service, if it is.
+    pub fn trouble(&self) -> Option<String> {
+        self.now();
+        let discipline = self.discipline();
+        discipline.is_out_of_service().then(|| {
+            format!(
+                "this node is out of service: its clock is {} the store's; set the clock of its machine",
+                offset_text(discipline.offset())
+            )
+        })
+    }
+
+    pub(crate) fn is_in_service(&self) -> bool {
+        self.now();
+        !self.discipline().is_out_of_service()
+    }
+
+    /// Whether planned times may fire and retention may delete.
+    pub(crate) fn may_fire_and_prune(&self) -> bool {
+        self.now();
+        let discipline = self.discipline();
+        !discipline.is_out_of_service() && !discipline.is_suspended()
+    }
+
+    /// What is not as it should be though the node works.
+    pub fn warning(&self) -> Option<String> {
+        self.now();
+        self.discipline().is_suspended().then(|| {
+            "the clock has leapt ahead by more than an hour since the store was last written: nothing is pruned and no \
+             schedule fires for ten minutes after the start"
+                .into()
+        })
+    }
+
+    /// When the node's time last began anew: at its start, or with a step of the clock that was followed.
+    pub(crate) fn began(&self) -> Timestamp {
+        self.discipline().began()
+    }
+
+    /// The clock as other nodes and people see it.
+    pub fn report(&self) -> ClockReport {
+        let at = self.now();
+        let boot = self.clocks.boot().map(|boot| boot.mark(at));
+        ClockReport { boot, ..self.discipline().report() }
+    }
+
+    fn discipline(&self) -> MutexGuard<'_, Discipline> {
+        self.discipline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn log(change: &Change) {
+    match *change {
+        Change::LeftService(by) => tracing::warn!(
+            offset_s = seconds(by),
+            "this machine's clock is {} the store's; the node is out of service until they agree within {} s: it claims, \
+             fires, prunes and accepts nothing. Set the clock",
+            offset_text(by),
+            TOLERANCE.as_secs()
+        ),
+        Change::Returned => {
+            tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
+        }
+        Change::Stepped(by) => tracing::warn!(
+            step_s = seconds(by),
+            "this machine's clock stepped by {:+.1} s; the node continues on its monotonic clock and follows the step if \
+             it lasts {}",
+            seconds(by),
+            minutes(discipline::confirmation(by, 0))
+        ),
+        Change::Followed(by) => tracing::warn!(
+            step_s = seconds(by),
+            "this machine's clock has kept a step of {:+.1} s; the node follows it from now on",
+            seconds(by)
+        ),
+        Change::Undone => tracing::info!("the step of this machine's clock was undone; it had no effect"),
+        Change::Suspended(by) => tracing::warn!(
+            leap_s = seconds(by),
+            "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
+             for {}. If the machine was off for that long, there is nothing to do; else set its clock",
+            seconds(by),
+            minutes(discipline::LARGE_STEP_LASTS)
+        ),
+        Change::Resumed => tracing::info!("the clock has kept its time; pruning and schedules continue"),
+    }
+}
+
+fn minutes(duration: Duration) -> String {
+    format!("{} min", duration.as_secs() / 60)
+}
+
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// How a clock relates to another: `31.0 s ahead of`.
+fn offset_text(micros: i64) -> String {
+    let direction = if micros < 0 { "behind" } else { "ahead of" };
+    format!("{:.1} s {direction}", seconds(micros).abs())
+}

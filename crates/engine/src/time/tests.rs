@@ -1,0 +1,274 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::discipline::{LARGE_LEAP, LARGE_STEP_LASTS};
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
+/// The true time at the start.
+const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// Clocks that are set by hand.
+#[derive(Clone, Debug, Default)]
+struct Manual {
+    /// Microseconds since [`START`].
+    mono: Arc<AtomicU64>,
+    /// By how many microseconds the machine's clock is ahead.
+    off: Arc<AtomicI64>,
+}
+
+impl Manual {
+    fn pass(&self, time: Duration) {
+        self.mono.fetch_add(u64::try_from(time.as_micros()).unwrap(), Ordering::Relaxed);
+    }
+
+    fn set_ahead(&self, by: Duration) {
+        self.off.store(i64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
+    }
+
+    fn set_behind(&self, by: Duration) {
+        self.off.store(-i64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
+    }
+
+    fn true_time(&self) -> Timestamp {
+        START.plus(self.read().mono)
+    }
+
+    async fn measure(&self, time: &TimeSource) {
+        time.measure(async || Ok::<_, ()>(Some(self.true_time()))).await.unwrap();
+    }
+}
+
+impl Clocks for Manual {
+    fn read(&self) -> Reading {
+        let mono = Duration::from_micros(self.mono.load(Ordering::Relaxed));
+        let wall = START.plus(mono).micros() + self.off.load(Ordering::Relaxed);
+        Reading { wall: Timestamp::from_micros(wall), mono }
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        Some(Boot { id: 1, uptime: DAY + self.read().mono })
+    }
+}
+
+fn clocks() -> (Manual, TimeSource) {
+    let manual = Manual::default();
+    (manual.clone(), TimeSource::new(manual))
+}
+
+/// A machine whose clock is set by a step, either way.
+fn set(manual: &Manual, ahead: bool, by: Duration) {
+    if ahead { manual.set_ahead(by) } else { manual.set_behind(by) }
+}
+
+#[tokio::test]
+async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
+    for (ahead, by) in [(true, DAY * 40), (true, MINUTE * 26 * 60), (false, DAY * 40), (false, MINUTE)] {
+        let manual = Manual::default();
+        set(&manual, ahead, by);
+        let time = TimeSource::new(manual.clone());
+        manual.measure(&time).await;
+        assert_eq!(time.now(), manual.true_time());
+        assert!(!time.is_in_service() && !time.may_fire_and_prune());
+        let trouble = time.trouble().unwrap();
+        assert!(trouble.contains(if ahead { "ahead of" } else { "behind" }), "{trouble}");
+        manual.pass(MINUTE);
+        assert_eq!(time.now(), manual.true_time(), "between two measurements the monotonic clock counts");
+        manual.set_ahead(SECOND * 29);
+        assert!(time.is_in_service() && time.trouble().is_none(), "it agrees again");
+        assert_eq!(time.now(), manual.true_time());
+    }
+}
+
+#[tokio::test]
+async fn a_step_takes_a_measured_node_out_of_service_before_it_reaches_a_verb() {
+    for ahead in [true, false] {
+        let (manual, time) = clocks();
+        manual.measure(&time).await;
+        set(&manual, ahead, DAY);
+        assert_eq!(time.now(), manual.true_time());
+        assert!(!time.is_in_service());
+        let step = time.report().last_step.unwrap();
+        assert_eq!(step.by_ms.abs(), 86_400_000);
+        assert_eq!((step.by_ms > 0, step.at), (ahead, manual.true_time()));
+        manual.measure(&time).await;
+        assert!(!time.is_in_service(), "the measurement shows that the machine's clock is wrong");
+        manual.set_ahead(Duration::ZERO);
+        assert!(time.is_in_service());
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_slept_is_back_in_service_after_one_measurement() {
+    let (manual, time) = clocks();
+    manual.measure(&time).await;
+    // The monotonic clock does not count the sleep: the server and the machine's clock do.
+    manual.set_ahead(DAY);
+    assert!(!time.is_in_service());
+    time.measure(async || Ok::<_, ()>(Some(manual.true_time().plus(DAY)))).await.unwrap();
+    assert!(time.is_in_service());
+    assert_eq!(time.now(), manual.true_time().plus(DAY));
+    assert_eq!(time.began(), time.now(), "leases that the sleep has ended get their time");
+}
+
+#[tokio::test]
+async fn an_answer_that_took_long_does_not_replace_a_better_one() {
+    let (manual, time) = clocks();
+    manual.measure(&time).await;
+    let slow = async || {
+        let server = manual.true_time();
+        manual.pass(SECOND * 50);
+        Ok::<_, ()>(Some(server))
+    };
+    time.measure(slow).await.unwrap();
+    assert_eq!(time.now(), manual.true_time());
+    assert!(time.is_in_service());
+}
+
+#[test]
+fn a_small_step_is_followed_at_once_and_reported() {
+    let (manual, time) = clocks();
+    for by in [SECOND * 20, SECOND * 45, SECOND * 30] {
+        manual.set_ahead(by);
+        assert_eq!(time.now(), manual.true_time().plus(by));
+    }
+    assert_eq!(time.report().last_step.map(|step| step.by_ms), Some(-15_000));
+    assert_eq!(time.report().offset_ms, 0);
+}
+
+#[test]
+fn a_step_that_is_undone_has_no_effect() {
+    for (ahead, by) in [(true, MINUTE * 50), (true, DAY * 40), (false, MINUTE * 50), (false, DAY * 40)] {
+        let (manual, time) = clocks();
+        set(&manual, ahead, by);
+        for _ in 0..12 {
+            manual.pass(SECOND);
+            assert_eq!(time.now(), manual.true_time());
+            assert!(time.may_fire_and_prune() && time.is_in_service(), "work continues on the old time");
+        }
+        manual.set_ahead(Duration::ZERO);
+        assert_eq!(time.now(), manual.true_time());
+        manual.pass(DAY);
+        assert_eq!(time.now(), manual.true_time());
+        assert!(time.report().last_step.is_some());
+    }
+}
+
+#[test]
+fn a_step_that_lasts_is_followed() {
+    let large = LARGE_LEAP + MINUTE;
+    for (ahead, by, lasts) in [
+        (true, MINUTE * 50, MINUTE),
+        (true, large, LARGE_STEP_LASTS),
+        (true, DAY * 40, LARGE_STEP_LASTS),
+        (false, MINUTE * 50, MINUTE),
+        (false, DAY, LARGE_STEP_LASTS),
+    ] {
+        let (manual, time) = clocks();
+        set(&manual, ahead, by);
+        time.now();
+        manual.pass(lasts - SECOND);
+        assert_eq!(time.now(), manual.true_time());
+        manual.pass(SECOND);
+        let followed = if ahead { manual.true_time().plus(by) } else { manual.true_time().minus(by) };
+        assert_eq!((time.now(), time.began()), (followed, followed));
+        assert_eq!(time.report().offset_ms, 0);
+    }
+}
+
+#[test]
+fn the_end_of_a_leap_that_was_followed_is_followed_soon() {
+    let (manual, time) = clocks();
+    manual.set_ahead(DAY * 40);
+    time.now();
+    manual.pass(LARGE_STEP_LASTS);
+    assert_eq!(time.now(), manual.true_time().plus(DAY * 40));
+    manual.set_ahead(Duration::ZERO);
+    time.now();
+    manual.pass(MINUTE);
+    assert_eq!(time.now(), manual.true_time());
+}
+
+#[test]
+fn each_further_step_has_to_last_as_well() {
+    let (manual, time) = clocks();
+    for days in 1..10 {
+        manual.set_ahead(DAY * days);
+        assert_eq!(time.now(), manual.true_time());
+        manual.pass(LARGE_STEP_LASTS - SECOND);
+        assert_eq!(time.now(), manual.true_time());
+    }
+}
+
+/// A node ran when the machine had been up for a day, the machine kept running, and another starts.
+fn restarted(after: Duration, ahead: bool, off: Duration) -> (Manual, TimeSource) {
+    let manual = Manual::default();
+    let first = TimeSource::new(manual.clone());
+    let mark = first.report().boot.unwrap();
+    manual.pass(after);
+    set(&manual, ahead, off);
+    let time = TimeSource::new(manual.clone());
+    time.begin_embedded(Some(mark), Some(START));
+    (manual, time)
+}
+
+#[test]
+fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
+    for after in [MINUTE, DAY * 40] {
+        let (manual, time) = restarted(after, true, SECOND);
+        assert!(time.may_fire_and_prune(), "the machine's clock has kept its time");
+        assert_eq!(time.now(), manual.true_time().plus(SECOND));
+        assert_eq!(time.report().last_step, None);
+    }
+    for (ahead, off) in
+        [(true, MINUTE * 26 * 60), (true, DAY * 40), (false, MINUTE * 26 * 60), (false, DAY * 40)]
+    {
+        let (manual, time) = restarted(MINUTE, ahead, off);
+        assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
+        manual.pass(LARGE_STEP_LASTS - SECOND);
+        assert_eq!(time.now(), manual.true_time());
+        manual.pass(SECOND);
+        assert_ne!(time.now(), manual.true_time(), "it has lasted, and is followed");
+        manual.set_ahead(Duration::ZERO);
+        time.now();
+        manual.pass(LARGE_STEP_LASTS);
+        assert_eq!(time.now(), manual.true_time());
+    }
+}
+
+#[test]
+fn a_mark_of_another_boot_says_nothing() {
+    let (manual, time) = clocks();
+    let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400) };
+    time.begin_embedded(Some(mark), Some(START.minus(DAY)));
+    assert_eq!(time.now(), manual.true_time());
+    assert!(!time.may_fire_and_prune());
+}
+
+#[test]
+fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires() {
+    let (manual, time) = clocks();
+    let change = time.discipline().embedded(manual.read(), START.minus(DAY * 40));
+    assert!(matches!(change, Some(Change::Suspended(_))));
+    assert!(time.is_in_service() && !time.may_fire_and_prune() && time.warning().is_some());
+    assert_eq!(time.now(), manual.true_time(), "what is emitted meanwhile has the right time");
+    manual.pass(LARGE_STEP_LASTS - SECOND);
+    assert!(!time.may_fire_and_prune());
+    manual.pass(SECOND);
+    assert!(time.may_fire_and_prune() && time.warning().is_none());
+
+    let (manual, time) = clocks();
+    assert_eq!(time.discipline().embedded(manual.read(), START.minus(LARGE_LEAP)), None);
+    assert!(time.may_fire_and_prune());
+}
+
+#[test]
+fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
+    let (manual, time) = clocks();
+    assert_eq!(time.discipline().embedded(manual.read(), START.plus(DAY)), None);
+    manual.pass(MINUTE);
+    assert_eq!(time.now(), manual.true_time());
+    assert!(time.may_fire_and_prune());
+}
