@@ -9,7 +9,7 @@
 //!                             └── pruner
 //! ```
 //!
-//! `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
+//! `time` is the time that a node goes by, with the service that keeps it. `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
 //! helpers: `slots` are counted, each `attempt` is watched while it is `running` unless a rule `held` it back
 //! just before, its lines go through the `logbook`, and `settle` says what is written of it; until then a `brief`
 //! of the task is kept. A node that is a guest minds its `bound`. What people do to tasks is in `steer`, and to
