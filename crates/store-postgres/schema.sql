@@ -411,7 +411,7 @@ CREATE TABLE pointsman.orders (
     key text NOT NULL COLLATE pg_catalog."C",
     chain text NOT NULL,
     node text NOT NULL,
-    tenant text NOT NULL,
+    tenant text NOT NULL COLLATE pg_catalog."C",
     value text NOT NULL,
     priority bigint NOT NULL,
     planned bigint,
@@ -854,7 +854,7 @@ ALTER TABLE ONLY pointsman.object
     ADD CONSTRAINT object_pkey PRIMARY KEY (tenant, key);
 
 ALTER TABLE ONLY pointsman.orders
-    ADD CONSTRAINT orders_key_key UNIQUE (key);
+    ADD CONSTRAINT orders_key_tenant_key UNIQUE (key, tenant);
 
 ALTER TABLE ONLY pointsman.orders
     ADD CONSTRAINT orders_pkey PRIMARY KEY (n);

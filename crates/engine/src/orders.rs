@@ -5,7 +5,7 @@ use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, StoreError,
+    Added, ChainView, NewOrder, OrderCommand, OrderCursor, OrderPage, OrderRefused, OrderView, StoreError,
 };
 
 use crate::Engine;
@@ -29,14 +29,19 @@ impl Engine {
             self.node().signals.grown(newest);
         }
         for added in added.iter().rev().take(MOST_TOLD) {
-            self.tell_step(&added.order).await;
+            self.tell_step(&added.tenant, &added.order).await;
         }
         self.node().signals.work();
         Ok(Ok(added))
     }
 
-    pub async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>, StoreError> {
-        self.store().order(key).await
+    /// A tenant's order.
+    pub async fn order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> Result<Option<(OrderView, Extent)>, StoreError> {
+        self.store().order(tenant, key).await
     }
 
     /// Orders whose keys match, ascending, after `after` if given; only this tenant's if given.
@@ -44,7 +49,7 @@ impl Engine {
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage, StoreError> {
         self.store().orders(path, tenant, after, limit).await
@@ -63,12 +68,13 @@ impl Engine {
     /// refused.
     pub async fn steer_order(
         &self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let steered = self.store().steer_order(key, command, now()).await?;
+        let steered = self.store().steer_order(tenant, key, command, now()).await?;
         if steered.is_ok() {
-            self.tell_step(key).await;
+            self.tell_step(tenant, key).await;
             self.nudge();
         }
         Ok(steered)
@@ -114,10 +120,10 @@ impl Engine {
     }
 
     /// Tells those who watch of the step that an order stands before.
-    async fn tell_step(&self, key: &OrderKey) {
-        if let Err(error) = self.node().tell_step(key).await {
+    async fn tell_step(&self, tenant: &Tenant, key: &OrderKey) {
+        if let Err(error) = self.node().tell_step(tenant, key).await {
             self.node().store_failed();
-            tracing::warn!(%error, order = %key, "those who watch are not told of the order's step");
+            tracing::warn!(%error, order = %key, "watchers were not notified of the order's next step");
         }
     }
 }

@@ -26,7 +26,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Ended, NewOrder};
 use pointsman_core::task::{StepRun, Subject};
-use pointsman_core::{EventId, Json, ObjectKey};
+use pointsman_core::{EventId, Json, ObjectKey, Tenant};
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
 use pointsman_engine::{Delivery, Engine, Outcome};
 use tokio::sync::Semaphore;

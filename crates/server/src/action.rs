@@ -28,6 +28,16 @@ impl<T: Default + DeserializeOwned> FromRequest<App> for Members<T> {
     }
 }
 
+/// The members of a request's body; none if it has no body. The call reads the parameters itself.
+pub(crate) struct BodyMembers<T>(pub(crate) T);
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for BodyMembers<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read(request, app).await.map(Self)
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an empty JSON object, or nothing at all")]
 struct NoMembers {}

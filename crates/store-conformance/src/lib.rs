@@ -53,6 +53,7 @@ pub mod observed;
 pub mod order_lists;
 pub mod order_makers;
 pub mod order_steering;
+pub mod order_tenants;
 pub mod order_walk;
 pub mod orders;
 pub mod overlaps;

@@ -119,6 +119,13 @@ macro_rules! order_topics {
                 a_held_schedule_makes_no_order
                 a_delayed_event_makes_a_planned_order
             }
+            order_tenants {
+                orders_of_two_tenants_share_a_key
+                a_command_reaches_the_order_of_its_tenant
+                one_batch_may_add_a_key_for_several_tenants
+                orders_of_a_key_are_listed_by_tenant
+                another_tenants_order_does_not_hold_up_a_schedule
+            }
             order_steering {
                 a_change_is_told
                 the_numbers_of_events_are_nobodys_to_give

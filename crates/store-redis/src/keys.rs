@@ -4,6 +4,7 @@
 //! Three kinds of things: tables (hashes, a row a field), indexes (sorted sets whose scores are all 0, so that the order of
 //! members is that of their bytes), and the journal (a stream whose ids are the events').
 
+use pointsman_core::chain::OrderKey;
 use pointsman_core::store::NodeId;
 use pointsman_core::{TaskId, TaskSeq, Tenant};
 use pointsman_store::row::{Phase, QueueId};
@@ -34,7 +35,7 @@ pub(crate) enum Table {
     Chains,
     Pending,
     Orders,
-    /// The number of the order with this key.
+    /// The number of an order, by key and tenant ([`order_field`]).
     OrderNames,
     Schedules,
     Answers,
@@ -86,7 +87,7 @@ pub(crate) enum Index {
     EndedBuckets,
     /// Path, zero, number.
     OrdersOf,
-    /// Key.
+    /// Key and tenant of an order ([`order_field`]).
     OrderKeys,
     /// Planned time, for each schedule.
     FireTimes(String),
@@ -224,6 +225,20 @@ pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
     field.push(b'/');
     field.extend_from_slice(key.as_bytes());
     field
+}
+
+/// The name of an order in its tables and indexes: its key, a zero and its tenant. Neither of them holds a zero, so that
+/// these names sort by key, then by tenant.
+pub(crate) fn order_field(tenant: &Tenant, key: &OrderKey) -> Member {
+    let mut field = Member::from_slice(key.to_string().as_bytes());
+    field.push(0);
+    field.extend_from_slice(tenant.as_str().as_bytes());
+    field
+}
+
+/// The key of the order with this field.
+pub(crate) fn key_of_order_field(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or(field)
 }
 
 /// The name of the object with this field.

@@ -3,16 +3,19 @@
 
 use std::collections::HashSet;
 
-use pointsman_core::Timestamp;
-use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
+use pointsman_core::chain::{NodeId, OrderId, OrderKey};
 use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::order::{Input, Order};
 use pointsman_core::store::{Added, NewOrder, OrderRefused};
+use pointsman_core::{Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::row::Numbered;
 use crate::tables::Tables;
 use crate::writer::Txn;
+
+/// The keys that the orders of one batch name.
+type TakenKeys = HashSet<(Tenant, OrderKey)>;
 
 impl<T: Tables> Txn<'_, T> {
     /// Adds all of them, or none if one of them is refused: the first such, with its index.
@@ -21,7 +24,7 @@ impl<T: Tables> Txn<'_, T> {
         orders: Vec<NewOrder>,
         now: Timestamp,
     ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>> {
-        let (mut taken, mut nodes) = (HashSet::new(), Vec::with_capacity(orders.len()));
+        let (mut taken, mut nodes) = (TakenKeys::new(), Vec::with_capacity(orders.len()));
         for (index, new) in orders.iter().enumerate() {
             if let Some(id) = new.id.as_ref().filter(|_| new.is_reserved()) {
                 return Ok(Err((index, OrderRefused::Reserved(id.clone()))));
@@ -31,7 +34,7 @@ impl<T: Tables> Txn<'_, T> {
                 Err(refused) => return Ok(Err((index, refused))),
             }
             if let Some(id) = &new.id
-                && !taken.insert(OrderKey { chain: new.chain.clone(), id: id.clone() })
+                && !taken.insert((new.tenant.clone(), OrderKey { chain: new.chain.clone(), id: id.clone() }))
             {
                 return Ok(Err((index, OrderRefused::Exists(new.chain.clone(), id.clone()))));
             }
@@ -49,7 +52,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<std::result::Result<Added, OrderRefused>> {
         Ok(match self.beginning(&new)? {
-            Ok(node) => Ok(self.insert_order(new, node, &HashSet::new(), now)?),
+            Ok(node) => Ok(self.insert_order(new, node, &TakenKeys::new(), now)?),
             Err(refused) => Err(refused),
         })
     }
@@ -69,20 +72,20 @@ impl<T: Tables> Txn<'_, T> {
         let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?.clone();
         if let Some(id) = &new.id {
             let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
-            if self.tables.order_named(&key)?.is_some() {
+            if self.tables.order_named(&new.tenant, &key)?.is_some() {
                 return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
             }
         }
         Ok(Ok(node))
     }
 
-    /// A name that no order has, nor any that is `taken`: a person may have given one such a number.
-    fn fresh(&mut self, chain: ChainPath, taken: &HashSet<OrderKey>, now: Timestamp) -> Result<OrderKey> {
-        let mut key = OrderKey { id: self.fresh_id(now)?, chain };
-        while taken.contains(&key) || self.tables.order_named(&key)?.is_some() {
-            key.id = self.fresh_id(now)?;
+    /// An id that no order of the tenant has, nor any that is `taken`.
+    fn fresh(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
+        let mut name = (new.tenant.clone(), OrderKey { id: self.fresh_id(now)?, chain: new.chain.clone() });
+        while taken.contains(&name) || self.tables.order_named(&name.0, &name.1)?.is_some() {
+            name.1.id = self.fresh_id(now)?;
         }
-        Ok(key)
+        Ok(name.1)
     }
 
     fn fresh_id(&mut self, now: Timestamp) -> Result<OrderId> {
@@ -94,16 +97,17 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         new: NewOrder,
         node: NodeId,
-        taken: &HashSet<OrderKey>,
+        taken: &TakenKeys,
         now: Timestamp,
     ) -> Result<Added> {
-        let key = match new.id {
-            Some(id) => OrderKey { chain: new.chain, id },
-            None => self.fresh(new.chain, taken, now)?,
+        let key = match &new.id {
+            Some(id) => OrderKey { chain: new.chain.clone(), id: id.clone() },
+            None => self.fresh(&new, taken, now)?,
         };
+        let tenant = new.tenant;
         let order = Order {
             key: key.clone(),
-            tenant: new.tenant,
+            tenant: tenant.clone(),
             node,
             value: new.value,
             priority: new.priority,
@@ -122,6 +126,6 @@ impl<T: Tables> Txn<'_, T> {
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
         let event = self.tell_of(&order.tenant, &added, now)?;
         self.input(Numbered { n, order }, Input::Added, now)?;
-        Ok(Added { order: key, event })
+        Ok(Added { order: key, tenant, event })
     }
 }

@@ -33,11 +33,12 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn steer_order(
         &mut self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(found) = self.tables.order_named(key)? else {
+        let Some(found) = self.tables.order_named(tenant, key)? else {
             return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
         };
         let running = found.order.running;

@@ -14,9 +14,9 @@ use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
     Abilities, Added, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage,
     Firing, Journal, Listener, LogPage, NewLogLine, NewOrder, NewRun, NoSuchPair, NodeId, NodeView,
-    ObjectView, OrderCommand, OrderPage, OrderRefused, OrderView, Orders, Plan, Pruned, Queue, QueueView,
-    Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules, Standing,
-    Store, StoreError, Sweep, TaskFilter, TaskPage, Tasks,
+    ObjectView, OrderCommand, OrderCursor, OrderPage, OrderRefused, OrderView, Orders, Plan, Pruned, Queue,
+    QueueView, Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules,
+    Standing, Store, StoreError, Sweep, TaskFilter, TaskPage, Tasks,
 };
 use pointsman_core::task::why::Gate;
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
@@ -377,15 +377,15 @@ impl<R: Reads> Orders for Keeper<R> {
         self.writer.run(move |txn| txn.add_orders(orders, now)).await
     }
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        self.reads.order(key).await
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        self.reads.order(tenant, key).await
     }
 
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
         self.reads.orders(path, tenant, after, limit).await
@@ -406,12 +406,13 @@ impl<R: Reads> Orders for Keeper<R> {
 
     async fn steer_order(
         &self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let key = key.clone();
-        self.writer.run(move |txn| txn.steer_order(&key, command, now)).await
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.writer.run(move |txn| txn.steer_order(&tenant, &key, command, now)).await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {

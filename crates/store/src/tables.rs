@@ -282,7 +282,8 @@ pub trait Tables: 'static {
 
     fn order(&self, n: i64) -> Result<Option<Numbered>>;
 
-    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>>;
+    /// A tenant's order of this key.
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>>;
 
     /// The numbers of a chain's orders behind this one, at most so many.
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>>;

@@ -32,6 +32,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub use error::ClientError;
+pub use orders::OrderName;
 pub use query::{EmitBody, EventQuery, LogQuery, OrderQuery, TaskQuery};
 pub use sse::Frame;
 pub use statistics::OrderCounts;

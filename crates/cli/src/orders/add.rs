@@ -49,7 +49,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "N", value_parser = priority)]
     priority: Option<Priority>,
 
-    /// Whose order it is
+    /// Whose order it is: the token's tenant, or `default`, if not given
     #[arg(long)]
     tenant: Option<Tenant>,
 }

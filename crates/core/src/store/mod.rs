@@ -25,7 +25,9 @@ pub use journal::{
     Emission, EventView, Idempotency, Journal, LaneView, MOST_BEHIND, MOST_CAUSED, MOST_LANES, ObjectView,
     Pruned, Read, Receipt, Refused, Sequenced,
 };
-pub use orders::{Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, Orders};
+pub use orders::{
+    Added, ChainView, NewOrder, OrderCommand, OrderCursor, OrderPage, OrderRefused, OrderView, Orders,
+};
 pub use queue::{
     Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
     Rescued, RunTask, Sweep,

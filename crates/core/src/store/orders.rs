@@ -1,10 +1,14 @@
 //! Chains and the orders that travel them.
 
+use std::fmt;
+use std::str::FromStr;
+
 use async_trait::async_trait;
 
 use super::Result;
 use crate::chain::{Action, Chain, ChainPath, ChainState, NodeId, OrderId, OrderKey};
 use crate::journal::{Extent, PathFilter};
+use crate::names::BadName;
 use crate::order::{Order, OrderStatistics, Origin};
 use crate::{EventId, Json, Priority, Status, TaskId, Tenant, Timestamp};
 
@@ -75,6 +79,7 @@ pub enum OrderRefused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
     pub order: OrderKey,
+    pub tenant: Tenant,
     /// The event that tells of it.
     pub event: EventId,
 }
@@ -95,13 +100,36 @@ pub struct OrderView {
     pub failed: Option<(TaskId, String)>,
 }
 
-/// Orders by their keys, ascending.
+/// Orders by key, then by tenant, ascending.
 #[derive(Clone, Debug)]
 pub struct OrderPage {
     pub orders: Vec<OrderView>,
-    /// Read on after this one, if there is more.
-    pub next: Option<OrderKey>,
+    /// Where the next page starts, if there is more.
+    pub next: Option<OrderCursor>,
     pub extent: Extent,
+}
+
+/// The last order of a page: the next page starts after it. Written as `/chain/path,id@tenant`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderCursor {
+    pub key: OrderKey,
+    pub tenant: Tenant,
+}
+
+impl fmt::Display for OrderCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.key, self.tenant)
+    }
+}
+
+impl FromStr for OrderCursor {
+    type Err = BadName;
+    fn from_str(text: &str) -> std::result::Result<Self, BadName> {
+        let Some((key, tenant)) = text.split_once('@') else {
+            return Err(BadName::because(format!("{text:?} is not a cursor; write `/chain/path,id@tenant`")));
+        };
+        Ok(Self { key: key.parse()?, tenant: tenant.parse()? })
+    }
 }
 
 /// A chain as its readers see it.
@@ -137,14 +165,15 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
     ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>>;
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+    /// A tenant's order. Orders of several tenants may have the same key.
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
 
     /// Orders whose keys match, after `after` if given; only this tenant's if given.
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage>;
 
@@ -161,6 +190,7 @@ pub trait Orders: Send + Sync {
 
     async fn steer_order(
         &self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,

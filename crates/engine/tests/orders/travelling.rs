@@ -58,7 +58,7 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
     ];
     assert_eq!(told, want);
     assert_eq!(
-        engine.order(&order).await.unwrap().map(|(view, _)| view),
+        engine.order(&Tenant::default(), &order).await.unwrap().map(|(view, _)| view),
         None,
         "it has arrived, and is gone"
     );

@@ -14,6 +14,7 @@ use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::members;
+use super::one::audited;
 use crate::app::App;
 use crate::auth::{Caller, Operator};
 use crate::body::Received;
@@ -31,6 +32,8 @@ const MAX_ORDERS: usize = 1000;
     path = "/api/v1/orders",
     operation_id = "add_orders",
     tag = "orders",
+    params(("tenant" = Option<String>, Query,
+        description = "whose orders those are that name no tenant: the token's tenant, or `default`, if not given")),
     request_body(content = NewOrders, description = "an order, or an array of them",
         example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
     responses(
@@ -51,13 +54,14 @@ pub(crate) async fn add(
     uri: Uri,
     body: Received,
 ) -> Result<Response, Problem> {
-    Query::of(&uri, &[])?;
+    let query = Query::of(&uri, &["tenant"])?;
+    let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
     if headers.contains_key("idempotency-key") {
         let detail = "orders take none: give the order an id, and a repeat is refused";
         return Err(Problem::malformed(detail).parameter("Idempotency-Key"));
     }
     media::require_json(&headers)?;
-    let asked = Asked::read(media::text(&body.bytes)?, &caller.tenant.clone().unwrap_or_default())?;
+    let asked = Asked::read(media::text(&body.bytes)?, &tenant)?;
     if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
     }
@@ -134,7 +138,7 @@ async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Vec<Added
 /// Several are one deed.
 async fn note(app: &App, caller: &Caller, added: &[Added]) {
     match added {
-        [one] => app.note(caller, "add", format!("order {}", one.order), "").await,
+        [one] => app.note(caller, "add", audited(&one.tenant, &one.order), "").await,
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
             app.note(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
@@ -171,13 +175,21 @@ fn answer(added: &[Added]) -> Response {
     };
     let orders: Vec<_> = added.iter().map(order).collect();
     let event_id = orders.last().map_or(0, |last| last.event_id);
-    let location = match orders.as_slice() {
-        [one] => Some([(header::LOCATION, format!("/api/v1/orders{}", one.path))]),
+    let location = match added {
+        [one] => Some([(header::LOCATION, location(one))]),
         _ => None,
     };
     let body = Json(AddedOrders { event_id, orders });
     match location {
         Some(location) => (StatusCode::CREATED, location, body).into_response(),
         None => (StatusCode::CREATED, body).into_response(),
+    }
+}
+
+/// Where an order is. Another tenant's than `default`'s is named, so that the address works for any token.
+fn location(added: &Added) -> String {
+    match added.tenant.is_default() {
+        true => format!("/api/v1/orders{}", added.order),
+        false => format!("/api/v1/orders{}?tenant={}", added.order, added.tenant),
     }
 }

@@ -18,6 +18,7 @@ mod jobscheduler;
 mod journal;
 mod nodes;
 mod objects;
+mod order_tenants;
 mod orders;
 mod protocol;
 mod redrive;

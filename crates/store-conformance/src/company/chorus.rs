@@ -105,11 +105,11 @@ handed_on!(Schedules {
 
 handed_on!(Orders {
     add_orders(orders: Vec<NewOrder>, now: Timestamp) -> Or<Vec<Added>, (usize, OrderRefused)>;
-    order(key: &OrderKey) -> Option<(OrderView, Extent)>;
-    orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderKey>, limit: usize) -> OrderPage;
+    order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, Extent)>;
+    orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
     all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
     order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, Extent);
-    steer_order(key: &OrderKey, command: OrderCommand, now: Timestamp) -> Or<(), OrderRefused>;
+    steer_order(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> Or<(), OrderRefused>;
     chains() -> (Vec<ChainView>, Extent);
     stop_chain(chain: &ChainPath, stopped: bool, now: Timestamp) -> Or<(), OrderRefused>;
     set_node(chain: &ChainPath, node: &chain::NodeId, action: Action, now: Timestamp) -> Or<(), OrderRefused>;

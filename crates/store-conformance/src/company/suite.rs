@@ -56,6 +56,10 @@ macro_rules! company {
             objects {
                 a_halted_head_is_told_until_it_is_retried_or_dropped
             }
+            order_tenants {
+                orders_of_two_tenants_share_a_key
+                a_command_reaches_the_order_of_its_tenant
+            }
             order_walk {
                 a_walk_of_orders_agrees_with_its_stream
                 another_walk_of_orders_agrees_with_its_stream

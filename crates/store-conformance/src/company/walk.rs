@@ -185,7 +185,8 @@ impl Walker<'_> {
             3 => to_node("b"),
             _ => OrderCommand::Remove,
         };
-        let _ = must(self.world.store.steer_order(&key, command, self.ground.now()).await);
+        let tenant = Tenant::default();
+        let _ = must(self.world.store.steer_order(&tenant, &key, command, self.ground.now()).await);
     }
 
     /// Nobody is silent for so long: there is nothing to rescue.

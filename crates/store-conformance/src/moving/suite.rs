@@ -87,6 +87,9 @@ macro_rules! moves {
                 a_suspended_order_waits
                 a_value_can_be_changed
             }
+            order_tenants {
+                orders_of_two_tenants_share_a_key
+            }
             order_walk {
                 a_walk_of_orders_agrees_with_its_stream
                 another_walk_of_orders_agrees_with_its_stream

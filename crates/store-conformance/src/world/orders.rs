@@ -134,7 +134,12 @@ impl World<'_> {
     }
 
     pub async fn steer(&self, key: &str, command: OrderCommand) -> Result<(), OrderRefused> {
-        must(self.store.steer_order(&order_key(key), command, self.now).await)
+        self.steer_of("default", key, command).await
+    }
+
+    /// Steers the order of a tenant.
+    pub async fn steer_of(&self, of: &str, key: &str, command: OrderCommand) -> Result<(), OrderRefused> {
+        must(self.store.steer_order(&tenant(of), &order_key(key), command, self.now).await)
     }
 
     pub async fn suspend(&self, key: &str) {
@@ -164,7 +169,12 @@ impl World<'_> {
 /// Looking.
 impl World<'_> {
     pub async fn find(&self, key: &str) -> Option<OrderView> {
-        must(self.store.order(&order_key(key)).await).map(|(view, _)| view)
+        self.find_of("default", key).await
+    }
+
+    /// The order of a tenant, if there is one.
+    pub async fn find_of(&self, of: &str, key: &str) -> Option<OrderView> {
+        must(self.store.order(&tenant(of), &order_key(key)).await).map(|(view, _)| view)
     }
 
     pub async fn look(&self, key: &str) -> OrderView {

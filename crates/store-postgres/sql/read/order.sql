@@ -20,4 +20,4 @@ LEFT JOIN LATERAL (
     WHERE o.halted_by IS NOT NULL AND p.seq = o.halted_by AND p.n > (SELECT hidden FROM pointsman.sequencer)
     LIMIT 1
 ) f ON true
-WHERE o.key = $1
+WHERE o.key = $1 AND o.tenant = $2

@@ -1,5 +1,6 @@
 //! Chains and orders.
 
+use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::Order;
 use pointsman_store::error::{Fault, Result};
@@ -72,9 +73,9 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        let asked = params![key.to_string()];
-        self.ask_one(query!("write/order_named", TEXT), asked, |row| order_of(row, 0))
+    pub(super) fn find_order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        let asked = params![key.to_string(), tenant.to_string()];
+        self.ask_one(query!("write/order_named", TEXT, TEXT), asked, |row| order_of(row, 0))
     }
 
     pub(super) fn orders_behind(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {

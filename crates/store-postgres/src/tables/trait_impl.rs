@@ -282,8 +282,8 @@ impl Tables for PgTables {
         self.find_order(n)
     }
 
-    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        self.find_order_named(key)
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        self.find_order_named(tenant, key)
     }
 
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {

@@ -105,7 +105,7 @@ impl Tables for RedisTables {
         pending() -> Result<Option<(ChainPath, i64)>> = find_pending;
         put_pending(path: &ChainPath, after: Option<i64>) -> Result<()> = keep_pending;
         order(n: i64) -> Result<Option<Numbered>> = find_order;
-        order_named(key: &OrderKey) -> Result<Option<Numbered>> = find_order_named;
+        order_named(tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> = find_order_named;
         orders_after(path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> = orders_behind;
         insert_order(n: i64, order: &Order) -> Result<()> = add_order;
         save_order(order: &Numbered) -> Result<()> = change_order;

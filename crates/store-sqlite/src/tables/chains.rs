@@ -1,8 +1,8 @@
 //! Chains and orders.
 
-use pointsman_core::Timestamp;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::order::Order;
+use pointsman_core::{Tenant, Timestamp};
 use pointsman_store::row::{Known, Numbered};
 use rusqlite::Connection;
 
@@ -54,9 +54,9 @@ pub(super) fn order(conn: &Connection, n: i64) -> Result<Option<Numbered>> {
     first(conn, sql, [n], order_of)
 }
 
-pub(super) fn order_named(conn: &Connection, key: &OrderKey) -> Result<Option<Numbered>> {
-    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1");
-    first(conn, sql, [key.to_string()], order_of)
+pub(super) fn order_named(conn: &Connection, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2");
+    first(conn, sql, (key.to_string(), tenant.as_str()), order_of)
 }
 
 pub(super) fn orders_after(conn: &Connection, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {

@@ -365,8 +365,8 @@ impl Tables for SqliteTables {
         chains::order(&self.conn, n)
     }
 
-    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        chains::order_named(&self.conn, key)
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        chains::order_named(&self.conn, tenant, key)
     }
 
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
