@@ -5,7 +5,8 @@ use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    Added, ChainView, NewOrder, OrderCommand, OrderCursor, OrderPage, OrderRefused, OrderView, StoreError,
+    ChainView, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView,
+    OrdersRefused, StoreError,
 };
 
 use crate::Engine;
@@ -16,23 +17,24 @@ use crate::time::now;
 const MOST_TOLD: usize = 1000;
 
 impl Engine {
-    /// Adds all of these orders or none of them: then the first that is refused is named by its index.
+    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none, and gets the first
+    /// answer.
     pub async fn add_orders(
         &self,
-        orders: Vec<NewOrder>,
-    ) -> Result<Result<Vec<Added>, (usize, OrderRefused)>, StoreError> {
-        let added = match self.store().add_orders(orders, now()).await? {
-            Ok(added) => added,
-            Err(refused) => return Ok(Err(refused)),
+        batch: impl Into<OrderBatch>,
+    ) -> Result<Result<OrderReceipt, OrdersRefused>, StoreError> {
+        let receipt = match self.store().add_orders(batch.into(), now()).await? {
+            Ok(receipt) if !receipt.repeated => receipt,
+            answer => return Ok(answer),
         };
-        if let Some(newest) = added.iter().map(|added| added.event).max() {
+        if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
             self.node().signals.grown(newest);
         }
-        for added in added.iter().rev().take(MOST_TOLD) {
+        for added in receipt.orders.iter().rev().take(MOST_TOLD) {
             self.tell_step(&added.tenant, &added.order).await;
         }
         self.node().signals.work();
-        Ok(Ok(added))
+        Ok(Ok(receipt))
     }
 
     /// A tenant's order.

@@ -43,7 +43,7 @@ fn key(text: &str) -> OrderKey {
 async fn add(engine: &Engine, order: &str, value: &str) -> OrderKey {
     let OrderKey { chain, id } = key(order);
     let new = NewOrder { id: Some(id), value: json(value), ..NewOrder::of(chain) };
-    engine.add_orders(vec![new]).await.unwrap().unwrap().remove(0).order
+    engine.add_orders(vec![new]).await.unwrap().unwrap().orders.remove(0).order
 }
 
 /// The step that a delivery is about.

@@ -50,6 +50,7 @@ pub mod missing;
 pub mod nodes;
 pub mod objects;
 pub mod observed;
+pub mod order_ids;
 pub mod order_lists;
 pub mod order_makers;
 pub mod order_steering;

@@ -37,6 +37,8 @@ pub(crate) enum Table {
     Orders,
     /// The number of an order, by key and tenant ([`order_field`]).
     OrderNames,
+    /// How the last order of a key and tenant ended ([`order_field`]).
+    EndedOrders,
     Schedules,
     Answers,
     /// Unfinished tasks, by number within the bucket.
@@ -89,6 +91,8 @@ pub(crate) enum Index {
     OrdersOf,
     /// Key and tenant of an order ([`order_field`]).
     OrderKeys,
+    /// When an order ended, then its key and tenant ([`order_field`]).
+    EndedOrdersByAge,
     /// Planned time, for each schedule.
     FireTimes(String),
     /// When it was settled, planned time, schedule.
@@ -143,6 +147,7 @@ impl Keys {
             Table::Pending => "pending",
             Table::Orders => "orders",
             Table::OrderNames => "order-names",
+            Table::EndedOrders => "ended-orders",
             Table::Schedules => "schedules",
             Table::Answers => "answers",
             Table::Tasks(bucket) => return self.named(&format!("pointsman:tasks:{bucket}")),
@@ -177,6 +182,7 @@ impl Keys {
             Index::EndedBuckets => "ended",
             Index::OrdersOf => "orders-of",
             Index::OrderKeys => "order-keys",
+            Index::EndedOrdersByAge => "ended-orders-by-age",
             Index::FiresByAge => "fires-by-age",
             Index::AnswersByAge => "answers-by-age",
         };

@@ -105,11 +105,11 @@ pub(crate) fn surroundings(conn: &Connection) -> Result<Surroundings> {
 /// An order, from a row of `standing!`.
 fn view(conn: &Connection, around: &Surroundings, row: &Row<'_>) -> Result<OrderView> {
     let order = order_of(row)?.order;
-    let handler: Option<String> = row.get(19)?;
+    let handler: Option<String> = row.get(20)?;
     let step = StepColumns {
-        phase: row.get::<_, Option<i64>>(16)?.and_then(Phase::from_code),
-        due: time_if_any(row, 17)?,
-        retries: row.get::<_, Option<i64>>(18)?.unwrap_or(0),
+        phase: row.get::<_, Option<i64>>(17)?.and_then(Phase::from_code),
+        due: time_if_any(row, 18)?,
+        retries: row.get::<_, Option<i64>>(19)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
         failed: failed(conn, &order)?,
     };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
 use pointsman_core::limit::Pace;
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView, StoreError};
 use pointsman_core::task::{LogLine, QueueOf, Realm, Task, TaskId};
 use pointsman_core::{
@@ -295,6 +295,12 @@ pub trait Tables: 'static {
 
     fn delete_order(&self, n: i64) -> Result<()>;
 
+    /// How the last order of this key ended, as far as it is remembered.
+    fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>>;
+
+    /// Remembers how an order ended, in the place of an earlier one of the same tenant and key.
+    fn put_ended_order(&self, ended: &EndedOrder) -> Result<()>;
+
     // --- schedules ---------------------------------------------------------------------------------------------
 
     fn schedules(&self) -> Result<BTreeMap<String, ScheduleRow>>;
@@ -330,6 +336,9 @@ pub trait Tables: 'static {
 
     /// Removes some answers that were given before then; whether there may be more.
     fn drop_answers(&self, before: Timestamp) -> Result<bool>;
+
+    /// Deletes some of the orders that ended before then; whether there may be more.
+    fn drop_ended_orders(&self, before: Timestamp) -> Result<bool>;
 
     /// Removes some rows of the fire ledger, nodes that are gone and deeds from before then; whether there may be more.
     fn drop_records(&self, before: Timestamp) -> Result<bool>;

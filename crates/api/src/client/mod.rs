@@ -165,6 +165,14 @@ impl Client {
     }
 }
 
+/// A request with its idempotency key, if it has one.
+fn keyed(request: RequestBuilder, idempotency_key: Option<&str>) -> RequestBuilder {
+    match idempotency_key {
+        Some(key) => request.header("idempotency-key", key),
+        None => request,
+    }
+}
+
 fn base(text: &str) -> Result<Url> {
     let wanted = "write one like http://127.0.0.1:7646";
     // What stands before an `@` may be a password.

@@ -5,7 +5,7 @@ use pointsman_core::{RuleKind, Tenant};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::Serialize;
 
-use super::{Client, OrderQuery, Result};
+use super::{Client, OrderQuery, Result, keyed};
 use crate::{
     AddedOrders, ChainDetail, ChainList, ChainStateBody, ChangeOrderBody, HoldBody, NodeActionBody,
     OrderBody, OrderList,
@@ -36,9 +36,14 @@ impl Client {
         self.json(self.of_order(Method::GET, order, &[])?).await
     }
 
-    /// Adds one order ([`crate::NewOrderBody`]), or a sequence of 1 to 1,000 of them.
-    pub async fn add_orders(&self, orders: &impl Serialize) -> Result<AddedOrders> {
-        self.json(self.post(&["api", "v1", "orders"])?.json(orders)).await
+    /// Adds one order ([`crate::NewOrderBody`]), or a sequence of 1 to 1,000 of them. With an idempotency key, a repeat
+    /// adds nothing and answers the same.
+    pub async fn add_orders(
+        &self,
+        orders: &impl Serialize,
+        idempotency_key: Option<&str>,
+    ) -> Result<AddedOrders> {
+        self.json(keyed(self.post(&["api", "v1", "orders"])?.json(orders), idempotency_key)).await
     }
 
     /// Gives an order another value, puts it at another node, or plans it for another time. Not while a step runs.

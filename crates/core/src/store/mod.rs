@@ -23,14 +23,15 @@ mod tasks;
 
 pub use journal::{
     Emission, EventView, Idempotency, Journal, LaneView, MOST_BEHIND, MOST_CAUSED, MOST_LANES, ObjectView,
-    Pruned, Read, Receipt, Refused, Sequenced,
+    Pruned, Read, Receipt, RecordedAnswer, Refused, Sequenced,
 };
 pub use orders::{
-    Added, ChainView, NewOrder, OrderCommand, OrderCursor, OrderPage, OrderRefused, OrderView, Orders,
+    Added, ChainView, NewOrder, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused,
+    OrderView, Orders, OrdersRefused,
 };
 pub use queue::{
     Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
-    Rescued, RunTask, Sweep,
+    Rescued, RunRefused, RunTask, Sweep,
 };
 pub use registry::{Abilities, Deed, NodeId, NodeView, QueueView, Registration, Registry};
 pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};

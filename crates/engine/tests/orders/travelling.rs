@@ -141,7 +141,7 @@ async fn many_orders_go_side_by_side() {
         .await;
     let new = (0..ORDERS).map(|_| NewOrder::of(key("/x,1").chain)).collect();
     let added: Vec<_> =
-        engine.add_orders(new).await.unwrap().unwrap().into_iter().map(|one| one.order).collect();
+        engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
     for order in &added {
         told(&engine, order, "OrderFinished").await;
     }

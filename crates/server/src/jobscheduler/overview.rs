@@ -209,6 +209,7 @@ mod tests {
             running: false,
             stepped: false,
             halted_by: None,
+            took_on_error: false,
         };
         OrderView { order, task: None, setback: None, stranded: false, held: None, failed: None }
     }

@@ -23,6 +23,7 @@ mod orders;
 mod protocol;
 mod redrive;
 mod reload;
+mod repeats;
 mod schedules;
 mod snapshot;
 mod stream;

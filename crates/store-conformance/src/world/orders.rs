@@ -6,7 +6,10 @@ use pointsman_core::chain::{Action, ChainPath, Node, NodeId, OrderId, OrderKey, 
 use pointsman_core::event::Priority;
 use pointsman_core::journal::{Filter, PathFilter};
 use pointsman_core::order::OrderStatistics;
-use pointsman_core::store::{Added, ChainView, Claimed, NewOrder, OrderCommand, OrderRefused, OrderView};
+use pointsman_core::store::{
+    Added, ChainView, Claimed, NewOrder, OrderBatch, OrderCommand, OrderReceipt, OrderRefused, OrderView,
+    OrdersRefused,
+};
 use pointsman_core::task::QueueOf;
 use pointsman_core::{Event, EventId, TaskId};
 
@@ -114,7 +117,15 @@ pub fn steps_of(tasks: &[Claimed]) -> Vec<String> {
 /// Adding and steering.
 impl World<'_> {
     pub async fn try_add_all(&self, orders: Vec<NewOrder>) -> Result<Vec<Added>, (usize, OrderRefused)> {
-        must(self.store.add_orders(orders, self.now).await)
+        match self.add_batch(orders.into()).await {
+            Ok(receipt) => Ok(receipt.orders),
+            Err(OrdersRefused::Order(index, refused)) => Err((index, refused)),
+            Err(OrdersRefused::Idempotency(conflict)) => panic!("there is no key: {conflict}"),
+        }
+    }
+
+    pub async fn add_batch(&self, batch: OrderBatch) -> Result<OrderReceipt, OrdersRefused> {
+        must(self.store.add_orders(batch, self.now).await)
     }
 
     pub async fn add_all(&self, orders: Vec<NewOrder>) -> Vec<Added> {

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Known, Numbered};
 
@@ -105,6 +105,21 @@ impl RedisTables {
         Ok(())
     }
 
+    pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+        let row = self.sight.row(Table::EndedOrders, order_field(tenant, key))?;
+        row.map(|row| rows::unpack_ended_order(&row)).transpose()
+    }
+
+    pub(super) fn keep_ended_order(&self, order: &EndedOrder) -> Result<()> {
+        if let Some(earlier) = self.find_ended_order(&order.tenant, &order.key)? {
+            self.sight.remove(Index::EndedOrdersByAge, ended_order_member(&earlier));
+        }
+        self.sight.add(Index::EndedOrdersByAge, ended_order_member(order));
+        let field = order_field(&order.tenant, &order.key);
+        self.sight.put(Table::EndedOrders, field, rows::pack_ended_order(order));
+        Ok(())
+    }
+
     pub(super) fn fetch_orders(&self, orders: &[i64]) -> Result<()> {
         let row = |n: &i64| Question::Row(Table::Orders, digits(*n));
         self.sight.look(orders.iter().map(row).collect())
@@ -118,4 +133,8 @@ pub(crate) fn chain_prefix(path: &ChainPath) -> Vec<u8> {
 
 fn order_member(key: &OrderKey, n: i64) -> Member {
     Ordered::default().and_bytes(&chain_prefix(&key.chain)).and(n).done()
+}
+
+fn ended_order_member(order: &EndedOrder) -> Member {
+    Ordered::of(order.ended.micros()).and_bytes(&order_field(&order.tenant, &order.key)).done()
 }

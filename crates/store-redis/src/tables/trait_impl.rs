@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
 use pointsman_core::limit::Pace;
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueOf, Realm, Task};
 use pointsman_core::{
@@ -119,6 +119,9 @@ impl Tables for RedisTables {
         made_up(schedule: &ScheduleName, up_to: Timestamp) -> Result<()> = make_up;
         unfinished_of(schedule: &ScheduleName) -> Result<Vec<TaskSeq>> = unfinished;
         drop_ended(surplus: i64, before: Timestamp) -> Result<(u64, bool)> = forget_ended;
+        ended_order(tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> = find_ended_order;
+        put_ended_order(ended: &EndedOrder) -> Result<()> = keep_ended_order;
+        drop_ended_orders(before: Timestamp) -> Result<bool> = drop_old_ended_orders;
         drop_answers(before: Timestamp) -> Result<bool> = forget_answers;
         drop_records(before: Timestamp) -> Result<bool> = forget_records;
     }
