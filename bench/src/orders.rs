@@ -62,8 +62,8 @@ async fn travel(ground: &Ground, wanted: usize, slots: usize) -> anyhow::Result<
         tokio::spawn(async move {
             for round in 0..per_producer {
                 let from = (producer * per_producer + round) * BATCH;
-                let orders = (from..from + BATCH).map(order).collect::<anyhow::Result<_>>()?;
-                engine.add_orders(orders).await?.map_err(|(_, refused)| refused)?;
+                let orders = (from..from + BATCH).map(order).collect::<anyhow::Result<Vec<_>>>()?;
+                engine.add_orders(orders).await??;
             }
             anyhow::Ok(())
         })

@@ -38,7 +38,7 @@ export function HandlerLink({ name }) {
 /** An object, or an order where the key is the path of one.
  * @param {{of: string, tenant?: string, class?: string}} props */
 export function KeyLink({ of, tenant, class: more }) {
-  const to = isOrder(of) ? places.order(of) : places.object(of, tenant);
+  const to = isOrder(of) ? places.order(of, tenant) : places.object(of, tenant);
   const there = exists(to) ? to : places.stream({ key: of });
   return html`<${Link} to=${there} class=${classes("mono", more)} title=${of}>${of}<//>`;
 }

@@ -94,8 +94,8 @@ export const places = {
   schedule: (name) => `/schedules/${encodeURIComponent(name)}`,
   /** @param {string} path with its leading slash */
   chain: (path) => `/chains${path}`,
-  /** @param {string} path with its leading slash */
-  order: (path) => `/orders${path}`,
+  /** @param {string} path with its leading slash @param {string} [tenant] */
+  order: (path, tenant) => to(`/orders${path}`, { tenant: tenant === "default" ? "" : tenant }),
   /** @param {Record<string, string | number | null | undefined>} query */
   stream: (query) => to("/stream", query),
 };

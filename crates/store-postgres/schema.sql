@@ -342,6 +342,14 @@ ALTER TABLE pointsman.deed ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE pointsman.ended_order (
+    key text NOT NULL COLLATE pg_catalog."C",
+    tenant text NOT NULL COLLATE pg_catalog."C",
+    outcome text NOT NULL,
+    node text NOT NULL,
+    ended bigint NOT NULL
+);
+
 CREATE TABLE pointsman.fire (
     schedule text NOT NULL,
     planned bigint NOT NULL,
@@ -411,7 +419,7 @@ CREATE TABLE pointsman.orders (
     key text NOT NULL COLLATE pg_catalog."C",
     chain text NOT NULL,
     node text NOT NULL,
-    tenant text NOT NULL,
+    tenant text NOT NULL COLLATE pg_catalog."C",
     value text NOT NULL,
     priority bigint NOT NULL,
     planned bigint,
@@ -422,7 +430,8 @@ CREATE TABLE pointsman.orders (
     origin bigint,
     depth bigint NOT NULL,
     stepped boolean NOT NULL,
-    halted_by bigint
+    halted_by bigint,
+    took_on_error boolean DEFAULT false NOT NULL
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
 
@@ -823,6 +832,9 @@ ALTER TABLE ONLY pointsman.chain
 ALTER TABLE ONLY pointsman.deed
     ADD CONSTRAINT deed_pkey PRIMARY KEY (n);
 
+ALTER TABLE ONLY pointsman.ended_order
+    ADD CONSTRAINT ended_order_pkey PRIMARY KEY (key, tenant);
+
 ALTER TABLE ONLY pointsman.file
     ADD CONSTRAINT file_pkey PRIMARY KEY (key);
 
@@ -854,7 +866,7 @@ ALTER TABLE ONLY pointsman.object
     ADD CONSTRAINT object_pkey PRIMARY KEY (tenant, key);
 
 ALTER TABLE ONLY pointsman.orders
-    ADD CONSTRAINT orders_key_key UNIQUE (key);
+    ADD CONSTRAINT orders_key_tenant_key UNIQUE (key, tenant);
 
 ALTER TABLE ONLY pointsman.orders
     ADD CONSTRAINT orders_pkey PRIMARY KEY (n);
@@ -907,6 +919,8 @@ ALTER TABLE ONLY pointsman.version
 CREATE INDEX attempt_task ON ONLY pointsman.attempt USING btree (task, number);
 
 CREATE INDEX attempt_kept_task_number_idx ON pointsman.attempt_kept USING btree (task, number);
+
+CREATE INDEX ended_order_age ON pointsman.ended_order USING btree (ended);
 
 CREATE INDEX fire_at ON pointsman.fire USING btree (at);
 

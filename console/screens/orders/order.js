@@ -4,6 +4,7 @@ import { api } from "../../data/api.js";
 import { useFollowed } from "../../data/follow.js";
 import { counted } from "../../data/numbers.js";
 import { Problem } from "../../data/problem.js";
+import { bound } from "../../data/session.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cli, CopyAs } from "../../parts/copy.js";
@@ -29,44 +30,47 @@ import { addressOf, change, remove, resume, suspend } from "./steer.js";
 /** How many of its events are looked at. */
 const MOST = 1000;
 
-/** @param {string} path @param {AbortSignal} signal
+/** @param {string} path @param {string} tenant @param {AbortSignal} signal
  * @returns {Promise<Known>} */
-async function read(path, signal) {
+async function read(path, tenant, signal) {
   const chainPath = path.slice(0, path.lastIndexOf(","));
   const [{ orders }, { chains }, seq] = await Promise.all([
-    api.get("/api/v1/orders", { query: { path, limit: 1 }, signal, exact: true }),
+    api.get("/api/v1/orders", { query: { path, tenant, limit: 1 }, signal, exact: true }),
     api.get("/api/v1/chains", { signal }),
-    api.get("/api/v1/events", { query: { path, limit: -MOST }, signal }),
+    api.get("/api/v1/events", { query: { path, tenant, limit: -MOST }, signal }),
   ]);
   const order = /** @type {Order[]} */ (orders).find((one) => one.path === path) ?? null;
   const all = /** @type {Event[]} */ (seq.eventSnapshots ?? []).reverse();
   const events = own(all, path);
   // One that has arrived is still remembered by its events.
-  if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path}, and the journal remembers none.` });
+  if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of one.` });
   const chain = /** @type {Chain[]} */ (chains).find((one) => one.path === chainPath) ?? null;
   return { eventId: seq.eventId, order, chain, events, cut: all.length === MOST };
 }
 
-/** @param {{params: Record<string, string>}} props */
-export default function Screen({ params }) {
+/** @param {{params: Record<string, string>, query: Record<string, string>}} props */
+export default function Screen({ params, query }) {
   const path = `/${params.path}`;
-  const known = useFollowed({ read: (signal) => read(path, signal), filter: { path }, calm: 400, every: 10_000 }, [path]);
+  const tenant = query.tenant || bound.value || "default";
+  const known = useFollowed({ read: (signal) => read(path, tenant, signal), filter: { path }, calm: 400, every: 10_000 }, [path, tenant]);
   return html`<${Shown} of=${known} lines=${10} what="The order could not be read">
-    ${(/** @type {Known} */ data) => html`<${Detail} path=${path} known=${data} after=${known.reload} />`}<//>`;
+    ${(/** @type {Known} */ data) => html`<${Detail} path=${path} tenant=${tenant} known=${data} after=${known.reload} />`}<//>`;
 }
 
-/** @param {{path: string, known: Known, after: () => void}} props */
-function Detail({ path, known: { order, chain, events, cut }, after }) {
+/** @param {{path: string, tenant: string, known: Known, after: () => void}} props */
+function Detail({ path, tenant, known: { order, chain, events, cut }, after }) {
   const end = order ? null : ending(events);
-  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resume(path, after) : suspend(path, after)) }] : []);
+  const named = tenant === "default" ? "" : tenant;
+  const of = named ? ["--tenant", named] : [];
+  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resume(order, after) : suspend(order, after)) }] : []);
   const comma = path.lastIndexOf(",");
   return html`
     <${Head} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
       ? html`<${OrderState} order=${order} /><span>at ${order.node}</span>`
-      : html`<${Badge} tone=${end?.word === "arrived" ? "good" : "off"}>${end?.word === "arrived" ? `Arrived at ${end.node}` : end ? "Removed" : "Gone"}<//>${end && html`<${Full} at=${end.at} />`}<${Link} to=${places.tasks({ key: path })}>its tasks<//>`}>
+      : html`<${Badge} tone=${end?.word === "arrived" ? "good" : "off"}>${end?.word === "arrived" ? `Arrived at ${end.node}` : end ? "Removed" : "Gone"}<//>${end && html`<${Full} at=${end.at} />`}<${Link} to=${places.tasks({ key: path, tenant: named })}>its tasks<//>`}>
       ${order && html`<${Actions} order=${order} chain=${chain} after=${after} />`}
-      ${order ? html`<${CopyAs} call=${{ path: addressOf(path) }} cli=${cli("orders", "show", path)} />`
-        : html`<${CopyAs} call=${{ path: "/api/v1/events", query: { path, limit: -MOST } }} cli=${cli("tasks", "list", "--key", path)} />`}
+      ${order ? html`<${CopyAs} call=${{ path: addressOf(path), query: { tenant: named } }} cli=${cli("orders", "show", path, ...of)} />`
+        : html`<${CopyAs} call=${{ path: "/api/v1/events", query: { path, tenant: named, limit: -MOST } }} cli=${cli("tasks", "list", "--key", path, ...of)} />`}
     <//>
     ${order && html`<${Trouble} order=${order} />`}
     ${!order && html`<${Notice}>The order is no longer on its way. This is what the journal remembers of it.<//>`}
@@ -95,10 +99,10 @@ function Actions({ order, chain, after }) {
   const why = running ? "A step of it runs. Suspend it, and wait for the step to end." : undefined;
   return html`
     ${order.suspended
-      ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resume(order.path, after)}>Resume<//>`
-      : html`<${Button} icon="pause" role="operator" onClick=${() => suspend(order.path, after)}>Suspend<//>`}
+      ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resume(order, after)}>Resume<//>`
+      : html`<${Button} icon="pause" role="operator" onClick=${() => suspend(order, after)}>Suspend<//>`}
     <${Button} icon="configuration" role="operator" disabled=${running} title=${why} onClick=${() => change(order, chain, after)}>Change<//>
-    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${why} onClick=${() => remove(order.path, after)}>Remove<//>`;
+    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${why} onClick=${() => remove(order, after)}>Remove<//>`;
 }
 
 /** What keeps it, and the way out. @param {{order: Order}} props */
@@ -127,7 +131,7 @@ function About({ order }) {
       ["Added", html`<${Full} at=${order.created_at} />`],
       ["Planned for", order.planned_at && html`<${Full} at=${order.planned_at} />`],
       ["Began", html`<${Full} at=${order.started_at} none="not yet" />`],
-      ["All steps", html`<${Link} to=${places.tasks({ key: order.path })}>its tasks<//>`],
+      ["All steps", html`<${Link} to=${places.tasks({ key: order.path, tenant: order.tenant === "default" ? "" : order.tenant })}>its tasks<//>`],
     ]} />
   <//>`;
 }

@@ -33,18 +33,18 @@ function written(members) {
   return new Written(`{${given.map(([name, value]) => `${JSON.stringify(name)}:${value instanceof Written ? value.text : JSON.stringify(value)}`).join(",")}}`);
 }
 
-/** @param {string} path @param {() => void} after */
-export async function suspend(path, after) {
-  if (await attempt(() => api.post(`${addressOf(path)}/suspend`), `${path} is suspended`, `${path} goes on as before`)) after();
+/** @param {Order} order @param {() => void} after */
+export async function suspend({ path, tenant }, after) {
+  if (await attempt(() => api.post(`${addressOf(path)}/suspend`, undefined, { query: { tenant } }), `${path} is suspended`, `${path} goes on as before`)) after();
 }
 
-/** @param {string} path @param {() => void} after */
-export async function resume(path, after) {
-  if (await attempt(() => api.post(`${addressOf(path)}/resume`), `${path} goes on`, `${path} stays where it is`)) after();
+/** @param {Order} order @param {() => void} after */
+export async function resume({ path, tenant }, after) {
+  if (await attempt(() => api.post(`${addressOf(path)}/resume`, undefined, { query: { tenant } }), `${path} goes on`, `${path} stays where it is`)) after();
 }
 
-/** @param {string} path @param {() => void} after */
-export async function remove(path, after) {
+/** @param {Order} order @param {() => void} after */
+export async function remove({ path, tenant }, after) {
   const said = await ask({
     title: "Remove the order",
     text: html`<p><b class="mono">${path}</b> is gone then, with its value and its waiting step. What its steps have done so far is not undone.</p>`,
@@ -52,7 +52,7 @@ export async function remove(path, after) {
     danger: true,
     fields: [],
   });
-  if (said && await attempt(() => api.delete(addressOf(path)), `${path} is removed`, `${path} is still there`)) after();
+  if (said && await attempt(() => api.delete(addressOf(path), { query: { tenant } }), `${path} is removed`, `${path} is still there`)) after();
 }
 
 /** Asks for another value, node or time; only what differs is sent.
@@ -80,7 +80,7 @@ export async function change(order, chain, after) {
     toast({ text: "Nothing was changed" });
     return;
   }
-  if (await attempt(() => api.put(addressOf(order.path), written(body)), `${order.path} is changed`, `${order.path} is as it was`)) after();
+  if (await attempt(() => api.put(addressOf(order.path), written(body), { query: { tenant: order.tenant } }), `${order.path} is changed`, `${order.path} is as it was`)) after();
 }
 
 /** @param {string} text */
@@ -114,7 +114,7 @@ export async function add(chain) {
   try {
     const added = await api.post("/api/v1/orders", body);
     toast({ text: `${added.orders[0].path} is on its way` });
-    go(places.order(added.orders[0].path));
+    go(places.order(added.orders[0].path, said.tenant?.trim()));
   } catch (error) {
     tellError(error, "No order was added");
   }

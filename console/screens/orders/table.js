@@ -52,8 +52,8 @@ export function Orders({ path, tenant, node, state, id, chain = false, tall = fa
     if (known.data) onCount?.(told(rows.length, all.length, more));
   }, [rows.length, all.length, more, known.data !== null]);
   return html`<${Shown} of=${known} what="The orders could not be read">${() => html`
-    <${Table} tall=${tall} label="Orders" columns=${columns(chain)} rows=${rows} id=${(/** @type {Order} */ order) => order.path}
-      onOpen=${(/** @type {Order} */ order) => go(places.order(order.path))}
+    <${Table} tall=${tall} label="Orders" columns=${columns(chain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
+      onOpen=${(/** @type {Order} */ order) => go(places.order(order.path, order.tenant))}
       onEnd=${more && most < MOST ? () => setMost(most + STEP) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
 }
 
@@ -67,7 +67,7 @@ function told(shown, all, more) {
  * @returns {import("../../parts/table.js").Column<Order>[]} */
 function columns(chain) {
   return [
-    { name: "id", title: "Order", grow: 18, narrow: true, cell: (order) => html`<${Link} to=${places.order(order.path)} class="mono" title=${order.path}>${order.id}<//>` },
+    { name: "id", title: "Order", grow: 18, narrow: true, cell: (order) => html`<${Link} to=${places.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
     { name: "chain", title: "Chain", grow: 22, hidden: !chain, cell: (order) => html`<${Link} to=${places.chain(order.chain)}>${order.chain}<//>` },
     { name: "node", title: "Node", grow: 20, narrow: true, cell: (order) => order.node },
     { name: "state", title: "State", width: 124, narrow: true, cell: (order) => html`<${OrderState} order=${order} />` },

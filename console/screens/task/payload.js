@@ -32,8 +32,8 @@ function OfEvent({ id }) {
 /** @param {{path: string, tenant: string}} props */
 function OfOrder({ path, tenant }) {
   const order = useFollowed({
-    read: (signal) => /** @type {Promise<{value: unknown}>} */ (api.get(`/api/v1/orders/${below(path)}`, { signal, exact: true })),
-  }, [path]);
+    read: (signal) => /** @type {Promise<{value: unknown}>} */ (api.get(`/api/v1/orders/${below(path)}`, { query: { tenant }, signal, exact: true })),
+  }, [path, tenant]);
   const gone = order.data === null && /** @type {{status?: number} | null} */ (order.error)?.status === 404;
   return html`<${Panel} title="Payload" aside=${html`<span>the value of</span><${KeyLink} of=${path} tenant=${tenant} />`}>
     ${gone ? html`<p class="soft">Its order has come to its end and is no longer there.</p>`

@@ -98,7 +98,7 @@ function Detail({ task, onChange }) {
 
 /** What to do where the task itself cannot be run again. @param {{task: TaskDetail}} props */
 function WayOut({ task }) {
-  const order = places.order(task.key ?? "");
+  const order = places.order(task.key ?? "", task.tenant);
   if (isStep(task) && task.state === "error") {
     return html`<p class="notice">A step that has ended is not run again: its order goes on, or is resumed.
       ${exists(order) && html`<${Link} to=${order}>To the order<//>`}</p>`;

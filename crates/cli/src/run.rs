@@ -31,18 +31,25 @@ pub(crate) struct Run {
     /// Follow its log until it has ended, and exit as it does
     #[arg(short, long)]
     wait: bool,
+    /// A repeat with the same key queues nothing and answers the same task
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
 }
 
 impl Run {
     pub(crate) async fn run(self, global: &Global) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
         let (source, collection) = (self.pair.source.as_str(), self.pair.collection.as_str());
-        let (run, created) = client.run(source, collection).await.map_err(about)?;
+        let key = self.idempotency_key.as_deref();
+        let (run, created) = client.run(source, collection, key).await.map_err(about)?;
         if output.is_json() {
             output.json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
             if !created {
-                say("It was queued or running already.");
+                say(match key {
+                    Some(_) => "It was queued already, or the key was used before.",
+                    None => "It was queued or running already.",
+                });
             }
             output.line(&run.task_id)?;
         }

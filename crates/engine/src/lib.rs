@@ -59,7 +59,7 @@ pub use clock::Agenda;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
 pub use pull::{Leased, PullRequest};
-pub use redrive::{Redrive, RedriveRefused, RedriveRequest, RedriveState};
+pub use redrive::{PreparedRedrive, Redrive, RedriveRefused, RedriveRequest, RedriveState};
 pub use run_now::RanNow;
 pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
 pub use settings::{Bound, Rooms, Schedule, Settings, Setup};

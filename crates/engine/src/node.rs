@@ -10,7 +10,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::store::{
     Abilities, Claim, Claimant, Claims, Finished, NodeId, Registration, Store, StoreError,
 };
-use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
+use pointsman_core::{HandlerName, NewEvent, Status, Tenant, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::attempt;
@@ -168,12 +168,12 @@ impl Node {
 
     /// Tells those who watch of the step that an order stands before. One that runs already, or has ended since, has
     /// been told of by whoever ran it.
-    pub(crate) async fn tell_step(&self, order: &OrderKey) -> Result<(), StoreError> {
+    pub(crate) async fn tell_step(&self, tenant: &Tenant, order: &OrderKey) -> Result<(), StoreError> {
         if !self.changes.watched() {
             return Ok(());
         }
         let waits = |status| matches!(status, Status::New | Status::Scheduled);
-        let step = self.store.order(order).await?.and_then(|(view, _)| view.task);
+        let step = self.store.order(tenant, order).await?.and_then(|(view, _)| view.task);
         let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
         // It may have been run between the two looks.
         let task = self.store.task(&id).await?.map(|(task, _)| task);

@@ -5,7 +5,8 @@ use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, StoreError,
+    ChainView, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView,
+    OrdersRefused, StoreError,
 };
 
 use crate::Engine;
@@ -15,27 +16,33 @@ use crate::held::Hold;
 const MOST_TOLD: usize = 1000;
 
 impl Engine {
-    /// Adds all of these orders or none of them: then the first that is refused is named by its index.
+    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none, and gets the first
+    /// answer.
     pub async fn add_orders(
         &self,
-        orders: Vec<NewOrder>,
-    ) -> Result<Result<Vec<Added>, (usize, OrderRefused)>, StoreError> {
-        let added = match self.store().add_orders(orders, self.now()).await? {
-            Ok(added) => added,
-            Err(refused) => return Ok(Err(refused)),
+        batch: impl Into<OrderBatch>,
+    ) -> Result<Result<OrderReceipt, OrdersRefused>, StoreError> {
+        let receipt = match self.store().add_orders(batch.into(), self.now()).await? {
+            Ok(receipt) if !receipt.repeated => receipt,
+            answer => return Ok(answer),
         };
-        if let Some(newest) = added.iter().map(|added| added.event).max() {
+        if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
             self.node().signals.grown(newest);
         }
-        for added in added.iter().rev().take(MOST_TOLD) {
-            self.tell_step(&added.order).await;
+        for added in receipt.orders.iter().rev().take(MOST_TOLD) {
+            self.tell_step(&added.tenant, &added.order).await;
         }
         self.node().signals.work();
-        Ok(Ok(added))
+        Ok(Ok(receipt))
     }
 
-    pub async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>, StoreError> {
-        self.store().order(key).await
+    /// A tenant's order.
+    pub async fn order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> Result<Option<(OrderView, Extent)>, StoreError> {
+        self.store().order(tenant, key).await
     }
 
     /// Orders whose keys match, ascending, after `after` if given; only this tenant's if given.
@@ -43,7 +50,7 @@ impl Engine {
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage, StoreError> {
         self.store().orders(path, tenant, after, limit).await
@@ -62,12 +69,13 @@ impl Engine {
     /// refused.
     pub async fn steer_order(
         &self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
     ) -> Result<Result<(), OrderRefused>, StoreError> {
-        let steered = self.store().steer_order(key, command, self.now()).await?;
+        let steered = self.store().steer_order(tenant, key, command, self.now()).await?;
         if steered.is_ok() {
-            self.tell_step(key).await;
+            self.tell_step(tenant, key).await;
             self.nudge();
         }
         Ok(steered)
@@ -113,10 +121,10 @@ impl Engine {
     }
 
     /// Tells those who watch of the step that an order stands before.
-    async fn tell_step(&self, key: &OrderKey) {
-        if let Err(error) = self.node().tell_step(key).await {
+    async fn tell_step(&self, tenant: &Tenant, key: &OrderKey) {
+        if let Err(error) = self.node().tell_step(tenant, key).await {
             self.node().store_failed();
-            tracing::warn!(%error, order = %key, "those who watch are not told of the order's step");
+            tracing::warn!(%error, order = %key, "watchers were not notified of the order's next step");
         }
     }
 }

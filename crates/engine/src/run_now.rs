@@ -1,17 +1,20 @@
-//! A schedule run at a person's word.
+//! A schedule run on request.
 
 use pointsman_core::fire::Makes;
-use pointsman_core::store::{Added, Emission, NewOrder, OrderRefused, RunTask};
-use pointsman_core::{EventId, ScheduleName};
+use pointsman_core::store::{
+    Added, Emission, Idempotency, NewOrder, NewRun, OrderBatch, OrderRefused, OrdersRefused, RunRefused,
+    RunTask,
+};
+use pointsman_core::{EventId, NewEvent, ScheduleName};
 
 use crate::{EmitError, Engine};
 
-/// What a schedule made when it was run by hand.
+/// What a schedule made when it was run on request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RanNow {
     Event(EventId),
     Task(RunTask),
-    /// An order, unless it could not be added: its chain is gone, or has one of that id already.
+    /// An order, unless it could not be added: its chain is gone, or one of that id is on its way.
     Order(Result<Added, OrderRefused>),
 }
 
@@ -20,25 +23,69 @@ impl Engine {
     /// planned time; nor does a rule on the schedule keep it back. None: no such schedule is set up, or the
     /// collection that it runs is gone.
     pub async fn run_schedule(&self, name: &ScheduleName) -> Result<Option<RanNow>, EmitError> {
+        Ok(self.run_schedule_once(name, None).await?.map(|(ran, _)| ran))
+    }
+
+    /// The same under an idempotency key, and whether it repeats an earlier request: then nothing is made, and the
+    /// answer is that request's.
+    pub async fn run_schedule_once(
+        &self,
+        name: &ScheduleName,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Option<(RanNow, bool)>, EmitError> {
         let setup = self.setup();
         let Some(schedule) = setup.schedules.iter().find(|schedule| schedule.name == *name) else {
             return Ok(None);
         };
         match &schedule.makes {
             Makes::Event(event) => {
-                let mut event = event.clone();
+                let mut event = NewEvent::clone(event);
                 event.context.insert("schedule".into(), name.to_string());
-                let receipt = self.emit(Emission { events: vec![*event], idempotency: None }).await?;
-                Ok(receipt.events.first().map(|event| RanNow::Event(event.id)))
+                self.emit_once(event, idempotency).await
             }
-            Makes::Run(run) => Ok(self.run(run.clone()).await?.ok().map(RanNow::Task)),
-            Makes::Order(order) => {
-                let added = self.add_orders(vec![NewOrder::clone(order)]).await?;
-                Ok(match added {
-                    Ok(added) => added.into_iter().next().map(|added| RanNow::Order(Ok(added))),
-                    Err((_, refused)) => Some(RanNow::Order(Err(refused))),
-                })
+            Makes::Run(run) => self.run_once(run.clone(), idempotency).await,
+            Makes::Order(order) => self.add_once(NewOrder::clone(order), idempotency).await,
+        }
+    }
+
+    async fn emit_once(
+        &self,
+        event: NewEvent,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+        let receipt = self.emit(Emission { events: vec![event], idempotency }).await?;
+        Ok(receipt.events.first().map(|event| (RanNow::Event(event.id), receipt.repeated)))
+    }
+
+    async fn run_once(
+        &self,
+        run: NewRun,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+        match self.run(run, idempotency).await? {
+            Ok(ran) => {
+                let repeated = ran.repeated;
+                Ok(Some((RanNow::Task(ran), repeated)))
             }
+            Err(RunRefused::NoSuchPair(_)) => Ok(None),
+            Err(RunRefused::Idempotency(conflict)) => Err(conflict.into()),
+        }
+    }
+
+    /// A schedule's own id is used again once its last order has ended.
+    async fn add_once(
+        &self,
+        order: NewOrder,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Option<(RanNow, bool)>, EmitError> {
+        let batch = OrderBatch { orders: vec![order], reuse_ended_ids: true, idempotency };
+        match self.add_orders(batch).await? {
+            Ok(receipt) => {
+                let added = receipt.orders.into_iter().next();
+                Ok(added.map(|added| (RanNow::Order(Ok(added)), receipt.repeated)))
+            }
+            Err(OrdersRefused::Order(_, refused)) => Ok(Some((RanNow::Order(Err(refused)), false))),
+            Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What people do to tasks and queues while the node works.
 
-use pointsman_core::store::{NewRun, NoSuchPair, RunTask, StoreError, TaskFilter};
+use pointsman_core::store::{Idempotency, NewRun, RunRefused, RunTask, StoreError, TaskFilter};
 use pointsman_core::task::{Rejected, State, Task};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant};
 
@@ -29,10 +29,15 @@ impl Engine {
         Ok(lifted)
     }
 
-    /// Has a collection synchronised: by the task that is queued or running, or else by a new one.
-    pub async fn run(&self, run: NewRun) -> Result<Result<RunTask, NoSuchPair>, StoreError> {
-        let ran = self.store().run(run, self.now()).await?;
-        if let Ok(RunTask { task, created: true }) = &ran {
+    /// Has a collection synchronised: by the task that is queued or running, or else by a new one. A repeat under the
+    /// same idempotency key creates none, and gets the first answer.
+    pub async fn run(
+        &self,
+        run: NewRun,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Result<RunTask, RunRefused>, StoreError> {
+        let ran = self.store().run(run, idempotency, self.now()).await?;
+        if let Ok(RunTask { task, created: true, repeated: false }) = &ran {
             self.tell_waiting(task).await?;
         }
         Ok(ran)

@@ -26,7 +26,7 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Ended, NewOrder};
 use pointsman_core::task::{StepRun, Subject};
-use pointsman_core::{EventId, Json, ObjectKey};
+use pointsman_core::{EventId, Json, ObjectKey, Tenant};
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
 use pointsman_engine::{Delivery, Engine, Outcome};
 use tokio::sync::Semaphore;
@@ -43,7 +43,7 @@ fn key(text: &str) -> OrderKey {
 async fn add(engine: &Engine, order: &str, value: &str) -> OrderKey {
     let OrderKey { chain, id } = key(order);
     let new = NewOrder { id: Some(id), value: json(value), ..NewOrder::of(chain) };
-    engine.add_orders(vec![new]).await.unwrap().unwrap().remove(0).order
+    engine.add_orders(vec![new]).await.unwrap().unwrap().orders.remove(0).order
 }
 
 /// The step that a delivery is about.

@@ -2,14 +2,19 @@
 //! actions are optional; what a call cannot do without, it asks for itself.
 
 use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::HeaderMap;
 use pointsman_core::Tenant;
+use pointsman_core::store::Idempotency;
 use pointsman_core::wire::{Fault, members, string};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::body::Received;
+use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -25,6 +30,46 @@ impl<T: Default + DeserializeOwned> FromRequest<App> for Members<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         Query::of(request.uri(), &[])?;
         read(request, app).await.map(Self)
+    }
+}
+
+/// The members of a request's body; none if it has no body. The call reads the parameters itself.
+pub(crate) struct BodyMembers<T>(pub(crate) T);
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for BodyMembers<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read(request, app).await.map(Self)
+    }
+}
+
+/// The members of a request that may be repeated, with what its idempotency record needs. There are no parameters.
+pub(crate) struct Repeatable<T> {
+    pub(crate) members: T,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl<T> Repeatable<T> {
+    /// The members, and the idempotency key of the request for an operation.
+    pub(crate) fn keyed(
+        self,
+        caller: &Caller,
+        operation: &[&str],
+    ) -> Result<(T, Option<Idempotency>), Problem> {
+        let tenant = caller.tenant.clone().unwrap_or_default();
+        let idempotency = idempotency::of_request(&self.headers, tenant, operation, &self.body)?;
+        Ok((self.members, idempotency))
+    }
+}
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for Repeatable<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        Query::of(request.uri(), &[])?;
+        let headers = request.headers().clone();
+        let body = Received::from_request(request, app).await?.bytes;
+        Ok(Self { members: parse(&headers, &body)?, headers, body })
     }
 }
 
@@ -84,11 +129,15 @@ impl FromRequest<App> for Hold {
 pub(crate) async fn read<T: Default + DeserializeOwned>(request: Request, app: &App) -> Result<T, Problem> {
     let headers = request.headers().clone();
     let body = Received::from_request(request, app).await?;
-    if body.bytes.is_empty() {
+    parse(&headers, &body.bytes)
+}
+
+fn parse<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+    if body.is_empty() {
         return Ok(T::default());
     }
-    media::require_json(&headers)?;
-    members(media::text(&body.bytes)?).map_err(|fault| {
+    media::require_json(headers)?;
+    members(media::text(body)?).map_err(|fault| {
         let detail = format!("the body is not what was expected: {}", fault.detail);
         Problem::malformed(detail).pointer(fault.pointer)
     })

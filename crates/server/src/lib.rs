@@ -39,6 +39,7 @@ mod deeds;
 mod events;
 mod handlers;
 mod health;
+mod idempotency;
 mod jobscheduler;
 mod known;
 mod listen;

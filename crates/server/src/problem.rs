@@ -225,12 +225,19 @@ impl From<StoreError> for Problem {
     }
 }
 
+/// An idempotency key that was used for another request.
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::IdempotencyConflict(_) => Self::conflict(refused).parameter("Idempotency-Key"),
+        }
+    }
+}
+
 impl From<EmitError> for Problem {
     fn from(error: EmitError) -> Self {
         match error {
-            EmitError::Refused(refused @ Refused::IdempotencyConflict(_)) => {
-                Self::conflict(refused).parameter("Idempotency-Key")
-            }
+            EmitError::Refused(refused) => refused.into(),
             EmitError::Overloaded => Self::unavailable(EmitError::Overloaded),
             EmitError::OutOfService(reason) => Self::unavailable(format!("{reason}; nothing was stored")),
             EmitError::Store(error) => error.into(),

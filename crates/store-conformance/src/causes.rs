@@ -146,7 +146,9 @@ pub async fn depth_grows_through_orders(harness: &dyn Harness) {
     for depth in 0..5 {
         let task = world.claim_one().await;
         assert_eq!((task.subject.cause(), task.subject.depth()), (Some(last), depth));
-        let view = must(world.store.order(&task.step().order).await).expect("it is on its way").0;
+        let view = must(world.store.order(&tenant("default"), &task.step().order).await)
+            .expect("it is on its way")
+            .0;
         assert_eq!(view.order.origin, Some(Origin { event: last, depth }));
         last = emitting(&world, &task, vec![event("round")]).await[0];
         let made = must(world.store.event(last).await).expect("it is remembered").event;

@@ -2,7 +2,7 @@
 
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::OrderStatistics;
-use pointsman_core::store::{NewOrder, OrderView};
+use pointsman_core::store::{NewOrder, OrderCommand, OrderCursor, OrderView};
 use pointsman_core::{Place, Rule, RuleKind, Status, Timestamp};
 
 use crate::Harness;
@@ -87,7 +87,8 @@ pub async fn orders_are_listed_page_by_page(harness: &dyn Harness) {
     let everything = PathFilter::Everything;
     let page = must(world.store.orders(&everything, None, None, 4).await);
     assert_eq!(keys(&page.orders), KEYS[..4]);
-    assert_eq!(page.next, Some(order_key(KEYS[3])));
+    let last = OrderCursor { key: order_key(KEYS[3]), tenant: tenant("default") };
+    assert_eq!(page.next, Some(last));
     world.remove(KEYS[3]).await;
     world.add(order("/a/x,11")).await;
     let page = must(world.store.orders(&everything, None, page.next, 100).await);
@@ -214,7 +215,7 @@ pub async fn statistics_may_be_one_tenants(harness: &dyn Harness) {
     for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
         world.add(order(key).owned_by(of)).await;
     }
-    world.suspend("/x,1").await;
+    world.steer_of("shop", "/x,1", OrderCommand::Suspend).await.expect("the order is there");
     let counted = async |of: &str, text: &str| {
         let (of, path) = (tenant(of), path(text));
         let numbers = must(world.store.order_statistics(&path, Some(&of), world.now).await).0;
@@ -253,7 +254,7 @@ pub async fn every_list_says_how_new_it_is(harness: &dyn Harness) {
         assert_eq!(must(world.store.orders(&everything, None, None, 2).await).extent, head);
         assert_eq!(must(world.store.order_statistics(&everything, None, world.now).await).1, head);
         assert_eq!(must(world.store.chains().await).1, head);
-        let one = must(world.store.order(&order_key("/c,-")).await);
+        let one = must(world.store.order(&tenant("default"), &order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));
         world.claim_one_for("first").await;
         assert!(world.head().await > head.head, "a step that begins is told of");

@@ -23,7 +23,7 @@ pub async fn an_event_makes_an_order(harness: &dyn Harness) {
     let world = World::new(harness, plan()).await;
     let made = world.emit(event("record").key("k").value("[1]").tenant("shop").priority(7)).await;
     let key = format!("/x/y,{}", made.id);
-    let view = world.look(&key).await;
+    let view = world.find_of("shop", &key).await.expect("it is on its way");
     assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("[1]", "a"));
     assert_eq!((view.order.tenant.as_str(), view.order.priority.get()), ("shop", 7));
     let told: Vec<_> = world.read_after(made.id, &Default::default()).await;
@@ -32,7 +32,7 @@ pub async fn an_event_makes_an_order(harness: &dyn Harness) {
     assert_eq!((task.step().order.to_string(), task.step().value.as_str()), (key.clone(), "[1]"));
     world.succeed(&task).await;
     world.run_all().await;
-    assert!(world.find(&key).await.is_none());
+    assert!(world.find_of("shop", &key).await.is_none());
     assert_eq!(world.emit(event("note")).await.tasks.len(), 0);
     assert!(world.orders_at("/").await.is_empty(), "others make none");
 }

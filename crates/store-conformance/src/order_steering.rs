@@ -152,8 +152,6 @@ pub async fn a_removed_order_is_gone(harness: &dyn Harness) {
     world.nothing_begins("it is gone").await;
     assert!(must(world.store.task(&task).await).is_none(), "and so is its step, which never began");
     assert_eq!(world.statistics("/").await.total, 0);
-    world.add(order(KEY).holding("2")).await;
-    assert_eq!(world.claim_one().await.step().value.as_str(), "2");
 }
 
 pub async fn a_suspended_order_can_be_removed(harness: &dyn Harness) {

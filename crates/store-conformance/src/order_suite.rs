@@ -119,6 +119,25 @@ macro_rules! order_topics {
                 a_held_schedule_makes_no_order
                 a_delayed_event_makes_a_planned_order
             }
+            order_ids {
+                a_finished_order_is_not_run_again
+                a_refusal_says_how_the_order_ended
+                an_order_that_took_an_on_error_has_failed
+                ended_ids_are_remembered_for_a_day
+                a_schedule_reuses_its_id_once_its_order_has_ended
+                a_repeated_batch_gets_its_first_answer
+                a_refused_batch_uses_up_no_key
+                racing_batches_under_a_key_add_once
+                a_repeated_run_gets_its_first_answer
+                an_answer_is_recorded_once
+            }
+            order_tenants {
+                orders_of_two_tenants_share_a_key
+                a_command_reaches_the_order_of_its_tenant
+                one_batch_may_add_a_key_for_several_tenants
+                orders_of_a_key_are_listed_by_tenant
+                another_tenants_order_does_not_hold_up_a_schedule
+            }
             order_steering {
                 a_change_is_told
                 the_numbers_of_events_are_nobodys_to_give

@@ -16,7 +16,11 @@ fn plan() -> Plan {
 
 async fn refused(world: &World<'_>, name: &str) {
     let run = NewRun { pair: pair(name), priority: None };
-    assert_eq!(must(world.store.run(run, world.now).await), Err(NoSuchPair(pair(name))), "{name}");
+    assert_eq!(
+        must(world.store.run(run, None, world.now).await),
+        Err(NoSuchPair(pair(name)).into()),
+        "{name}"
+    );
 }
 
 pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
@@ -98,7 +102,7 @@ pub async fn racing_runs_make_one(harness: &dyn Harness) {
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
             let run = NewRun { pair: pair("shop/orders"), priority: None };
-            tokio::spawn(async move { must(store.run(run, now).await).expect("the pair is there") })
+            tokio::spawn(async move { must(store.run(run, None, now).await).expect("the pair is there") })
         })
         .collect();
     let mut answers = Vec::new();
@@ -124,7 +128,7 @@ pub async fn a_run_has_its_own_priority_or_the_collections(harness: &dyn Harness
     let world = World::new(harness, plan()).await;
     let own = Priority::try_from(7).expect("a priority");
     let run = NewRun { pair: pair("shop/orders"), priority: Some(own) };
-    let answer = must(world.store.run(run, world.now).await).expect("the pair is there");
+    let answer = must(world.store.run(run, None, world.now).await).expect("the pair is there");
     assert_eq!(world.task(&answer.task).await.priority, own);
     let other = world.run_anew("shop/orders_x").await;
     assert_eq!(world.task(&other).await.priority.get(), 500);

@@ -163,7 +163,7 @@ pub(crate) fn event_of(row: &Row, at: usize) -> Result<Event> {
 }
 
 /// An order: n, key, node, tenant, value, priority, planned, created, started, suspended, task, running (whether its
-/// task is locked), origin, depth, stepped, halted_by.
+/// task is locked), origin, depth, stepped, halted_by, took_on_error.
 pub(crate) fn order_of(row: &Row, at: usize) -> Result<Numbered> {
     let origin = match maybe_event_id(row, at + 12)? {
         Some(event) => {
@@ -187,12 +187,13 @@ pub(crate) fn order_of(row: &Row, at: usize) -> Result<Numbered> {
         origin,
         stepped: get(row, at + 14)?,
         halted_by: maybe_seq(row, at + 15)?,
+        took_on_error: get(row, at + 16)?,
     };
     Ok(Numbered { n: get(row, at)?, order })
 }
 
 /// How many columns an order has.
-pub(crate) const ORDER: usize = 16;
+pub(crate) const ORDER: usize = 17;
 
 /// An attempt: number, started, ended, how, error.
 pub(crate) fn attempt_of(row: &Row, at: usize) -> Result<Attempt> {

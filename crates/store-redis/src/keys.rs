@@ -4,6 +4,7 @@
 //! Three kinds of things: tables (hashes, a row a field), indexes (sorted sets whose scores are all 0, so that the order of
 //! members is that of their bytes), and the journal (a stream whose ids are the events').
 
+use pointsman_core::chain::OrderKey;
 use pointsman_core::store::NodeId;
 use pointsman_core::{TaskId, TaskSeq, Tenant};
 use pointsman_store::row::{Phase, QueueId};
@@ -34,8 +35,10 @@ pub(crate) enum Table {
     Chains,
     Pending,
     Orders,
-    /// The number of the order with this key.
+    /// The number of an order, by key and tenant ([`order_field`]).
     OrderNames,
+    /// How the last order of a key and tenant ended ([`order_field`]).
+    EndedOrders,
     Schedules,
     Answers,
     /// Unfinished tasks, by number within the bucket.
@@ -86,8 +89,10 @@ pub(crate) enum Index {
     EndedBuckets,
     /// Path, zero, number.
     OrdersOf,
-    /// Key.
+    /// Key and tenant of an order ([`order_field`]).
     OrderKeys,
+    /// When an order ended, then its key and tenant ([`order_field`]).
+    EndedOrdersByAge,
     /// Planned time, for each schedule.
     FireTimes(String),
     /// When it was settled, planned time, schedule.
@@ -142,6 +147,7 @@ impl Keys {
             Table::Pending => "pending",
             Table::Orders => "orders",
             Table::OrderNames => "order-names",
+            Table::EndedOrders => "ended-orders",
             Table::Schedules => "schedules",
             Table::Answers => "answers",
             Table::Tasks(bucket) => return self.named(&format!("pointsman:tasks:{bucket}")),
@@ -176,6 +182,7 @@ impl Keys {
             Index::EndedBuckets => "ended",
             Index::OrdersOf => "orders-of",
             Index::OrderKeys => "order-keys",
+            Index::EndedOrdersByAge => "ended-orders-by-age",
             Index::FiresByAge => "fires-by-age",
             Index::AnswersByAge => "answers-by-age",
         };
@@ -224,6 +231,20 @@ pub(crate) fn object_field(tenant: &Tenant, key: &str) -> Member {
     field.push(b'/');
     field.extend_from_slice(key.as_bytes());
     field
+}
+
+/// The name of an order in its tables and indexes: its key, a zero and its tenant. Neither of them holds a zero, so that
+/// these names sort by key, then by tenant.
+pub(crate) fn order_field(tenant: &Tenant, key: &OrderKey) -> Member {
+    let mut field = Member::from_slice(key.to_string().as_bytes());
+    field.push(0);
+    field.extend_from_slice(tenant.as_str().as_bytes());
+    field
+}
+
+/// The key of the order with this field.
+pub(crate) fn key_of_order_field(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or(field)
 }
 
 /// The name of the object with this field.

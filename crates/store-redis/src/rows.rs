@@ -2,7 +2,7 @@
 
 use pointsman_core::chain::NodeId as ChainNode;
 use pointsman_core::fire::Fire;
-use pointsman_core::order::{Order, Origin};
+use pointsman_core::order::{EndedOrder, Order, Origin};
 use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
 use pointsman_core::task::{Attempt, Lease, Life, QueueOf};
 use pointsman_core::{Event, EventId, Json, Priority, TaskId, TaskSeq, Tenant, Timestamp};
@@ -421,6 +421,7 @@ pub(crate) fn pack_order(order: &Order) -> Vec<u8> {
         .maybe(order.task.map(|task| task.0))
         .flag(order.stepped)
         .maybe(order.halted_by.map(|task| task.0))
+        .flag(order.took_on_error)
         .done()
 }
 
@@ -445,8 +446,30 @@ pub(crate) fn unpack_order(n: i64, bytes: &[u8]) -> Result<Numbered> {
         running: false,
         stepped: row.flag()?,
         halted_by: row.maybe()?.map(TaskSeq),
+        took_on_error: row.flag()?,
     };
     Ok(Numbered { n, order })
+}
+
+pub(crate) fn pack_ended_order(order: &EndedOrder) -> Vec<u8> {
+    Packer::default()
+        .text(&order.key.to_string())
+        .text(order.tenant.as_str())
+        .text(order.outcome.as_str())
+        .text(order.node.as_str())
+        .int(order.ended.micros())
+        .done()
+}
+
+pub(crate) fn unpack_ended_order(bytes: &[u8]) -> Result<EndedOrder> {
+    let mut row = Unpacker::new(bytes);
+    Ok(EndedOrder {
+        key: row.text()?.parse().map_err(Fault::damaged)?,
+        tenant: Tenant::new(row.text()?).map_err(Fault::damaged)?,
+        outcome: row.text()?.parse().map_err(Fault::damaged)?,
+        node: ChainNode::new(row.text()?).map_err(Fault::damaged)?,
+        ended: time(row.int()?),
+    })
 }
 
 pub(crate) fn pack_fire(fire: &Fire) -> Result<Vec<u8>> {

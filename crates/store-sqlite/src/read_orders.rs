@@ -3,7 +3,7 @@
 use pointsman_core::chain::{NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
-use pointsman_core::store::{ChainView, OrderPage, OrderView};
+use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{HandlerName, Json, TaskId, Tenant, Timestamp};
 use pointsman_store::Chains;
 use pointsman_store::row::Phase;
@@ -33,11 +33,15 @@ macro_rules! standing {
     };
 }
 
-pub(crate) fn order(conn: &Connection, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+pub(crate) fn order(
+    conn: &Connection,
+    tenant: &Tenant,
+    key: &OrderKey,
+) -> Result<Option<(OrderView, Extent)>> {
     let extent = extent(conn)?;
     let around = surroundings(conn)?;
-    let sql = concat!(standing!(), " WHERE o.key = ?1");
-    let view = first(conn, sql, [key.to_string()], |row| view(conn, &around, row))?;
+    let sql = concat!(standing!(), " WHERE o.key = ?1 AND o.tenant = ?2");
+    let view = first(conn, sql, (key.to_string(), tenant.as_str()), |row| view(conn, &around, row))?;
     Ok(view.map(|view| (view, extent)))
 }
 
@@ -45,7 +49,7 @@ pub(crate) fn orders(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
-    after: Option<&OrderKey>,
+    after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
     let mut page = OrderPaging::new(limit, extent(conn)?);
@@ -69,18 +73,19 @@ fn each_of(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
-    after: Option<&OrderKey>,
+    after: Option<&OrderCursor>,
     mut wanted: impl FnMut(OrderView) -> bool,
 ) -> Result<()> {
     let around = surroundings(conn)?;
     let sql = concat!(
         standing!(),
-        " WHERE o.key > ?1 AND o.key >= ?2 AND o.key < ?3 AND (?4 IS NULL OR o.tenant = ?4) ORDER BY o.key"
+        " WHERE (o.key, o.tenant) > (?1, ?2) AND o.key >= ?3 AND o.key < ?4 AND (?5 IS NULL OR o.tenant = ?5)
+          ORDER BY o.key, o.tenant"
     );
     let (low, high) = key_range(path);
-    let after = after.map(OrderKey::to_string).unwrap_or_default();
+    let (key, of) = after.map(|after| (after.key.to_string(), after.tenant.as_str())).unwrap_or_default();
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query((after, low, high, tenant.map(Tenant::as_str)))?;
+    let mut rows = statement.query((key, of, low, high, tenant.map(Tenant::as_str)))?;
     while let Some(row) = rows.next()? {
         if path.matches(text(row, 1)?) && !wanted(view(conn, &around, row)?) {
             break;
@@ -100,11 +105,11 @@ pub(crate) fn surroundings(conn: &Connection) -> Result<Surroundings> {
 /// An order, from a row of `standing!`.
 fn view(conn: &Connection, around: &Surroundings, row: &Row<'_>) -> Result<OrderView> {
     let order = order_of(row)?.order;
-    let handler: Option<String> = row.get(19)?;
+    let handler: Option<String> = row.get(20)?;
     let step = StepColumns {
-        phase: row.get::<_, Option<i64>>(16)?.and_then(Phase::from_code),
-        due: time_if_any(row, 17)?,
-        retries: row.get::<_, Option<i64>>(18)?.unwrap_or(0),
+        phase: row.get::<_, Option<i64>>(17)?.and_then(Phase::from_code),
+        due: time_if_any(row, 18)?,
+        retries: row.get::<_, Option<i64>>(19)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
         failed: failed(conn, &order)?,
     };

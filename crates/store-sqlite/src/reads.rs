@@ -5,8 +5,8 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::{Extent, Page, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderPage, OrderView, QueueView,
-    Read, Result, TaskFilter, TaskPage,
+    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
+    QueueView, Read, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -77,16 +77,16 @@ impl Reads for Sqlite {
         self.readers.run(move |conn| read_tasks::logs(conn, &id, from, limit)).await
     }
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        let key = key.clone();
-        self.readers.run(move |conn| read_orders::order(conn, &key)).await
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.readers.run(move |conn| read_orders::order(conn, &tenant, &key)).await
     }
 
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());

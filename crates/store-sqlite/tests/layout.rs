@@ -6,13 +6,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use pointsman_core::chain::{Chain, Node, OrderKey, Role};
 use pointsman_core::route::Binding;
 use pointsman_core::store::{
-    Claim, Claimant, Claimed, Emission, Ended, Ending, Journal, Queue, Registration, Registry, Replayed,
-    Store, Sweep, TaskFilter, Tasks,
+    Claim, Claimant, Claimed, Emission, Ended, Ending, Journal, NewOrder, Orders, Queue, Registration,
+    Registry, Replayed, Store, Sweep, TaskFilter, Tasks,
 };
 use pointsman_core::{
-    EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, Status, Timestamp,
+    EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, Status, Tenant,
+    Timestamp,
 };
 use pointsman_store_sqlite::Sqlite;
 use rusqlite::Connection;
@@ -116,6 +118,46 @@ async fn what_a_handler_did_before_is_not_replayed() {
     let handlers = vec![HandlerDef::new(index.clone())];
     store.register(Registration { handlers, routes, ..Registration::default() }, NOW).await.unwrap();
     assert_eq!(store.replay(&index, EventId::ZERO, NOW).await.unwrap(), Replayed::default());
+    store.close();
+}
+
+/// Orders keep their place, and their ids become a tenant's own.
+#[tokio::test]
+async fn orders_are_brought_forward_with_their_tenants() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    let conn = Connection::open(&path).unwrap();
+    for layout in [
+        include_str!("../migrations/0001.sql"),
+        include_str!("../migrations/0002.sql"),
+        include_str!("../migrations/0003.sql"),
+        include_str!("../migrations/0004.sql"),
+        include_str!("../migrations/0005.sql"),
+    ] {
+        conn.execute_batch(layout).unwrap();
+    }
+    conn.execute_batch(
+        "INSERT OR REPLACE INTO pointsman_meta VALUES ('layout', 5), ('realm', 77), ('salt', 5);
+         INSERT INTO pointsman_order (n, key, chain, node, tenant, value, priority, created, suspended, depth)
+         VALUES (4, '/pay,7', '/pay', 'a', 'shop', '[1]', 100, 5, 1, 0)",
+    )
+    .unwrap();
+    drop(conn);
+    let store = Sqlite::open(&path, NOW).unwrap();
+    let (shop, key) = (Tenant::new("shop").unwrap(), "/pay,7".parse::<OrderKey>().unwrap());
+    let (view, _) = store.order(&shop, &key).await.unwrap().unwrap();
+    assert_eq!((view.order.value.as_str(), view.order.suspended), ("[1]", true));
+    assert!(!view.order.took_on_error);
+    let end = Node { id: "a".parse().unwrap(), role: Role::End };
+    let chains = vec![Chain { path: key.chain.clone(), nodes: vec![end] }];
+    store.register(Registration { chains, ..Registration::default() }, NOW).await.unwrap();
+    let add = async |tenant: &Tenant| {
+        let order =
+            NewOrder { id: Some(key.id.clone()), tenant: tenant.clone(), ..NewOrder::of(key.chain.clone()) };
+        store.add_orders(vec![order].into(), NOW).await.unwrap().is_ok()
+    };
+    assert!(!add(&shop).await, "there is one of that tenant");
+    assert!(add(&Tenant::default()).await);
     store.close();
 }
 

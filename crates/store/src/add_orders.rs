@@ -3,59 +3,88 @@
 
 use std::collections::HashSet;
 
-use pointsman_core::Timestamp;
-use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
+use pointsman_core::chain::{NodeId, OrderId, OrderKey};
 use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::order::{Input, Order};
-use pointsman_core::store::{Added, NewOrder, OrderRefused};
+use pointsman_core::store::{Added, NewOrder, OrderBatch, OrderReceipt, OrderRefused, OrdersRefused};
+use pointsman_core::{Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::row::Numbered;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
+/// The keys that the orders of one batch name.
+type TakenKeys = HashSet<(Tenant, OrderKey)>;
+/// The keys that a batch names, and the node at which each of its orders begins.
+type CheckedOrders = (TakenKeys, Vec<NodeId>);
+
 impl<T: Tables> Txn<'_, T> {
-    /// Adds all of them, or none if one of them is refused: the first such, with its index.
+    /// Adds all of them, or none if one of them is refused. A repeat under the same idempotency key adds none.
     pub(crate) fn add_orders(
         &mut self,
-        orders: Vec<NewOrder>,
+        batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>> {
-        let (mut taken, mut nodes) = (HashSet::new(), Vec::with_capacity(orders.len()));
-        for (index, new) in orders.iter().enumerate() {
+    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
+        match self.recorded(batch.idempotency.as_ref())? {
+            Ok(Some(orders)) => return Ok(Ok(OrderReceipt { orders, repeated: true })),
+            Ok(None) => {}
+            Err(conflict) => return Ok(Err(conflict.into())),
+        }
+        let (taken, nodes) = match self.check_orders(&batch)? {
+            Ok(checked) => checked,
+            Err((index, refused)) => return Ok(Err(OrdersRefused::Order(index, refused))),
+        };
+        let mut orders = Vec::with_capacity(batch.orders.len());
+        for (new, node) in batch.orders.into_iter().zip(nodes) {
+            orders.push(self.insert_order(new, node, &taken, now)?);
+        }
+        self.record(batch.idempotency.as_ref(), &orders, now)?;
+        Ok(Ok(OrderReceipt { orders, repeated: false }))
+    }
+
+    /// The keys that these orders name and the node at which each begins; or the first that is refused, with its index.
+    fn check_orders(
+        &self,
+        batch: &OrderBatch,
+    ) -> Result<std::result::Result<CheckedOrders, (usize, OrderRefused)>> {
+        let (mut taken, mut nodes) = (TakenKeys::new(), Vec::with_capacity(batch.orders.len()));
+        for (index, new) in batch.orders.iter().enumerate() {
             if let Some(id) = new.id.as_ref().filter(|_| new.is_reserved()) {
                 return Ok(Err((index, OrderRefused::Reserved(id.clone()))));
             }
-            match self.beginning(new)? {
+            match self.beginning(new, batch.reuse_ended_ids)? {
                 Ok(node) => nodes.push(node),
                 Err(refused) => return Ok(Err((index, refused))),
             }
             if let Some(id) = &new.id
-                && !taken.insert(OrderKey { chain: new.chain.clone(), id: id.clone() })
+                && !taken.insert((new.tenant.clone(), OrderKey { chain: new.chain.clone(), id: id.clone() }))
             {
                 return Ok(Err((index, OrderRefused::Exists(new.chain.clone(), id.clone()))));
             }
         }
-        let mut added = Vec::with_capacity(orders.len());
-        for (new, node) in orders.into_iter().zip(nodes) {
-            added.push(self.insert_order(new, node, &taken, now)?);
-        }
-        Ok(Ok(added))
+        Ok(Ok((taken, nodes)))
     }
 
+    /// Adds an order that an event or a schedule makes. The id of one that has ended may be used again: a schedule with
+    /// a fixed id uses it at every planned time, and an event's id is never given to a second event.
     pub(crate) fn add_order(
         &mut self,
         new: NewOrder,
         now: Timestamp,
     ) -> Result<std::result::Result<Added, OrderRefused>> {
-        Ok(match self.beginning(&new)? {
-            Ok(node) => Ok(self.insert_order(new, node, &HashSet::new(), now)?),
+        Ok(match self.beginning(&new, true)? {
+            Ok(node) => Ok(self.insert_order(new, node, &TakenKeys::new(), now)?),
             Err(refused) => Err(refused),
         })
     }
 
     /// The node at which an order would begin, unless it is refused.
-    fn beginning(&self, new: &NewOrder) -> Result<std::result::Result<NodeId, OrderRefused>> {
+    fn beginning(
+        &self,
+        new: &NewOrder,
+        reuse_ended_id: bool,
+    ) -> Result<std::result::Result<NodeId, OrderRefused>> {
         let Some(chain) = self.state.chains.get(&new.chain).and_then(|known| known.definition()) else {
             return Ok(Err(OrderRefused::NoSuchChain(new.chain.clone())));
         };
@@ -69,20 +98,23 @@ impl<T: Tables> Txn<'_, T> {
         let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?.clone();
         if let Some(id) = &new.id {
             let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
-            if self.tables.order_named(&key)?.is_some() {
+            if self.tables.order_named(&new.tenant, &key)?.is_some() {
                 return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
+            }
+            if !reuse_ended_id && let Some(ended) = self.tables.ended_order(&new.tenant, &key)? {
+                return Ok(Err(OrderRefused::Ended(Box::new(ended))));
             }
         }
         Ok(Ok(node))
     }
 
-    /// A name that no order has, nor any that is `taken`: a person may have given one such a number.
-    fn fresh(&mut self, chain: ChainPath, taken: &HashSet<OrderKey>, now: Timestamp) -> Result<OrderKey> {
-        let mut key = OrderKey { id: self.fresh_id(now)?, chain };
-        while taken.contains(&key) || self.tables.order_named(&key)?.is_some() {
-            key.id = self.fresh_id(now)?;
+    /// An id that no order of the tenant has, nor any that is `taken`.
+    fn fresh(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
+        let mut name = (new.tenant.clone(), OrderKey { id: self.fresh_id(now)?, chain: new.chain.clone() });
+        while taken.contains(&name) || self.tables.order_named(&name.0, &name.1)?.is_some() {
+            name.1.id = self.fresh_id(now)?;
         }
-        Ok(key)
+        Ok(name.1)
     }
 
     fn fresh_id(&mut self, now: Timestamp) -> Result<OrderId> {
@@ -94,16 +126,17 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         new: NewOrder,
         node: NodeId,
-        taken: &HashSet<OrderKey>,
+        taken: &TakenKeys,
         now: Timestamp,
     ) -> Result<Added> {
-        let key = match new.id {
-            Some(id) => OrderKey { chain: new.chain, id },
-            None => self.fresh(new.chain, taken, now)?,
+        let key = match &new.id {
+            Some(id) => OrderKey { chain: new.chain.clone(), id: id.clone() },
+            None => self.fresh(&new, taken, now)?,
         };
+        let tenant = new.tenant;
         let order = Order {
             key: key.clone(),
-            tenant: new.tenant,
+            tenant: tenant.clone(),
             node,
             value: new.value,
             priority: new.priority,
@@ -116,12 +149,13 @@ impl<T: Tables> Txn<'_, T> {
             running: false,
             stepped: false,
             halted_by: None,
+            took_on_error: false,
         };
         let n = self.state.take_order();
         self.tables.insert_order(n, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
         let event = self.tell_of(&order.tenant, &added, now)?;
         self.input(Numbered { n, order }, Input::Added, now)?;
-        Ok(Added { order: key, event })
+        Ok(Added { order: key, tenant, event })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pointsman_core::chain::{ChainPath, OrderId};
 use pointsman_core::order::Origin;
-use pointsman_core::store::{Emission, Idempotency, NewOrder, OrderRefused, Receipt, Refused, Sequenced};
+use pointsman_core::store::{Emission, NewOrder, OrderRefused, Receipt, Refused, Sequenced};
 use pointsman_core::task::{Life, Subject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
@@ -22,25 +22,14 @@ impl<T: Tables> Txn<'_, T> {
         room: &mut Room,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
-        if let Some(idempotency) = &emission.idempotency
-            && let Some((digest, answer)) = self.tables.answer(&idempotency.tenant, &idempotency.key)?
-        {
-            if digest != idempotency.digest {
-                return Ok(Err(Refused::IdempotencyConflict(idempotency.key.clone())));
-            }
-            let events = serde_json::from_str(&answer).map_err(Fault::damaged)?;
-            return Ok(Ok(Receipt { events, repeated: true }));
+        match self.recorded(emission.idempotency.as_ref())? {
+            Ok(Some(events)) => return Ok(Ok(Receipt { events, repeated: true })),
+            Ok(None) => {}
+            Err(conflict) => return Ok(Err(conflict)),
         }
         let events = self.journal(emission.events, room, now)?;
-        if let Some(idempotency) = &emission.idempotency {
-            self.remember_answer(idempotency, &events, now)?;
-        }
+        self.record(emission.idempotency.as_ref(), &events, now)?;
         Ok(Ok(Receipt { events, repeated: false }))
-    }
-
-    fn remember_answer(&self, idempotency: &Idempotency, events: &[Sequenced], now: Timestamp) -> Result<()> {
-        let answer = serde_json::to_string(events).map_err(Fault::damaged)?;
-        self.tables.put_answer(idempotency, &answer, now)
     }
 
     /// Writes events and their tasks. A task that can run at once is born locked if there is room for it.

@@ -41,6 +41,7 @@ pub mod finding;
 mod finish;
 mod foresight;
 mod gauges;
+mod idempotency;
 mod lanes;
 mod life;
 pub mod news;

@@ -2,7 +2,7 @@
 
 use pointsman_core::chain::{ChainState, NodeId, OrderKey};
 use pointsman_core::engine_event::{EngineEvent, FileChange};
-use pointsman_core::order::{Effect, Input, Order, StepEnd};
+use pointsman_core::order::{Effect, EndedOrder, Input, Order, OrderOutcome, StepEnd};
 use pointsman_core::store::{OrderCommand, OrderRefused};
 use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
 use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
@@ -33,11 +33,12 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn steer_order(
         &mut self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(found) = self.tables.order_named(key)? else {
+        let Some(found) = self.tables.order_named(tenant, key)? else {
             return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
         };
         let running = found.order.running;
@@ -112,7 +113,7 @@ impl<T: Tables> Txn<'_, T> {
         let chain = known.as_ref().and_then(|known| known.definition());
         let (order, effects) = order.input(input, chain, &state, now);
         let mut found = Numbered { n, order };
-        let (mut canceled, mut removed) = (None, false);
+        let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
                 Effect::Tell(event) => drop(self.tell_of(&before.tenant, &event, now)?),
@@ -124,15 +125,15 @@ impl<T: Tables> Txn<'_, T> {
                     }
                 }
                 Effect::Cancel => canceled = before.task,
-                Effect::Remove => removed = true,
+                Effect::End(how) => outcome = Some(how),
             }
         }
         if persistent(&found.order) != persistent(&before) {
             self.tables.save_order(&found)?;
         }
         self.cancel_step(canceled, now)?;
-        if removed {
-            self.tables.delete_order(n)?;
+        if let Some(outcome) = outcome {
+            self.end_order(&found, outcome, now)?;
         }
         // Where a step runs, its order is remembered along with it; that may be on another node.
         let Some(task) = found.order.task else { return Ok(found) };
@@ -142,6 +143,13 @@ impl<T: Tables> Txn<'_, T> {
             None => {}
         }
         Ok(found)
+    }
+
+    /// Deletes an order that has ended, and remembers how it ended.
+    fn end_order(&self, found: &Numbered, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
+        self.tables.delete_order(found.n)?;
+        let Order { key, tenant, node, .. } = found.order.clone();
+        self.tables.put_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
     }
 
     /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
@@ -259,8 +267,9 @@ impl<T: Tables> Txn<'_, T> {
 
 /// What of an order can change in its row.
 fn persistent(order: &Order) -> impl PartialEq + '_ {
-    let Order { node, value, planned, started, suspended, task, stepped, halted_by, .. } = order;
-    (node, value.as_str(), planned, started, suspended, task, stepped, halted_by)
+    let Order { node, value, planned, started, suspended, task, stepped, halted_by, took_on_error, .. } =
+        order;
+    (node, value.as_str(), planned, started, suspended, task, stepped, halted_by, took_on_error)
 }
 
 /// What a command to a task means for the order whose step it is.

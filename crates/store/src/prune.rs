@@ -15,7 +15,7 @@ use crate::writer::Txn;
 
 /// Where the journal is cut by count is known to so many events only.
 const ROUGHLY: i64 = 1000;
-/// How long the answer to an idempotency key is remembered.
+/// How long the answer to an idempotency key, and the id of an order that has ended, are remembered.
 const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
@@ -24,8 +24,13 @@ impl<T: Tables> Txn<'_, T> {
         let (events, more_events) = self.drop_events()?;
         let (tasks, more_tasks) = self.drop_history(history, now)?;
         let more_answers = self.tables.drop_answers(now.minus(REMEMBER_ANSWERS))?;
+        let more_orders = self.tables.drop_ended_orders(now.minus(REMEMBER_ANSWERS))?;
         let more_records = self.tables.drop_records(now.minus(history.age))?;
-        Ok(Pruned { events, tasks, more: more_events || more_tasks || more_answers || more_records })
+        Ok(Pruned {
+            events,
+            tasks,
+            more: more_events || more_tasks || more_answers || more_orders || more_records,
+        })
     }
 
     /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events

@@ -6,8 +6,8 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::{Extent, Page, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderPage, OrderView, QueueView,
-    Read, Result, TaskFilter, TaskPage,
+    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
+    QueueView, Read, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -49,13 +49,13 @@ pub trait Reads: Clone + Send + Sync + 'static {
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
 
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage>;
 

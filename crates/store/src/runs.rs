@@ -1,6 +1,6 @@
 //! Tasks of sources: one at a time for each pair.
 
-use pointsman_core::store::{NewRun, NoSuchPair, RunTask};
+use pointsman_core::store::{Idempotency, NewRun, NoSuchPair, RunRefused, RunTask};
 use pointsman_core::task::{Command, Life, QueueOf};
 use pointsman_core::{Pair, Priority, TaskSeq, Tenant, Timestamp};
 
@@ -37,7 +37,27 @@ impl<T: Tables> Txn<'_, T> {
                 (self.make_run(&known, queue, collection, priority, planned, now)?, true)
             }
         };
-        Ok(Ok(RunTask { task: self.state.task_id(known.source, collection, seq)?, created }))
+        Ok(Ok(RunTask { task: self.state.task_id(known.source, collection, seq)?, created, repeated: false }))
+    }
+
+    /// The same on request. A repeat under the same idempotency key creates nothing and gets the first answer.
+    pub(crate) fn run_on_request(
+        &mut self,
+        run: &NewRun,
+        idempotency: Option<&Idempotency>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RunTask, RunRefused>> {
+        match self.recorded::<RunTask>(idempotency)? {
+            Ok(Some(answer)) => return Ok(Ok(RunTask { repeated: true, ..answer })),
+            Ok(None) => {}
+            Err(conflict) => return Ok(Err(conflict.into())),
+        }
+        let ran = match self.run(run, None, now)? {
+            Ok(ran) => ran,
+            Err(gone) => return Ok(Err(gone.into())),
+        };
+        self.record(idempotency, &ran, now)?;
+        Ok(Ok(ran))
     }
 
     /// Ends what is queued or running for a pair.

@@ -12,11 +12,12 @@ use pointsman_core::fire::Fire;
 use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    Abilities, Added, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage,
-    Firing, Journal, Listener, LogPage, NewLogLine, NewOrder, NewRun, NoSuchPair, NodeId, NodeView,
-    ObjectView, OrderCommand, OrderPage, OrderRefused, OrderView, Orders, Plan, Pruned, Queue, QueueView,
-    Read, Receipt, Refused, Registration, Registry, Replayed, Rescued, Result, RunTask, Schedules, Standing,
-    Store, StoreError, Sweep, TaskFilter, TaskPage, Tasks,
+    Abilities, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage, Firing,
+    Idempotency, Journal, Listener, LogPage, NewLogLine, NewRun, NodeId, NodeView, ObjectView, OrderBatch,
+    OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView, Orders, OrdersRefused, Plan,
+    Pruned, Queue, QueueView, Read, Receipt, RecordedAnswer, Refused, Registration, Registry, Replayed,
+    Rescued, Result, RunRefused, RunTask, Schedules, Standing, Store, StoreError, Sweep, TaskFilter,
+    TaskPage, Tasks,
 };
 use pointsman_core::task::why::Gate;
 use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
@@ -118,6 +119,22 @@ impl<R: Reads> Journal for Keeper<R> {
             .await
     }
 
+    async fn recorded_answer(
+        &self,
+        idempotency: Idempotency,
+    ) -> Result<std::result::Result<Option<String>, Refused>> {
+        self.writer.run(move |txn| txn.recorded(Some(&idempotency))).await
+    }
+
+    async fn record_answer(
+        &self,
+        idempotency: Idempotency,
+        answer: String,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
+        self.writer.run(move |txn| txn.record_answer(&idempotency, answer, now)).await
+    }
+
     async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
         self.writer.run(move |txn| events.iter().try_for_each(|event| txn.tell(event, now))).await
     }
@@ -195,8 +212,13 @@ impl<R: Reads> Queue for Keeper<R> {
         }
     }
 
-    async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>> {
-        self.writer.run(move |txn| txn.run(&run, None, now)).await
+    async fn run(
+        &self,
+        run: NewRun,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RunTask, RunRefused>> {
+        self.writer.run(move |txn| txn.run_on_request(&run, idempotency.as_ref(), now)).await
     }
 
     async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
@@ -374,22 +396,22 @@ impl<R: Reads> Schedules for Keeper<R> {
 impl<R: Reads> Orders for Keeper<R> {
     async fn add_orders(
         &self,
-        orders: Vec<NewOrder>,
+        batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>> {
+    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
         self.has_room()?;
-        self.writer.run(move |txn| txn.add_orders(orders, now)).await
+        self.writer.run(move |txn| txn.add_orders(batch, now)).await
     }
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        self.reads.order(key).await
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        self.reads.order(tenant, key).await
     }
 
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
         self.reads.orders(path, tenant, after, limit).await
@@ -410,12 +432,13 @@ impl<R: Reads> Orders for Keeper<R> {
 
     async fn steer_order(
         &self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let key = key.clone();
-        self.writer.run(move |txn| txn.steer_order(&key, command, now)).await
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.writer.run(move |txn| txn.steer_order(&tenant, &key, command, now)).await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {

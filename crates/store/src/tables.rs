@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
 use pointsman_core::limit::Pace;
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView, StoreError};
 use pointsman_core::task::{LogLine, QueueOf, Realm, Task, TaskId};
 use pointsman_core::{
@@ -282,7 +282,8 @@ pub trait Tables: 'static {
 
     fn order(&self, n: i64) -> Result<Option<Numbered>>;
 
-    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>>;
+    /// A tenant's order of this key.
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>>;
 
     /// The numbers of a chain's orders behind this one, at most so many.
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>>;
@@ -293,6 +294,12 @@ pub trait Tables: 'static {
     fn save_order(&self, order: &Numbered) -> Result<()>;
 
     fn delete_order(&self, n: i64) -> Result<()>;
+
+    /// How the last order of this key ended, as far as it is remembered.
+    fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>>;
+
+    /// Remembers how an order ended, in the place of an earlier one of the same tenant and key.
+    fn put_ended_order(&self, ended: &EndedOrder) -> Result<()>;
 
     // --- schedules ---------------------------------------------------------------------------------------------
 
@@ -329,6 +336,9 @@ pub trait Tables: 'static {
 
     /// Removes some answers that were given before then; whether there may be more.
     fn drop_answers(&self, before: Timestamp) -> Result<bool>;
+
+    /// Deletes some of the orders that ended before then; whether there may be more.
+    fn drop_ended_orders(&self, before: Timestamp) -> Result<bool>;
 
     /// Removes some rows of the fire ledger, nodes that are gone and deeds from before then; whether there may be more.
     fn drop_records(&self, before: Timestamp) -> Result<bool>;

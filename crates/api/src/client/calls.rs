@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde::Serialize;
 
 use super::query::Pairs;
-use super::{Client, EventQuery, LogQuery, Result, TaskQuery};
+use super::{Client, EventQuery, LogQuery, Result, TaskQuery, keyed};
 use crate::{
     AdoptBody, Adopted, Emitted, EventDetail, EventSeq, HandlerDetail, HandlerList, Health, HoldBody,
     LogList, ObjectDetail, RedriveBody, RedriveCount, RedriveJob, RedriveList, SourceRun, TaskDetail,
@@ -18,11 +18,8 @@ impl Client {
     ///
     /// With an idempotency key the call may be repeated: a repeat emits nothing and answers the same.
     pub async fn emit(&self, events: &impl Serialize, idempotency_key: Option<&str>) -> Result<Emitted> {
-        let mut request = self.request(Method::POST, self.at(&["api", "v1", "events"])?).json(events);
-        if let Some(key) = idempotency_key {
-            request = request.header("idempotency-key", key);
-        }
-        self.json(request).await
+        let request = self.post(&["api", "v1", "events"])?.json(events);
+        self.json(keyed(request, idempotency_key)).await
     }
 
     /// A stretch of the journal. Waits as long as the query's own timeout says.
@@ -81,14 +78,19 @@ impl Client {
     }
 
     /// Synchronises a source's collection. Answers its task, and whether this call made it: one that is queued or
-    /// running already is as good.
-    pub async fn run(&self, source: &str, collection: &str) -> Result<(SourceRun, bool)> {
+    /// running already is as good. With an idempotency key, a repeat creates nothing and answers the same task.
+    pub async fn run(
+        &self,
+        source: &str,
+        collection: &str,
+        idempotency_key: Option<&str>,
+    ) -> Result<(SourceRun, bool)> {
         let mut pairs = Pairs::default();
         pairs.add("source", &Some(source));
         pairs.add("collection", &Some(collection));
         let mut url = self.at(&["tasks"])?;
         pairs.append_to(&mut url);
-        self.json_created(self.request(Method::POST, url)).await
+        self.json_created(keyed(self.request(Method::POST, url), idempotency_key)).await
     }
 }
 

@@ -32,6 +32,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub use error::ClientError;
+pub use orders::OrderName;
 pub use query::{EmitBody, EventQuery, LogQuery, OrderQuery, TaskQuery};
 pub use sse::Frame;
 pub use statistics::OrderCounts;
@@ -161,6 +162,14 @@ impl Client {
             return ClientError::Address(what.into());
         }
         ClientError::Unreachable { url: self.url().into(), source }
+    }
+}
+
+/// A request with its idempotency key, if it has one.
+fn keyed(request: RequestBuilder, idempotency_key: Option<&str>) -> RequestBuilder {
+    match idempotency_key {
+        Some(key) => request.header("idempotency-key", key),
+        None => request,
     }
 }
 

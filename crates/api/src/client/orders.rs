@@ -1,15 +1,29 @@
 //! One method a call of the API: orders and chains.
 
-use pointsman_core::RuleKind;
 use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
-use reqwest::{Method, RequestBuilder};
+use pointsman_core::{RuleKind, Tenant};
+use reqwest::{Method, RequestBuilder, Url};
 use serde::Serialize;
 
-use super::{Client, OrderQuery, Result};
+use super::{Client, OrderQuery, Result, keyed};
 use crate::{
     AddedOrders, ChainDetail, ChainList, ChainStateBody, ChangeOrderBody, HoldBody, NodeActionBody,
     OrderBody, OrderList,
 };
+
+/// An order and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderName {
+    pub key: OrderKey,
+    /// The token's tenant, or `default`, if not given.
+    pub tenant: Option<Tenant>,
+}
+
+impl From<OrderKey> for OrderName {
+    fn from(key: OrderKey) -> Self {
+        Self { key, tenant: None }
+    }
+}
 
 /// Orders.
 impl Client {
@@ -18,36 +32,45 @@ impl Client {
         self.json(self.ask(&["api", "v1", "orders"], &query.pairs())?).await
     }
 
-    pub async fn order(&self, key: &OrderKey) -> Result<OrderBody> {
-        self.json(self.of_order(Method::GET, key, &[])?).await
+    pub async fn order(&self, order: &OrderName) -> Result<OrderBody> {
+        self.json(self.of_order(Method::GET, order, &[])?).await
     }
 
-    /// Adds one order ([`crate::NewOrderBody`]), or a sequence of 1 to 1,000 of them.
-    pub async fn add_orders(&self, orders: &impl Serialize) -> Result<AddedOrders> {
-        self.json(self.post(&["api", "v1", "orders"])?.json(orders)).await
+    /// Adds one order ([`crate::NewOrderBody`]), or a sequence of 1 to 1,000 of them. With an idempotency key, a repeat
+    /// adds nothing and answers the same.
+    pub async fn add_orders(
+        &self,
+        orders: &impl Serialize,
+        idempotency_key: Option<&str>,
+    ) -> Result<AddedOrders> {
+        self.json(keyed(self.post(&["api", "v1", "orders"])?.json(orders), idempotency_key)).await
     }
 
     /// Gives an order another value, puts it at another node, or plans it for another time. Not while a step runs.
-    pub async fn change_order(&self, key: &OrderKey, change: &ChangeOrderBody) -> Result<OrderBody> {
-        self.json(self.of_order(Method::PUT, key, &[])?.json(change)).await
+    pub async fn change_order(&self, order: &OrderName, change: &ChangeOrderBody) -> Result<OrderBody> {
+        self.json(self.of_order(Method::PUT, order, &[])?.json(change)).await
     }
 
     /// Keeps an order where it stands. A step that runs is let end.
-    pub async fn suspend_order(&self, key: &OrderKey) -> Result<OrderBody> {
-        self.json(self.of_order(Method::POST, key, &["suspend"])?).await
+    pub async fn suspend_order(&self, order: &OrderName) -> Result<OrderBody> {
+        self.json(self.of_order(Method::POST, order, &["suspend"])?).await
     }
 
-    pub async fn resume_order(&self, key: &OrderKey) -> Result<OrderBody> {
-        self.json(self.of_order(Method::POST, key, &["resume"])?).await
+    pub async fn resume_order(&self, order: &OrderName) -> Result<OrderBody> {
+        self.json(self.of_order(Method::POST, order, &["resume"])?).await
     }
 
     /// Removes an order; answers it as it was.
-    pub async fn remove_order(&self, key: &OrderKey) -> Result<OrderBody> {
-        self.json(self.of_order(Method::DELETE, key, &[])?).await
+    pub async fn remove_order(&self, order: &OrderName) -> Result<OrderBody> {
+        self.json(self.of_order(Method::DELETE, order, &[])?).await
     }
 
-    fn of_order(&self, method: Method, key: &OrderKey, more: &[&str]) -> Result<RequestBuilder> {
-        self.below("orders", method, &key.to_string(), more)
+    fn of_order(&self, method: Method, order: &OrderName, more: &[&str]) -> Result<RequestBuilder> {
+        let mut url = self.address_below("orders", &order.key.to_string(), more)?;
+        if let Some(tenant) = &order.tenant {
+            url.query_pairs_mut().append_pair("tenant", tenant.as_str());
+        }
+        Ok(self.request(method, url))
     }
 }
 
@@ -95,15 +118,15 @@ impl Client {
     }
 
     fn of_chain(&self, method: Method, chain: &ChainPath, more: &[&str]) -> Result<RequestBuilder> {
-        self.below("chains", method, chain.as_str(), more)
+        Ok(self.request(method, self.address_below("chains", chain.as_str(), more)?))
     }
 
-    /// A request to an absolute path, which is written raw without its leading slash.
-    fn below(&self, what: &str, method: Method, path: &str, more: &[&str]) -> Result<RequestBuilder> {
+    /// The address of an absolute path, which is written raw without its leading slash.
+    fn address_below(&self, what: &str, path: &str, more: &[&str]) -> Result<Url> {
         let mut segments = vec!["api", "v1", what];
         segments.extend(path.trim_start_matches('/').split('/'));
         segments.extend(more);
-        Ok(self.request(method, self.at(&segments)?))
+        self.at(&segments)
     }
 }
 
@@ -114,9 +137,13 @@ mod tests {
     #[test]
     fn paths_are_written_raw() {
         let client = Client::new("http://127.0.0.1:7646", None).unwrap();
-        let key = "/a-b/c.d,117".parse().unwrap();
-        let request = client.of_order(Method::POST, &key, &["suspend"]).unwrap().build().unwrap();
+        let mut order = OrderName::from("/a-b/c.d,117".parse::<OrderKey>().unwrap());
+        let request = client.of_order(Method::POST, &order, &["suspend"]).unwrap().build().unwrap();
         assert_eq!(request.url().path(), "/api/v1/orders/a-b/c.d,117/suspend");
+        assert_eq!(request.url().query(), None);
+        order.tenant = Some(Tenant::new("shop").unwrap());
+        let request = client.of_order(Method::GET, &order, &[]).unwrap().build().unwrap();
+        assert_eq!(request.url().query(), Some("tenant=shop"));
         let node = "x".parse().unwrap();
         let chain = ChainPath::new("/a/b").unwrap();
         let more = ["nodes", NodeId::as_str(&node), "action"];

@@ -4,7 +4,7 @@ use pointsman_core::RuleKind;
 use reqwest::Method;
 
 use super::query::Pairs;
-use super::{Client, Result};
+use super::{Client, Result, keyed};
 use crate::{
     AuditList, ConfigBody, FireList, HoldBody, MeBody, NodeList, RanNow, ScheduleDetail, ScheduleList,
 };
@@ -40,9 +40,11 @@ impl Client {
         self.json(self.ask(&["api", "v1", "schedules", name, "fires"], &pairs)?).await
     }
 
-    /// Makes at once what the schedule makes at its planned times.
-    pub async fn run_schedule(&self, name: &str) -> Result<RanNow> {
-        self.json(self.post(&["api", "v1", "schedules", name, "run"])?).await
+    /// Makes at once what the schedule makes at its planned times. With an idempotency key, a repeat makes nothing and
+    /// answers the same.
+    pub async fn run_schedule(&self, name: &str, idempotency_key: Option<&str>) -> Result<RanNow> {
+        let request = self.post(&["api", "v1", "schedules", name, "run"])?;
+        self.json(keyed(request, idempotency_key)).await
     }
 
     /// Keeps a schedule from firing. A schedule has no tenants: the body may give a reason alone.

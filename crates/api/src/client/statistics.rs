@@ -1,5 +1,6 @@
 //! How the orders are spread.
 
+use pointsman_core::Tenant;
 use pointsman_core::order::OrderStatistics;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -18,9 +19,13 @@ pub struct OrderCounts {
 
 impl Client {
     /// Counts the orders at a path: `/` all, `/a/` the tree below, `/a/*` its children, `/a/chain` that chain's.
-    pub async fn order_statistics(&self, path: &str) -> Result<OrderCounts> {
+    /// `tenant`: only that tenant's, if given.
+    pub async fn order_statistics(&self, path: &str, tenant: Option<&Tenant>) -> Result<OrderCounts> {
         let mut url = self.at(&["jobscheduler", "master", "api", "order"])?;
         url.query_pairs_mut().append_pair("return", "OrderStatistics");
+        if let Some(tenant) = tenant {
+            url.query_pairs_mut().append_pair("tenant", tenant.as_str());
+        }
         self.json(self.request(Method::POST, url).json(&serde_json::json!({"path": path}))).await
     }
 }

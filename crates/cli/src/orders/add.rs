@@ -22,7 +22,11 @@ Examples:
   pointsman orders add /publish/article --value @article.json
       gets a fresh id
   pointsman orders add /publish/article,118 --node deploy --value -
-  pointsman orders add /publish/article,119 --in 1h30m --priority 500")]
+  pointsman orders add /publish/article,119 --in 1h30m --priority 500
+  pointsman orders add /publish/article --value @article.json --idempotency-key upload-7
+
+An id runs once: while an order of it is on its way, and for a day after it has ended, it is refused. With \
+--idempotency-key a command whose answer was lost can be repeated: it adds nothing and prints the same name.")]
 pub(super) struct Add {
     /// The chain's path, and the order's id after a comma; without an id it gets a fresh one
     #[arg(value_name = "PATH[,ID]", value_parser = named)]
@@ -49,9 +53,13 @@ pub(super) struct Add {
     #[arg(long, value_name = "N", value_parser = priority)]
     priority: Option<Priority>,
 
-    /// Whose order it is
+    /// Whose order it is: the token's tenant, or `default`, if not given
     #[arg(long)]
     tenant: Option<Tenant>,
+
+    /// A repeat with the same key and content adds nothing and answers the same
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
 }
 
 /// How long an order waits. The command line takes what begins with a hyphen too, so that it can be told plainly.
@@ -84,7 +92,8 @@ impl Add {
             priority: self.priority,
             tenant: self.tenant,
         };
-        let added = client.add_orders(&body).await.map_err(|error| not_added(&body, error))?;
+        let added = client.add_orders(&body, self.idempotency_key.as_deref()).await;
+        let added = added.map_err(|error| not_added(&body, error))?;
         if output.is_json() {
             return Ok(output.json(&added)?);
         }
@@ -97,10 +106,14 @@ fn not_added(body: &NewOrderBody, error: ClientError) -> Failure {
     let (chain, status) = (path.split(',').next().unwrap_or(path), error.status());
     let is_of_node =
         matches!(&error, ClientError::Refused(refusal) if refusal.pointer.as_deref() == Some("/node"));
+    let is_of_key = matches!(&error, ClientError::Refused(refusal) if refusal.parameter.as_deref() == Some("Idempotency-Key"));
     let failure = Failure::from(error);
     match status {
         Some(404) => failure.hint("`pointsman chains` lists the chains there are."),
-        Some(409) => failure.hint(format!("`pointsman orders show {path}` shows it. {FRESH}")),
+        Some(409) if is_of_key => failure.hint("Use another idempotency key for another order."),
+        Some(409) => {
+            failure.hint(format!("`pointsman orders show {path}` shows one that is on its way. {FRESH}"))
+        }
         Some(422) if is_of_node => failure.hint(format!("`pointsman chains show {chain}` lists its nodes.")),
         Some(422) => failure.hint(FRESH),
         _ => failure,

@@ -49,6 +49,9 @@ pub(super) struct Stats {
     /// Only those there: `/folder/`, `/folder/*`, or the path of a chain
     #[arg(value_parser = path)]
     path: Option<String>,
+    /// Only those of one tenant
+    #[arg(long)]
+    tenant: Option<Tenant>,
 }
 
 fn path(text: &str) -> std::result::Result<String, String> {
@@ -125,7 +128,8 @@ fn room(rows: &[Vec<String>], most: usize) -> usize {
 
 impl Stats {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        let statistics = client.order_statistics(self.path.as_deref().unwrap_or("/")).await?;
+        let statistics =
+            client.order_statistics(self.path.as_deref().unwrap_or("/"), self.tenant.as_ref()).await?;
         if output.is_json() {
             return Ok(output.json(&statistics)?);
         }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  list     many of them, and how they are spread
+//!  named    an order as the command line names it
 //!  nowhere  why there are none at a path
 //!  near     which was perhaps meant, where there is none of that name
 //!  stands   how one stands, in a few words
@@ -12,6 +13,7 @@
 
 mod add;
 mod list;
+mod named;
 mod near;
 mod nowhere;
 mod show;
@@ -19,13 +21,16 @@ mod stands;
 mod steer;
 
 use clap::{Args, Subcommand};
-use pointsman_api::client::{Client, ClientError};
+use pointsman_api::client::{Client, ClientError, OrderName};
+use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use list::{List, Stats};
+use named::tenant_words;
+pub(crate) use named::words;
 use steer::{Steer, steer};
 
 /// List orders, add one, suspend, resume, move or remove them
@@ -61,6 +66,8 @@ What it has been through is in the stream: pointsman watch --since-start --key /
     Show {
         #[arg(value_name = "PATH,ID", help = ORDER)]
         order: OrderKey,
+        #[arg(long, help = TENANT)]
+        tenant: Option<Tenant>,
     },
     Add(add::Add),
     /// Keep orders from going on
@@ -93,6 +100,7 @@ Example:
     Stats(Stats),
 }
 
+const TENANT: &str = "Whose order it is: the token's tenant, or `default`, if not given";
 const ORDER: &str = "The order: its chain's path, a comma, and its id";
 
 #[derive(Debug, Args)]
@@ -100,6 +108,16 @@ struct Several {
     /// The orders, each as its chain's path, a comma, and its id
     #[arg(required = true, value_name = "PATH,ID")]
     orders: Vec<OrderKey>,
+    /// Whose orders they are: the token's tenant, or `default`, if not given
+    #[arg(long)]
+    tenant: Option<Tenant>,
+}
+
+impl Several {
+    fn named(self) -> Vec<OrderName> {
+        let tenant = self.tenant;
+        self.orders.into_iter().map(|key| OrderName { key, tenant: tenant.clone() }).collect()
+    }
 }
 
 impl Orders {
@@ -107,11 +125,13 @@ impl Orders {
         let (client, output) = (global.client()?, Output::new(global));
         match self.action.unwrap_or(Action::List(List::default())) {
             Action::List(list) => list.run(&client, output).await,
-            Action::Show { order } => show::show(&client, output, &order).await,
+            Action::Show { order: key, tenant } => {
+                show::show(&client, output, &OrderName { key, tenant }).await
+            }
             Action::Add(add) => add.run(&client, output).await,
-            Action::Suspend(these) => steer(&client, output, &these.orders, Steer::Suspend).await,
-            Action::Resume(these) => steer(&client, output, &these.orders, Steer::Resume).await,
-            Action::Remove(these) => steer(&client, output, &these.orders, Steer::Remove).await,
+            Action::Suspend(these) => steer(&client, output, &these.named(), Steer::Suspend).await,
+            Action::Resume(these) => steer(&client, output, &these.named(), Steer::Resume).await,
+            Action::Remove(these) => steer(&client, output, &these.named(), Steer::Remove).await,
             Action::Move(change) => change.run(&client, output).await,
             Action::Set(change) => change.run(&client, output).await,
             Action::Stats(stats) => stats.run(&client, output).await,
@@ -120,7 +140,7 @@ impl Orders {
 }
 
 /// A call about one order failed.
-async fn about(client: &Client, order: &OrderKey, error: ClientError) -> Failure {
+async fn about(client: &Client, order: &OrderName, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     if status == Some(404) {
@@ -128,25 +148,28 @@ async fn about(client: &Client, order: &OrderKey, error: ClientError) -> Failure
     }
     match status {
         Some(409) => failure.hint(format!(
-            "`pointsman orders suspend {order}` lets its step end and keeps it where it is then;\n\
-             `pointsman orders show {order}` tells when that is so."
+            "`pointsman orders suspend {words}` lets its step end and keeps it where it is then;\n\
+             `pointsman orders show {words}` tells when that is so.",
+            words = words(order),
         )),
-        Some(422) => failure.hint(format!("`pointsman chains show {}` lists its nodes.", order.chain)),
+        Some(422) => failure.hint(format!("`pointsman chains show {}` lists its nodes.", order.key.chain)),
         _ => failure,
     }
 }
 
 /// What could be wrong where there is no such order.
-async fn gone(client: &Client, order: &OrderKey) -> String {
-    if let Some(wrong) = nowhere::nowhere(client, order.chain.as_str()).await {
+async fn gone(client: &Client, order: &OrderName) -> String {
+    let OrderKey { chain, .. } = &order.key;
+    if let Some(wrong) = nowhere::nowhere(client, chain.as_str()).await {
         return format!("{wrong}\n`pointsman chains` lists the chains there are.");
     }
     let near = near::told(client, order).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
+    let tenant = tenant_words(order);
     format!(
-        "{near}One that has arrived at an end is gone.\n\
-         `pointsman tasks --key {order}` lists the steps that it had;\n\
-         `pointsman watch --since-start --path {order}` tells what became of it;\n\
-         `pointsman orders list {}` lists those of its chain that are on their way.",
-        order.chain
+        "{near}One that has arrived at an end is gone. Each tenant has orders of its own: --tenant names another one.\n\
+         `pointsman tasks --key {key}{tenant}` lists the steps that it had;\n\
+         `pointsman watch --since-start --path {key}{tenant}` shows what became of it;\n\
+         `pointsman orders list {chain}` lists those of its chain that are on their way.",
+        key = order.key
     )
 }

@@ -1,18 +1,18 @@
 //! `pointsman orders show`: one order with its value and its task.
 
 use pointsman_api::OrderBody;
-use pointsman_api::client::Client;
-use pointsman_core::chain::OrderKey;
+use pointsman_api::client::{Client, OrderName};
+use pointsman_core::Tenant;
 
 use super::about;
 use super::stands::{GoneChains, now, stands};
 use crate::failure::Result;
 use crate::output::Output;
 
-pub(super) async fn show(client: &Client, output: Output, key: &OrderKey) -> Result {
-    let order = match client.order(key).await {
+pub(super) async fn show(client: &Client, output: Output, name: &OrderName) -> Result {
+    let order = match client.order(name).await {
         Ok(order) => order,
-        Err(error) => return Err(about(client, key, error).await),
+        Err(error) => return Err(about(client, name, error).await),
     };
     if output.is_json() {
         return Ok(output.json(&order)?);
@@ -52,19 +52,23 @@ fn facts(order: &OrderBody, gone: &GoneChains) -> Vec<(&'static str, String)> {
 
 /// What to do next, where there is something to do.
 fn advice(order: &OrderBody, gone: &GoneChains) -> Option<String> {
-    let OrderBody { path, chain, .. } = order;
+    let OrderBody { path, chain, tenant, .. } = order;
+    let tenant = match tenant == Tenant::default().as_str() {
+        true => String::new(),
+        false => format!(" --tenant {tenant}"),
+    };
     let waiting = order.task.as_ref().filter(|task| task.status == "SCHEDULED");
     match (&order.failed, waiting) {
         _ if order.stranded && gone.has(chain) => Some(format!(
             "Its chain is gone. It goes on when {chain} is configured again; or remove it:\n    \
-             pointsman orders remove {path}"
+             pointsman orders remove {path}{tenant}"
         )),
         _ if order.stranded => Some(format!(
             "Its chain has changed. It goes on when {chain} has such a node again, or when it is moved:\n    \
-             pointsman orders move {path} --node NODE"
+             pointsman orders move {path}{tenant} --node NODE"
         )),
         (Some(failed), _) if order.suspended => Some(format!(
-            "What the step wrote: pointsman tasks logs {}\n`pointsman orders resume {path}` tries again",
+            "What the step wrote: pointsman tasks logs {}\n`pointsman orders resume {path}{tenant}` tries again",
             failed.task
         )),
         (_, Some(task)) => Some(format!("What it waits for: pointsman tasks why {}", task.id)),

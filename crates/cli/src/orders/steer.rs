@@ -1,14 +1,14 @@
 //! `pointsman orders suspend`, `resume`, `remove`, `move` and `set`.
 
 use clap::Args;
-use pointsman_api::client::{Client, ClientError};
+use pointsman_api::client::{Client, ClientError, OrderName};
 use pointsman_api::{ChangeOrderBody, OrderBody};
-use pointsman_core::Timestamp;
 use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_core::{Tenant, Timestamp};
 use pointsman_server::config::nearest::hint;
 
 use super::stands::stands_now;
-use super::{ORDER, about};
+use super::{ORDER, TENANT, about};
 use crate::args::moment;
 use crate::emit::value;
 use crate::failure::{Failure, Result};
@@ -32,7 +32,7 @@ impl Steer {
 }
 
 /// Steers orders, one after the other. One that cannot be is told, and the others follow.
-pub(super) async fn steer(client: &Client, output: Output, orders: &[OrderKey], how: Steer) -> Result {
+pub(super) async fn steer(client: &Client, output: Output, orders: &[OrderName], how: Steer) -> Result {
     let mut failed = 0;
     for order in orders {
         match one(client, output, order, how).await {
@@ -40,7 +40,7 @@ pub(super) async fn steer(client: &Client, output: Output, orders: &[OrderKey], 
             // Alone, it is told with what to do next; and where nobody answers, the others fare no better.
             Err(failure) if orders.len() == 1 || failure.is_temporary() => return Err(failure),
             Err(failure) => {
-                say(format!("error: {order}: {failure}"));
+                say(format!("error: {}: {failure}", order.key));
                 failed += 1;
             }
         }
@@ -51,7 +51,7 @@ pub(super) async fn steer(client: &Client, output: Output, orders: &[OrderKey], 
     }
 }
 
-async fn one(client: &Client, output: Output, order: &OrderKey, how: Steer) -> Result {
+async fn one(client: &Client, output: Output, order: &OrderName, how: Steer) -> Result {
     let steered = match how {
         Steer::Suspend => client.suspend_order(order).await,
         Steer::Resume => client.resume_order(order).await,
@@ -66,7 +66,7 @@ async fn one(client: &Client, output: Output, order: &OrderKey, how: Steer) -> R
     }
     match how {
         Steer::Suspend | Steer::Resume => tell(client, output, order, &now).await,
-        Steer::Remove => Ok(output.line(format!("{order}  {}  removed", now.node))?),
+        Steer::Remove => Ok(output.line(format!("{}  {}  removed", order.key, now.node))?),
     }
 }
 
@@ -81,6 +81,8 @@ Examples:
 pub(super) struct Move {
     #[arg(value_name = "PATH,ID", help = ORDER)]
     order: OrderKey,
+    #[arg(long, help = TENANT)]
+    tenant: Option<Tenant>,
     /// Where it is to stand
     #[arg(long)]
     node: NodeId,
@@ -101,6 +103,8 @@ Examples:
 pub(super) struct Set {
     #[arg(value_name = "PATH,ID", help = ORDER)]
     order: OrderKey,
+    #[arg(long, help = TENANT)]
+    tenant: Option<Tenant>,
     /// What its next step is given: JSON, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     value: Option<String>,
@@ -112,7 +116,7 @@ pub(super) struct Set {
 impl Move {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let change = ChangeOrderBody { node: Some(self.node.to_string()), at: self.at, value: None };
-        changed(client, output, &self.order, &change).await
+        changed(client, output, &OrderName { key: self.order, tenant: self.tenant }, &change).await
     }
 }
 
@@ -124,11 +128,11 @@ impl Set {
         }
         let value = self.value.as_deref().map(value).transpose()?;
         let change = ChangeOrderBody { value, node: None, at: self.at };
-        changed(client, output, &self.order, &change).await
+        changed(client, output, &OrderName { key: self.order, tenant: self.tenant }, &change).await
     }
 }
 
-async fn changed(client: &Client, output: Output, order: &OrderKey, change: &ChangeOrderBody) -> Result {
+async fn changed(client: &Client, output: Output, order: &OrderName, change: &ChangeOrderBody) -> Result {
     let now = match client.change_order(order, change).await {
         Ok(now) => now,
         Err(error) => return Err(not_changed(client, order, change, error).await),
@@ -142,7 +146,7 @@ async fn changed(client: &Client, output: Output, order: &OrderKey, change: &Cha
 /// A node that is not there was perhaps mistyped.
 async fn not_changed(
     client: &Client,
-    order: &OrderKey,
+    order: &OrderName,
     change: &ChangeOrderBody,
     error: ClientError,
 ) -> Failure {
@@ -150,24 +154,25 @@ async fn not_changed(
         return about(client, order, error).await;
     };
     let text = error.to_string();
-    let Ok(detail) = client.chain(&order.chain).await else { return about(client, order, error).await };
+    let Ok(detail) = client.chain(&order.key.chain).await else { return about(client, order, error).await };
     let near = hint(node, detail.chain.nodes.iter().map(|node| node.id.as_str()));
     // The server may have said so itself.
     let near = if text.contains(&near) { "." } else { &near };
-    Failure::from(error).hint(format!("`pointsman chains show {}` lists its nodes{near}", order.chain))
+    Failure::from(error).hint(format!("`pointsman chains show {}` lists its nodes{near}", order.key.chain))
 }
 
 /// Says where an order is now.
-async fn tell(client: &Client, output: Output, order: &OrderKey, now: &OrderBody) -> Result {
+async fn tell(client: &Client, output: Output, order: &OrderName, now: &OrderBody) -> Result {
+    let key = &order.key;
     let line = match arrived(client, order, now).await {
-        Some(end) => format!("{order}  has arrived at {end}"),
-        None => format!("{order}  {}  {}", now.node, stands_now(client, now).await),
+        Some(end) => format!("{key}  has arrived at {end}"),
+        None => format!("{key}  {}  {}", now.node, stands_now(client, now).await),
     };
     Ok(output.line(line)?)
 }
 
 /// The end that an order has come to. The answer to a command shows the order as it was before it vanished.
-async fn arrived(client: &Client, order: &OrderKey, now: &OrderBody) -> Option<String> {
+async fn arrived(client: &Client, order: &OrderName, now: &OrderBody) -> Option<String> {
     // One that is on its way has a task, unless something keeps it.
     if now.suspended || now.stranded || now.task.is_some() {
         return None;
@@ -176,7 +181,7 @@ async fn arrived(client: &Client, order: &OrderKey, now: &OrderBody) -> Option<S
     if !is_gone {
         return None;
     }
-    let detail = client.chain(&order.chain).await.ok();
+    let detail = client.chain(&order.key.chain).await.ok();
     let mut nodes = detail.iter().flat_map(|detail| &detail.chain.nodes);
     let is_end = nodes.any(|node| node.id == now.node && node.end);
     Some(if is_end { now.node.clone() } else { "an end".into() })

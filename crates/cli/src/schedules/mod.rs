@@ -79,6 +79,9 @@ Examples:
     Run {
         /// The schedule's name, or SOURCE/COLLECTION
         name: ScheduleName,
+        /// A repeat with the same key makes nothing and answers the same
+        #[arg(long, value_name = "KEY")]
+        idempotency_key: Option<String>,
     },
     Next(next::Next),
 }
@@ -98,8 +101,8 @@ impl Schedules {
                 let list = global.client()?.fires(name.as_str(), before.as_deref(), limit).await;
                 fires(output, &list.map_err(about)?)
             }
-            Action::Run { name } => {
-                let ran = global.client()?.run_schedule(name.as_str()).await;
+            Action::Run { name, idempotency_key: key } => {
+                let ran = global.client()?.run_schedule(name.as_str(), key.as_deref()).await;
                 told(output, &ran.map_err(|error| not_run(&name, error))?)
             }
         }

@@ -1,11 +1,13 @@
 //! `pointsman tasks retry` and `pointsman tasks cancel`: many tasks, one after the other.
 
 use pointsman_api::TaskDetail;
-use pointsman_api::client::{Client, ClientError};
+use pointsman_api::client::{Client, ClientError, OrderName};
+use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
 use super::{about, named};
 use crate::failure::{Failure, Result};
+use crate::orders::words as named_order;
 use crate::output::{Output, say};
 
 #[derive(Clone, Copy)]
@@ -56,13 +58,20 @@ async fn not_done(client: &Client, id: &str, how: Steer, error: ClientError) -> 
         Steer::Retry if is_conflict => client.task(id).await.ok(),
         Steer::Retry | Steer::Cancel => None,
     };
-    // Of tasks without an event, only an order's have a key.
-    let order = detail.filter(|detail| detail.task.event_id.is_none()).and_then(|detail| detail.task.key);
-    let Some(order) = order.and_then(|key| key.parse::<OrderKey>().ok()) else { return failure };
+    let Some(order) = detail.and_then(order_of) else { return failure };
+    let words = named_order(&order);
     match client.order(&order).await {
-        Ok(_) => failure.hint(format!("`pointsman orders resume {order}` lets it go on, and runs a failed step again.")),
+        Ok(_) => failure.hint(format!("`pointsman orders resume {words}` lets it go on, and runs a failed step again.")),
         Err(_) => failure.hint(format!(
-            "The order is no longer on its way; `pointsman watch --since-start --path {order}` tells what became of it."
+            "The order is no longer on its way; `pointsman watch --since-start --path {words}` shows what became of it."
         )),
     }
+}
+
+/// The order whose step a task is. Of tasks without an event, only an order's have a key.
+fn order_of(detail: TaskDetail) -> Option<OrderName> {
+    let task = detail.task;
+    let key: OrderKey = task.key.filter(|_| task.event_id.is_none())?.parse().ok()?;
+    let tenant = task.tenant.parse::<Tenant>().ok().filter(|tenant| !tenant.is_default());
+    Some(OrderName { key, tenant })
 }

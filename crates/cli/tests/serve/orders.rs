@@ -269,3 +269,43 @@ event_handlers:
     let (code, told) = words(&place, &["events", "show", "17"]);
     assert!(code == 1 && told.contains("forgotten"), "{told}");
 }
+
+#[test]
+fn orders_of_a_tenant_are_named_with_it() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    place.ok(&["chains", "stop", "/a/way"]);
+    place.ok(&["orders", "add", "/a/way,1", "--value", "1"]);
+    place.ok(&["orders", "add", "/a/way,1", "--value", "2", "--tenant", "shop"]);
+    let value =
+        |more: &[&str]| place.json(&[&["orders", "show", "/a/way,1"], more].concat())["value"].clone();
+    assert_eq!((value(&[]), value(&["--tenant", "shop"])), (1.into(), 2.into()));
+    place.ok(&["orders", "set", "/a/way,1", "--tenant", "shop", "--value", "3"]);
+    place.ok(&["orders", "suspend", "/a/way,1", "--tenant", "shop"]);
+    assert_eq!((value(&[]), value(&["--tenant", "shop"])), (1.into(), 3.into()));
+    let stats = place.json(&["orders", "stats", "--tenant", "shop"]);
+    assert_eq!((&stats["total"], &stats["suspended"]), (&1.into(), &1.into()));
+    place.ok(&["orders", "remove", "/a/way,1", "--tenant", "shop"]);
+    let (code, said) = words(&place, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
+    assert!(code == 1 && said.contains("--path /a/way,1 --tenant shop"), "{said}");
+    assert_eq!(orders(&place).len(), 1);
+}
+
+#[test]
+fn a_repeated_order_is_not_run_twice() {
+    let mut place = Place::new(CHAIN);
+    let _node = place.serve();
+    let add = ["orders", "add", "/a/way", "--idempotency-key", "once"];
+    let name = place.ok(&add);
+    until("it has arrived", || orders(&place).is_empty());
+    assert_eq!(place.ok(&add), name);
+    assert!(orders(&place).is_empty(), "nothing was added");
+    let (code, said) = words(&place, &["orders", "add", &name]);
+    assert!(code == 1 && said.contains("numbers of 13 digits"), "{said}");
+    place.ok(&["orders", "add", "/a/way,7"]);
+    until("it has arrived", || orders(&place).is_empty());
+    let (code, said) = words(&place, &["orders", "add", "/a/way,7"]);
+    assert!(code == 1 && said.contains("has ended: finished at the node done"), "{said}");
+    let (code, said) = words(&place, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
+    assert!(code == 1 && said.contains("another idempotency key"), "{said}");
+}

@@ -14,8 +14,10 @@
 //! A suspended order has no task but one that runs. Where a chain or a node is stopped, the tasks of its steps wait in
 //! queues that are held, so that stopping costs nothing that grows with the number of orders.
 
+mod ended;
 mod statistics;
 
+pub use ended::{BadOutcome, EndedOrder, OrderOutcome};
 pub use statistics::OrderStatistics;
 
 use crate::chain::{Chain, ChainState, NodeId, OrderKey, Role};
@@ -46,6 +48,8 @@ pub struct Order {
     pub stepped: bool,
     /// The task that suspended it by its end.
     pub halted_by: Option<TaskSeq>,
+    /// A failed step led it along an `on_error`, and nobody has moved it since.
+    pub took_on_error: bool,
 }
 
 /// An event that made an order: what the order's steps emit is caused by it.
@@ -107,8 +111,8 @@ pub enum Effect {
     },
     /// End the task it had. The order has done with it already.
     Cancel,
-    /// It is gone.
-    Remove,
+    /// It has ended: delete it, and remember how it ended.
+    End(OrderOutcome),
 }
 
 impl Order {
@@ -154,7 +158,7 @@ impl Order {
             }
             Input::Changed => self.arrive(chain, state, &mut effects),
             Input::Moved { to } => {
-                (self.stepped, self.halted_by) = (false, None);
+                (self.stepped, self.halted_by, self.took_on_error) = (false, None, false);
                 self.drop_waiting(&mut effects);
                 self.go(to, &mut effects);
                 self.arrive(chain, state, &mut effects);
@@ -162,7 +166,7 @@ impl Order {
             Input::Remove => {
                 effects.extend(self.task.take().map(|_| Effect::Cancel));
                 effects.push(self.vanish());
-                effects.push(Effect::Remove);
+                effects.push(Effect::End(OrderOutcome::Removed));
             }
         }
         (self, effects)
@@ -205,6 +209,7 @@ impl Order {
                 });
                 match on_error {
                     Some(to) => {
+                        self.took_on_error = true;
                         self.go(to, effects);
                         self.arrive(chain, state, effects);
                     }
@@ -287,7 +292,10 @@ impl Order {
                 let (order, node) = (self.key.clone(), self.node.clone());
                 effects.push(Effect::Tell(EngineEvent::OrderFinished { order, node }));
                 effects.push(self.vanish());
-                effects.push(Effect::Remove);
+                effects.push(Effect::End(match self.took_on_error {
+                    true => OrderOutcome::Failed,
+                    false => OrderOutcome::Finished,
+                }));
             }
             Some(Role::Step(step)) => {
                 let handler = step.handler.clone();

@@ -36,6 +36,7 @@ fn order(node: &str) -> Order {
         running: false,
         stepped: false,
         halted_by: None,
+        took_on_error: false,
     }
 }
 
@@ -55,7 +56,7 @@ fn words(effects: &[Effect]) -> Vec<String> {
         Effect::Begin { handler } => format!("begin {handler}"),
         Effect::Stay { handler } => format!("stay {handler}"),
         Effect::Cancel => "cancel".into(),
-        Effect::Remove => "remove".into(),
+        Effect::End(outcome) => format!("end {outcome}"),
     };
     effects.iter().map(word).collect()
 }
@@ -92,7 +93,7 @@ fn an_order_travels_to_its_end() {
         "OrderNodeChanged fromNodeId:b,nodeId:done",
         "OrderFinished nodeId:done",
         "FileBasedRemoved",
-        "remove",
+        "end finished",
     ];
     assert_eq!(said, want);
     assert_eq!(order.value.as_str(), "5");
@@ -146,7 +147,7 @@ fn a_suspended_order_neither_starts_nor_finishes() {
     assert_eq!(said, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:b,nodeId:done"]);
     assert_eq!(
         plain(at_end, Input::Resume).1,
-        ["OrderResumed", "OrderFinished nodeId:done", "FileBasedRemoved", "remove"]
+        ["OrderResumed", "OrderFinished nodeId:done", "FileBasedRemoved", "end finished"]
     );
     let (set_back, said) = plain(running, Input::StepEnded(StepEnd::SetBack));
     assert_eq!(said, ["OrderStepEnded Keep", "OrderSetBack nodeId:b", "cancel"]);
@@ -230,5 +231,17 @@ fn a_cancelled_step_suspends_its_order() {
 
 #[test]
 fn a_removed_order_takes_its_task_along() {
-    assert_eq!(plain(with_task(order("a")), Input::Remove).1, ["cancel", "FileBasedRemoved", "remove"]);
+    assert_eq!(plain(with_task(order("a")), Input::Remove).1, ["cancel", "FileBasedRemoved", "end removed"]);
+}
+
+/// It counts as failed though it waits suspended in between; a person's move undoes that.
+#[test]
+fn an_order_that_took_an_on_error_ends_as_failed() {
+    let running = Order { running: true, suspended: true, ..with_task(order("b")) };
+    let (lost, _) = plain(running, Input::StepEnded(StepEnd::Error { return_code: 1 }));
+    assert_eq!((lost.node.as_str(), lost.took_on_error), ("failed", true));
+    let last = |order: Order, input: Input| plain(order, input).1.pop();
+    assert_eq!(last(lost.clone(), Input::Resume).as_deref(), Some("end failed"));
+    let moved = Order { suspended: false, ..lost };
+    assert_eq!(last(moved, Input::Moved { to: name("done") }).as_deref(), Some("end finished"));
 }

@@ -18,7 +18,7 @@ pub struct Emission {
     pub idempotency: Option<Idempotency>,
 }
 
-/// A producer's key for an emission that it may repeat, and a digest of what it sent.
+/// A caller's key for a request that it may repeat, and a digest of what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     pub tenant: Tenant,
@@ -43,11 +43,19 @@ pub struct Receipt {
     pub repeated: bool,
 }
 
-/// Why an emission was refused. Nothing of it was stored.
+/// Why an emission, or another request with an idempotency key, was refused. Nothing of it was stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("the idempotency key {0:?} was used before with other content")]
     IdempotencyConflict(String),
+}
+
+/// The answer that a request with an idempotency key gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedAnswer {
+    pub answer: String,
+    /// It was recorded by an earlier request.
+    pub repeated: bool,
 }
 
 /// Where to read the journal.
@@ -143,6 +151,21 @@ pub trait Journal: Send + Sync {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)>;
+
+    /// The answer recorded under an idempotency key; None if the key is new.
+    async fn recorded_answer(
+        &self,
+        idempotency: Idempotency,
+    ) -> Result<std::result::Result<Option<String>, Refused>>;
+
+    /// Records the answer to a request whose work is not done in one transaction. Of racing requests one records its
+    /// answer; the others get that one, and `repeated`.
+    async fn record_answer(
+        &self,
+        idempotency: Idempotency,
+        answer: String,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RecordedAnswer, Refused>>;
 
     /// Journals events of the engine's own.
     async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()>;

@@ -23,12 +23,15 @@ mod tasks;
 
 pub use journal::{
     Emission, EventView, Idempotency, Journal, LaneView, MOST_BEHIND, MOST_CAUSED, MOST_LANES, ObjectView,
-    Pruned, Read, Receipt, Refused, Sequenced,
+    Pruned, Read, Receipt, RecordedAnswer, Refused, Sequenced,
 };
-pub use orders::{Added, ChainView, NewOrder, OrderCommand, OrderPage, OrderRefused, OrderView, Orders};
+pub use orders::{
+    Added, ChainView, NewOrder, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused,
+    OrderView, Orders, OrdersRefused,
+};
 pub use queue::{
     Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
-    Rescued, RunTask, Sweep,
+    Rescued, RunRefused, RunTask, Sweep,
 };
 pub use registry::{
     Abilities, BootMark, ClockReport, ClockStep, Deed, NodeId, NodeView, QueueView, Registration, Registry,

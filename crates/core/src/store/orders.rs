@@ -1,11 +1,16 @@
 //! Chains and the orders that travel them.
 
-use async_trait::async_trait;
+use std::fmt;
+use std::str::FromStr;
 
-use super::Result;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Idempotency, Refused, Result};
 use crate::chain::{Action, Chain, ChainPath, ChainState, NodeId, OrderId, OrderKey};
 use crate::journal::{Extent, PathFilter};
-use crate::order::{Order, OrderStatistics, Origin};
+use crate::names::BadName;
+use crate::order::{EndedOrder, Order, OrderStatistics, Origin};
 use crate::{EventId, Json, Priority, Status, TaskId, Tenant, Timestamp};
 
 /// An order to be added.
@@ -62,6 +67,11 @@ pub enum OrderRefused {
     #[error("the chain {0} has an order {1} already")]
     Exists(ChainPath, OrderId),
     #[error(
+        "the order {} has ended: {} at the node {}, {}; an id is not used again within a day of that",
+        .0.key, .0.outcome, .0.node, .0.ended
+    )]
+    Ended(Box<EndedOrder>),
+    #[error(
         "numbers of {DIGITS} digits and more are given to orders that events make: take another id than {0}"
     )]
     Reserved(OrderId),
@@ -71,10 +81,44 @@ pub enum OrderRefused {
     Running(OrderKey),
 }
 
-/// An order that was added.
+/// Orders to be added in one transaction, all or none.
+#[derive(Clone, Debug, Default)]
+pub struct OrderBatch {
+    pub orders: Vec<NewOrder>,
+    /// The id of an order that has ended may be used again, as by a schedule that names a fixed id.
+    pub reuse_ended_ids: bool,
+    pub idempotency: Option<Idempotency>,
+}
+
+impl From<Vec<NewOrder>> for OrderBatch {
+    fn from(orders: Vec<NewOrder>) -> Self {
+        Self { orders, ..Self::default() }
+    }
+}
+
+/// The answer to a batch of orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderReceipt {
+    pub orders: Vec<Added>,
+    /// The idempotency key was used before: this is the answer it got then.
+    pub repeated: bool,
+}
+
+/// Why none of a batch of orders was added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrdersRefused {
+    /// The order at this index is the first that is refused.
+    #[error("{1}")]
+    Order(usize, OrderRefused),
+    #[error(transparent)]
+    Idempotency(#[from] Refused),
+}
+
+/// An order that was added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
     pub order: OrderKey,
+    pub tenant: Tenant,
     /// The event that tells of it.
     pub event: EventId,
 }
@@ -95,13 +139,36 @@ pub struct OrderView {
     pub failed: Option<(TaskId, String)>,
 }
 
-/// Orders by their keys, ascending.
+/// Orders by key, then by tenant, ascending.
 #[derive(Clone, Debug)]
 pub struct OrderPage {
     pub orders: Vec<OrderView>,
-    /// Read on after this one, if there is more.
-    pub next: Option<OrderKey>,
+    /// Where the next page starts, if there is more.
+    pub next: Option<OrderCursor>,
     pub extent: Extent,
+}
+
+/// The last order of a page: the next page starts after it. Written as `/chain/path,id@tenant`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderCursor {
+    pub key: OrderKey,
+    pub tenant: Tenant,
+}
+
+impl fmt::Display for OrderCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.key, self.tenant)
+    }
+}
+
+impl FromStr for OrderCursor {
+    type Err = BadName;
+    fn from_str(text: &str) -> std::result::Result<Self, BadName> {
+        let Some((key, tenant)) = text.split_once('@') else {
+            return Err(BadName::because(format!("{text:?} is not a cursor; write `/chain/path,id@tenant`")));
+        };
+        Ok(Self { key: key.parse()?, tenant: tenant.parse()? })
+    }
 }
 
 /// A chain as its readers see it.
@@ -129,22 +196,24 @@ pub enum OrderCommand {
 
 #[async_trait]
 pub trait Orders: Send + Sync {
-    /// Adds all of these orders, in one transaction, or none of them: then the first that is refused is named by its
-    /// index. One whose id another of them has before it is refused like one that is on its way already.
+    /// Adds all of these orders, in one transaction, or none of them. One whose id another of them has before it is
+    /// refused like one that is on its way. The id of an order that has ended is refused for at least a day, unless the
+    /// batch may use it again. A repeat under the same idempotency key adds nothing and gets the first answer.
     async fn add_orders(
         &self,
-        orders: Vec<NewOrder>,
+        batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<Vec<Added>, (usize, OrderRefused)>>;
+    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>>;
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+    /// A tenant's order. Orders of several tenants may have the same key.
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
 
     /// Orders whose keys match, after `after` if given; only this tenant's if given.
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage>;
 
@@ -161,6 +230,7 @@ pub trait Orders: Send + Sync {
 
     async fn steer_order(
         &self,
+        tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,

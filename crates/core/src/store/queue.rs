@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
-use super::{NodeId, Result, Sequenced};
+use super::{Idempotency, NodeId, Refused, Result, Sequenced};
 use crate::limit::Target;
 use crate::task::{LogLine, Rejected, Subject, TaskSeq};
 use crate::{EventId, HandlerName, Json, NewEvent, Pair, Priority, Status, TaskId, Tenant, Timestamp};
@@ -129,11 +130,23 @@ pub struct NewRun {
 }
 
 /// The task of a pair that is queued or running now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTask {
     pub task: TaskId,
     /// It was made by this call; otherwise it was there before.
     pub created: bool,
+    /// The idempotency key was used before: this is the answer it got then.
+    #[serde(skip)]
+    pub repeated: bool,
+}
+
+/// Why no task was created for a pair.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunRefused {
+    #[error(transparent)]
+    NoSuchPair(#[from] NoSuchPair),
+    #[error(transparent)]
+    Idempotency(#[from] Refused),
 }
 
 /// There is no such source, or it has no such collection.
@@ -202,8 +215,13 @@ pub trait Queue: Send + Sync {
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
     /// Makes a task for a pair, unless one is queued or running; then answers that one. Whatever races, there is
-    /// one.
-    async fn run(&self, run: NewRun, now: Timestamp) -> Result<std::result::Result<RunTask, NoSuchPair>>;
+    /// one. A repeat under the same idempotency key creates nothing and gets the first answer.
+    async fn run(
+        &self,
+        run: NewRun,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RunTask, RunRefused>>;
 
     /// Frees what the dead held, and parks what has no handler any more.
     async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued>;

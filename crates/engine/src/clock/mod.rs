@@ -245,7 +245,7 @@ impl Clock {
             };
             if let (true, Some(view)) = (*order, &told) {
                 if let Some(order) = order_of(&view.event) {
-                    node.tell_step(&order).await?;
+                    node.tell_step(&view.event.tenant, &order).await?;
                 }
                 continue;
             }

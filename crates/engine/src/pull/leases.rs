@@ -174,7 +174,7 @@ async fn cause(store: &dyn Store, task: &Task) -> Result<(Option<EventId>, u16),
         return Ok((Some(id), store.event(id).await?.map_or(0, |view| view.event.depth())));
     }
     let order = match task.order() {
-        Some(order) => store.order(&order).await?,
+        Some(order) => store.order(&task.tenant, &order).await?,
         None => None,
     };
     let origin = order.and_then(|(view, _)| view.order.origin);

@@ -102,6 +102,39 @@ pub enum RedriveRefused {
     SameAs(String),
 }
 
+/// A redrive that has its place among the jobs of the node and has not begun. Dropped, it gives its place up.
+#[derive(Debug)]
+pub struct PreparedRedrive {
+    engine: Engine,
+    number: u64,
+    view: Arc<Mutex<Redrive>>,
+    stop: CancellationToken,
+    started: bool,
+}
+
+impl PreparedRedrive {
+    /// The redrive as it is when it begins.
+    pub fn view(&self) -> Redrive {
+        read(&self.view).clone()
+    }
+
+    /// Begins it; answers what it is called.
+    pub fn start(mut self) -> String {
+        self.started = true;
+        let job = Job::new(self.engine.clone(), self.view.clone());
+        self.engine.node().redrives.running.spawn(job.run(self.stop.clone()));
+        read(&self.view).id.clone()
+    }
+}
+
+impl Drop for PreparedRedrive {
+    fn drop(&mut self) {
+        if !self.started {
+            self.engine.node().redrives.jobs().remove(&self.number);
+        }
+    }
+}
+
 /// The jobs of a node, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct Redrives {
@@ -165,6 +198,11 @@ fn read(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
 impl Engine {
     /// Begins to run failed tasks again; answers at once with what the job is called.
     pub fn redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
+        Ok(self.prepare_redrive(request)?.start())
+    }
+
+    /// Reserves the place of a redrive, which begins when it is started.
+    pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveRefused> {
         let node = self.node();
         let redrives = &node.redrives;
         let RedriveRequest { filter, rate, canary, by } = request;
@@ -175,7 +213,7 @@ impl Engine {
         // Jobs of two nodes are never called the same, nor those of one before and after a start.
         let id = format!("{}-{number}", node.id());
         let view = Arc::new(Mutex::new(Redrive {
-            id: id.clone(),
+            id,
             filter,
             rate,
             canary: canary.filter(|first| *first > 0),
@@ -190,8 +228,7 @@ impl Engine {
         let stop = redrives.stop.child_token();
         jobs.insert(number, Entry { view: view.clone(), stop: stop.clone() });
         forget(&mut jobs);
-        redrives.running.spawn(Job::new(self.clone(), view).run(stop));
-        Ok(id)
+        Ok(PreparedRedrive { engine: self.clone(), number, view, stop, started: false })
     }
 
     /// The redrives that run on this node, and the last ones that have ended, the newest first.

@@ -90,9 +90,9 @@ async fn without_a_way_out_the_order_is_suspended_and_can_be_resumed() {
         .await;
     let order = add(&engine, "/x,1", "1").await;
     told(&engine, &order, "OrderSuspended").await;
-    let (view, _) = engine.order(&order).await.unwrap().unwrap();
+    let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.order.node == node("a"));
-    engine.steer_order(&order, OrderCommand::Resume).await.unwrap().unwrap();
+    engine.steer_order(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
     let told = told(&engine, &order, "OrderFinished").await;
     assert_eq!(told[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
     engine.stop(PATIENCE).await;

@@ -81,7 +81,7 @@ async fn a_step_returns_as_much_as_a_value_holds() {
                 pulled(&engine, bytes).await;
             }
             told(&engine, &order, "OrderNodeChanged").await;
-            let (view, _) = engine.order(&order).await.unwrap().unwrap();
+            let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
             assert_eq!(view.order.value.as_str().len(), bytes, "{kind}");
         }
         engine.stop(PATIENCE).await;
@@ -103,7 +103,7 @@ async fn a_byte_more_fails_the_step_for_good() {
         let said = format!("a result has at most {MAX_VALUE} bytes, this one has {bytes}");
         assert_eq!((ended.error, ended.attempt), (Some(said), 1), "{kind}");
         told(&engine, &order, "OrderSuspended").await;
-        let (view, _) = engine.order(&order).await.unwrap().unwrap();
+        let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
         assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
     }
     engine.stop(PATIENCE).await;

@@ -21,8 +21,8 @@ async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
         .await;
     let order = add(&engine, "/x,1", "1").await;
     door.somebody().await;
-    engine.steer_order(&order, OrderCommand::Suspend).await.unwrap().unwrap();
-    let refused = engine.steer_order(&order, OrderCommand::Remove).await.unwrap();
+    engine.steer_order(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
+    let refused = engine.steer_order(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
     assert_eq!(refused, Err(OrderRefused::Running(order.clone())));
     door.let_in();
     let seen = told(&engine, &order, "OrderNodeChanged").await;
@@ -30,13 +30,13 @@ async fn a_step_that_runs_is_let_end_and_then_the_order_stays() {
         seen[2..],
         ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
     );
-    let (view, _) = engine.order(&order).await.unwrap().unwrap();
+    let (view, _) = engine.order(&Tenant::default(), &order).await.unwrap().unwrap();
     assert!(view.order.suspended && view.task.is_none() && diary.read().is_empty());
-    engine.steer_order(&order, OrderCommand::Resume).await.unwrap().unwrap();
+    engine.steer_order(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
     told(&engine, &order, "OrderFinished").await;
     assert_eq!(diary.read(), ["b"]);
     assert_eq!(
-        engine.steer_order(&order, OrderCommand::Suspend).await.unwrap(),
+        engine.steer_order(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
         Err(OrderRefused::NoSuchOrder(order))
     );
     engine.stop(PATIENCE).await;

@@ -58,7 +58,7 @@ async fn an_order_takes_its_value_through_a_command_a_target_and_a_function() {
     ];
     assert_eq!(told, want);
     assert_eq!(
-        engine.order(&order).await.unwrap().map(|(view, _)| view),
+        engine.order(&Tenant::default(), &order).await.unwrap().map(|(view, _)| view),
         None,
         "it has arrived, and is gone"
     );
@@ -141,7 +141,7 @@ async fn many_orders_go_side_by_side() {
         .await;
     let new = (0..ORDERS).map(|_| NewOrder::of(key("/x,1").chain)).collect();
     let added: Vec<_> =
-        engine.add_orders(new).await.unwrap().unwrap().into_iter().map(|one| one.order).collect();
+        engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
     for order in &added {
         told(&engine, order, "OrderFinished").await;
     }

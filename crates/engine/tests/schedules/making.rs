@@ -64,9 +64,9 @@ async fn run_now_makes_the_same_and_leaves_the_ledger_alone() {
     assert_eq!(events[0].context.get("planned_at"), None);
 
     let ran = engine.run_schedule(&sync.name).await.unwrap();
-    let Some(RanNow::Task(RunTask { task, created: true })) = ran else { panic!("{ran:?}") };
+    let Some(RanNow::Task(RunTask { task, created: true, .. })) = ran else { panic!("{ran:?}") };
     let again = engine.run_schedule(&sync.name).await.unwrap();
-    assert_eq!(again, Some(RanNow::Task(RunTask { task: task.clone(), created: false })));
+    assert_eq!(again, Some(RanNow::Task(RunTask { task: task.clone(), created: false, repeated: false })));
     let (task, _) = store.task(&task).await.unwrap().unwrap();
     assert_eq!((task.handler.as_str(), task.planned_at), ("shop", None));
 

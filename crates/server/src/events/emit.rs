@@ -15,14 +15,13 @@ use super::cloudevents;
 use crate::app::App;
 use crate::auth::{Caller, Producer};
 use crate::body::Received;
+use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// The most events in one request.
 const MAX_EVENTS: usize = 10_000;
-/// The longest idempotency key.
-const MAX_IDEMPOTENCY_KEY: usize = 255;
 
 /// Emits one event, an array of 1 to 10,000 of them (all or nothing), or CloudEvents 1.0.
 #[utoipa::path(
@@ -63,7 +62,8 @@ pub(crate) async fn emit(
     check_tenants(&caller, &events)?;
     // Keys are a tenant's own: that of the first event, which a repeat of the request names as well.
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
-    let idempotency = idempotency(&headers, &body.bytes, tenant)?;
+    let digest = || digest(&headers, &body.bytes);
+    let idempotency = idempotency::key(&headers)?.map(|key| Idempotency { tenant, key, digest: digest() });
     let receipt = app.engine.emit(Emission { events, idempotency }).await?;
     let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(answer(&receipt))))
@@ -196,24 +196,6 @@ fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
         Some(event) => Err(caller.may_not_name(&event.tenant)),
         None => Ok(()),
     }
-}
-
-/// The idempotency key of a request, if it has one, with a digest of everything that makes its events.
-fn idempotency(headers: &HeaderMap, body: &[u8], tenant: Tenant) -> Result<Option<Idempotency>, Problem> {
-    let bad = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
-    let mut values = headers.get_all("idempotency-key").iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(bad("the header is given twice".into()));
-    }
-    let key = value.as_bytes();
-    if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY || !key.iter().all(|b| (0x20..0x7f).contains(b)) {
-        return Err(bad(format!(
-            "an idempotency key has 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters"
-        )));
-    }
-    let key = String::from_utf8_lossy(key).into_owned();
-    Ok(Some(Idempotency { tenant, key, digest: digest(headers, body) }))
 }
 
 fn digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {

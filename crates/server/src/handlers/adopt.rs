@@ -12,9 +12,10 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::overview::find;
-use crate::action::Members;
+use crate::action::Repeatable;
 use crate::app::App;
 use crate::auth::Operator;
+use crate::idempotency;
 use crate::problem::Problem;
 use crate::segment::Segment;
 
@@ -33,18 +34,27 @@ pub(crate) struct Said {
     path = "/api/v1/handlers/{name}/adopt",
     operation_id = "adopt_tasks",
     tag = "handlers",
-    params(("name" = String, Path, description = "a handler's name")),
+    params(
+        ("name" = String, Path, description = "a handler's name"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer"),
+    ),
     request_body(content = Option<AdoptBody>),
-    responses((status = 200, description = "How many; while there is `more`, the same call goes on",
-        body = Adopted)),
+    responses(
+        (status = 200, description = "How many; while there is `more`, the same call goes on, under another idempotency \
+            key if it has one", body = Adopted),
+        (status = 409, description = "The handler is not defined, or the idempotency key was used with other content",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn adopt(
     Operator(caller): Operator,
     State(app): State<App>,
     Segment(name): Segment<HandlerName>,
-    Members(said): Members<Said>,
+    request: Repeatable<Said>,
 ) -> Result<Json<Adopted>, Problem> {
     caller.unbound("adopting reaches every tenant")?;
+    let (said, idempotency) = request.keyed(&caller, &["adopt", name.as_str()])?;
     let from: Option<EventId> =
         said.from.map(|raw| read("/from", &raw, "an EventId, as a whole number")).transpose()?;
     let handler = find(&app, &caller, &name).await?.handler;
@@ -56,6 +66,9 @@ pub(crate) async fn adopt(
         let detail = format!("{name} is a source, and a source gets no events; run its collections instead");
         return Err(Problem::refused(detail).pointer("/from"));
     }
+    if let Some(done) = idempotency::recorded(&app, idempotency.as_ref()).await? {
+        return Ok(Json(done));
+    }
     let inner = app.clone();
     app.deed(async move {
         let mut done = Adopted { adopted: inner.engine.adopt(&name).await?, replayed: 0, more: false };
@@ -66,7 +79,9 @@ pub(crate) async fn adopt(
         // Of a replay that failed on its way a part is done, and stands in the audit.
         let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
         inner.note(&caller, "adopt", format!("handler {name}"), detail).await;
-        replayed.map(|()| Json(done))
+        replayed?;
+        // Neither call takes up a task or an event twice, so that the record only has to keep the answer.
+        idempotency::record(&inner, idempotency, done).await.map(|(done, _)| Json(done))
     })
     .await
 }

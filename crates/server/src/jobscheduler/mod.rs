@@ -67,6 +67,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         ("after" = Option<u64>, Query, description = "an EventId; required for events, unless `limit` is negative"),
         ("timeout" = Option<String>, Query, description = "how long to wait for events: `60`, `60s`, `1h2m3s` or ISO 8601"),
         ("limit" = Option<i64>, Query, description = "at most so many events; a negative one reads backwards"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's; where the path names one order, `default` if \
+            neither this nor the token names one"),
     ),
     responses((status = 200, description = "A snapshot of the orders, their statistics, or an EventSeq", body = OrderAnswer)),
 )]
@@ -91,6 +93,7 @@ pub(crate) async fn get_all(
         ("after" = Option<u64>, Query, description = "as for all orders"),
         ("timeout" = Option<String>, Query, description = "as for all orders"),
         ("limit" = Option<i64>, Query, description = "as for all orders"),
+        ("tenant" = Option<String>, Query, description = "as for all orders"),
     ),
     responses((status = 200, description = "As for all orders; where the path names one order, its overview alone",
         body = OrderAnswer)),
@@ -115,6 +118,7 @@ pub(crate) async fn get_some(
         ("after" = Option<u64>, Query, description = "as for all orders"),
         ("timeout" = Option<String>, Query, description = "as for all orders"),
         ("limit" = Option<i64>, Query, description = "as for all orders"),
+        ("tenant" = Option<String>, Query, description = "as for all orders"),
     ),
     request_body(content = PathQuery, description = "`{}` means all orders"),
     responses((status = 200, description = "As for a GET with this path", body = OrderAnswer)),
@@ -161,25 +165,25 @@ fn path(uri: &Uri) -> String {
 }
 
 async fn answer(app: App, caller: Caller, uri: &Uri, wanted: Wanted) -> Result<Response, Problem> {
-    let known = [&["return", "after"], Terms::PARAMETERS.as_slice()].concat();
+    let known = [&["return", "after", "tenant"], Terms::PARAMETERS.as_slice()].concat();
     let query = Query::of(uri, &known)?;
+    let tenant = caller.tenant(query.parse("tenant")?)?;
     match query.read("return", Return::read)?.unwrap_or(Return::Overview) {
         Return::Overview => {
             takes_none(&query, &["after", "timeout", "limit"], "OrderOverview")?;
-            overview(&app, &caller, &wanted).await
+            overview(&app, tenant, &wanted).await
         }
         Return::Statistics => {
             takes_none(&query, &["after", "timeout", "limit"], "OrderStatistics")?;
-            Ok(Statistics::of(app, caller, wanted).now().await?.into_response())
+            Ok(Statistics::of(app, caller, tenant, wanted).now().await?.into_response())
         }
         Return::StatisticsChanged => {
             takes_none(&query, &["limit"], "OrderStatisticsChanged")?;
             let after = seq::after(query.parse("after")?)?;
-            Statistics::of(app, caller, wanted).changed(after, seq::timeout(&query)?).await
+            Statistics::of(app, caller, tenant, wanted).changed(after, seq::timeout(&query)?).await
         }
         Return::Events(kinds) => {
             let certain_types = !kinds.is_empty();
-            let tenant = caller.tenant(None)?;
             let filter = Filter { kinds, path: wanted.path, key: None, tenant, engine: true };
             let watch = Watch { filter, after: query.parse("after")?, certain_types };
             seq::answer(&app, &caller, watch, &Terms::of(&query)?).await

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use pointsman_core::journal::Filter;
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::StoreError;
-use pointsman_core::{Event, EventId, HandlingKey};
+use pointsman_core::{Event, EventId, HandlingKey, Tenant};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -75,9 +75,9 @@ struct NonEmpty {
 }
 
 impl Statistics {
-    /// A caller that is bound to a tenant has that tenant's orders counted.
-    pub(super) fn of(app: App, caller: Caller, wanted: Wanted) -> Self {
-        let which = Which { path: wanted.path, tenant: caller.tenant.clone() };
+    /// The statistics of a tenant's orders, or of all that match.
+    pub(super) fn of(app: App, caller: Caller, tenant: Option<Tenant>, wanted: Wanted) -> Self {
+        let which = Which { path: wanted.path, tenant };
         Self { tally: Tally::new(app.clone(), which.clone()), app, caller, which }
     }
 

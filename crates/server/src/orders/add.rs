@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
 use pointsman_api::{AddedOrder, AddedOrders, NewOrderBody};
-use pointsman_core::store::{Added, ChainView, NewOrder, OrderRefused};
+use pointsman_core::store::{
+    Added, ChainView, Idempotency, NewOrder, OrderBatch, OrderReceipt, OrderRefused, OrdersRefused,
+};
 use pointsman_core::wire::Fault;
 use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
@@ -13,10 +15,12 @@ use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::members;
+use super::one::audited;
 use crate::app::App;
 use crate::auth::{Caller, Operator};
 use crate::body::Received;
 use crate::config::nearest::hint;
+use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -30,14 +34,23 @@ const MAX_ORDERS: usize = 1000;
     path = "/api/v1/orders",
     operation_id = "add_orders",
     tag = "orders",
+    params(
+        ("tenant" = Option<String>, Query,
+            description = "whose orders those are that name no tenant: the token's tenant, or `default`, if not given"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer"),
+    ),
     request_body(content = NewOrders, description = "an order, or an array of them",
         example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
     responses(
         (status = 201, description = "The orders are on their way; `Location` is where a single one is",
             body = AddedOrders),
+        (status = 200, description = "The same idempotency key and content came before; this was its answer",
+            body = AddedOrders),
         (status = 404, description = "There is no such chain",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The chain has an order of this id",
+        (status = 409, description = "An order of this id is on its way, or has ended less than a day ago; or the \
+            idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
@@ -50,20 +63,20 @@ pub(crate) async fn add(
     uri: Uri,
     body: Received,
 ) -> Result<Response, Problem> {
-    Query::of(&uri, &[])?;
-    if headers.contains_key("idempotency-key") {
-        let detail = "orders take none: give the order an id, and a repeat is refused";
-        return Err(Problem::malformed(detail).parameter("Idempotency-Key"));
-    }
+    let query = Query::of(&uri, &["tenant"])?;
+    let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
     media::require_json(&headers)?;
-    let tenant = caller.tenant.clone().unwrap_or_default();
     let asked = Asked::read(media::text(&body.bytes)?, &tenant, app.now())?;
     if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
     }
+    // Keys are a tenant's own: that of the first order, which a repeat of the request names as well.
+    let of = asked.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
+    let operation = ["add orders", tenant.as_str()];
+    let idempotency = idempotency::of_request(&headers, of, &operation, &body.bytes)?;
     let inner = app.clone();
-    let added = app.deed(async move { carry_out(&inner, &caller, asked).await }).await?;
-    Ok(answer(&added))
+    let receipt = app.deed(async move { carry_out(&inner, &caller, asked, idempotency).await }).await?;
+    Ok(answer(&receipt))
 }
 
 /// What is sent, for the description of the API: one order, or an array of them.
@@ -116,25 +129,33 @@ fn not_json(error: serde_json::Error) -> Problem {
     Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
 }
 
-async fn carry_out(app: &App, caller: &Caller, asked: Asked) -> Result<Vec<Added>, Problem> {
+async fn carry_out(
+    app: &App,
+    caller: &Caller,
+    asked: Asked,
+    idempotency: Option<Idempotency>,
+) -> Result<OrderReceipt, Problem> {
     let Asked { orders, several } = asked;
-    match app.engine.add_orders(orders).await? {
-        Ok(added) => {
-            note(app, caller, &added).await;
-            Ok(added)
+    match app.engine.add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency }).await? {
+        Ok(receipt) => {
+            if !receipt.repeated {
+                note(app, caller, &receipt.orders).await;
+            }
+            Ok(receipt)
         }
-        Err((index, refused)) => {
+        Err(OrdersRefused::Order(index, refused)) => {
             let at = if several { format!("/{index}") } else { String::new() };
             let (chains, _) = app.engine.chains().await?;
             Err(told(refused, &at, &chains))
         }
+        Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
     }
 }
 
 /// Several are one deed.
 async fn note(app: &App, caller: &Caller, added: &[Added]) {
     match added {
-        [one] => app.note(caller, "add", format!("order {}", one.order), "").await,
+        [one] => app.note(caller, "add", audited(&one.tenant, &one.order), "").await,
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
             app.note(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
@@ -157,12 +178,14 @@ fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
         }
         OrderRefused::Reserved(_)
         | OrderRefused::Exists(..)
+        | OrderRefused::Ended(_)
         | OrderRefused::NoSuchOrder(_)
         | OrderRefused::Running(_) => Problem::from(refused).pointer(format!("{at}/path")),
     }
 }
 
-fn answer(added: &[Added]) -> Response {
+fn answer(receipt: &OrderReceipt) -> Response {
+    let OrderReceipt { orders: added, repeated } = receipt;
     let order = |added: &Added| AddedOrder {
         path: added.order.to_string(),
         chain: added.order.chain.to_string(),
@@ -171,13 +194,22 @@ fn answer(added: &[Added]) -> Response {
     };
     let orders: Vec<_> = added.iter().map(order).collect();
     let event_id = orders.last().map_or(0, |last| last.event_id);
-    let location = match orders.as_slice() {
-        [one] => Some([(header::LOCATION, format!("/api/v1/orders{}", one.path))]),
+    let location = match added.as_slice() {
+        [one] => Some([(header::LOCATION, location(one))]),
         _ => None,
     };
     let body = Json(AddedOrders { event_id, orders });
+    let status = if *repeated { StatusCode::OK } else { StatusCode::CREATED };
     match location {
-        Some(location) => (StatusCode::CREATED, location, body).into_response(),
-        None => (StatusCode::CREATED, body).into_response(),
+        Some(location) => (status, location, body).into_response(),
+        None => (status, body).into_response(),
+    }
+}
+
+/// Where an order is. Another tenant's than `default`'s is named, so that the address works for any token.
+fn location(added: &Added) -> String {
+    match added.tenant.is_default() {
+        true => format!("/api/v1/orders{}", added.order),
+        false => format!("/api/v1/orders{}?tenant={}", added.order, added.tenant),
     }
 }

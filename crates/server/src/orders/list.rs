@@ -24,7 +24,7 @@ const MAX_LIMIT: usize = 1000;
     params(
         ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` the chains in it, \
             `/a/chain` that chain's orders, `/a/chain,1` one order"),
-        ("tenant" = Option<String>, Query, description = "a tenant"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's; all that the token may see if not given"),
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
         ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
     ),

@@ -14,6 +14,8 @@ mod members;
 mod one;
 mod refused;
 
+pub(crate) use one::no_such_order;
+
 use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;

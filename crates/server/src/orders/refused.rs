@@ -10,7 +10,9 @@ impl From<OrderRefused> for Problem {
             OrderRefused::NoSuchChain(_) | OrderRefused::NoSuchOrder(_) => Self::not_found(refused),
             OrderRefused::NoSuchNode(..) => Self::refused(refused).pointer("/node"),
             OrderRefused::Reserved(_) => Self::refused(refused).pointer("/path"),
-            OrderRefused::Exists(..) | OrderRefused::Running(_) => Self::conflict(refused),
+            OrderRefused::Exists(..) | OrderRefused::Ended(_) | OrderRefused::Running(_) => {
+                Self::conflict(refused)
+            }
         }
     }
 }

@@ -9,15 +9,16 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
-use pointsman_core::store::TaskFilter;
+use pointsman_core::store::{Idempotency, TaskFilter};
 use pointsman_core::task::EndReason;
 use pointsman_engine::{Redrive, RedriveRequest, RedriveState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::action::{Members, Nothing};
+use crate::action::{Nothing, Repeatable};
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
+use crate::idempotency;
 use crate::known;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -37,13 +38,17 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     path = "/api/v1/tasks/redrive",
     operation_id = "redrive_tasks",
     tag = "tasks",
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),
     request_body(content = RedriveBody),
     responses(
-        (status = 200, description = "With `dry_run`: what it would do", body = RedriveCount),
+        (status = 200, description = "With `dry_run`: what it would do. A repeat under the same idempotency key: the \
+            redrive as it was begun", body = RedriveCount),
         (status = 202, description = "The redrive that was begun", body = RedriveJob),
         (status = 404, description = "A handler that is not defined and has no tasks",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Too many redrives go on already, or one for the same tasks",
+        (status = 409, description = "Too many redrives go on already, or one for the same tasks; or the idempotency key was used with \
+            other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be run again",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
@@ -52,8 +57,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 pub(crate) async fn begin(
     Operator(caller): Operator,
     State(app): State<App>,
-    Members(said): Members<Said>,
+    request: Repeatable<Said>,
 ) -> Result<Response, Problem> {
+    let (said, idempotency) = request.keyed(&caller, &["redrive"])?;
     let Wish { filter, named, dry_run, rate, canary, words } = said.read(&caller)?;
     if let Some(handler) = &filter.handler {
         known::handler(&app, &caller, handler, "handler").await.map_err(|problem| problem.pointer(named))?;
@@ -64,14 +70,32 @@ pub(crate) async fn begin(
         let count = RedriveCount { matched, more: matched >= MOST_COUNTED, sample, dry_run };
         return Ok(Json(count).into_response());
     }
+    if let Some(begun) = idempotency::recorded::<RedriveJob>(&app, idempotency.as_ref()).await? {
+        return Ok(Json(begun).into_response());
+    }
+    let request = RedriveRequest { filter, rate, canary, by: caller.name.clone() };
     let inner = app.clone();
-    let begun = app.deed(async move {
-        let id = inner.engine.redrive(RedriveRequest { filter, rate, canary, by: caller.name.clone() });
-        let id = id.map_err(Problem::conflict)?;
-        inner.note(&caller, "redrive", format!("redrive {id}"), words).await;
-        find(&inner, &caller, &id)
-    });
-    Ok((StatusCode::ACCEPTED, Json(body(&begun.await?))).into_response())
+    let begun = app.deed(async move { start(&inner, &caller, request, words, idempotency).await });
+    let (job, repeated) = begun.await?;
+    let status = if repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(job)).into_response())
+}
+
+/// Starts a redrive. Its answer is recorded first, so that of racing requests under one key one is started.
+async fn start(
+    app: &App,
+    caller: &Caller,
+    request: RedriveRequest,
+    words: String,
+    idempotency: Option<Idempotency>,
+) -> Result<(RedriveJob, bool), Problem> {
+    let prepared = app.engine.prepare_redrive(request).map_err(Problem::conflict)?;
+    let (job, repeated) = idempotency::record(app, idempotency, body(&prepared.view())).await?;
+    if !repeated {
+        let id = prepared.start();
+        app.note(caller, "redrive", format!("redrive {id}"), words).await;
+    }
+    Ok((job, repeated))
 }
 
 /// The redrives of this node: those that go on, and the last ones that have ended.

@@ -5,8 +5,9 @@ mod rules;
 
 use axum::Json;
 use axum::extract::State;
-use http::{StatusCode, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 use pointsman_api::{FireBody, FireList, RanNow, ScheduleDetail, ScheduleList};
+use pointsman_core::store::Idempotency;
 use pointsman_core::{Rule, RuleKind, ScheduleName, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -14,6 +15,7 @@ use utoipa_axum::routes;
 use crate::action::Nothing;
 use crate::app::App;
 use crate::auth::{Caller, Operator, Role, Viewer};
+use crate::idempotency;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
@@ -120,11 +122,17 @@ pub(crate) async fn fires(
     path = "/api/v1/schedules/{name}/run",
     operation_id = "run_schedule",
     tag = "schedules",
-    params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
+    params(
+        ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "1 to 255 printable ASCII characters; a repeat gets the same answer"),
+    ),
     responses(
-        (status = 201, description = "The event or the task", body = RanNow),
-        (status = 200, description = "The task that is queued or running already", body = RanNow),
-        (status = 409, description = "An admin has blocked it, and the caller is none",
+        (status = 201, description = "The event, the task or the order", body = RanNow),
+        (status = 200, description = "The task that is queued or running already, or the answer to the first request \
+            under this idempotency key", body = RanNow),
+        (status = 409, description = "An admin has blocked it, and the caller is none; its order is on its way; or the \
+            idempotency key was used for another request",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -132,13 +140,17 @@ pub(crate) async fn run(
     Operator(caller): Operator,
     State(app): State<App>,
     Segment(name): Segment<ScheduleName>,
+    headers: HeaderMap,
     _: Nothing,
 ) -> Result<(StatusCode, Json<RanNow>), Problem> {
     find_defined(&app, &caller, &name)?;
     not_blocked(&app, &caller, &name).await?;
+    let tenant = caller.tenant.clone().unwrap_or_default();
+    let idempotency = idempotency::of_request(&headers, tenant, &["run schedule", name.as_str()], &[])?;
     let inner = app.clone();
-    let ran = app.deed(async move { run_now(&inner, &caller, &name).await }).await?;
-    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
+    let ran = app.deed(async move { run_now(&inner, &caller, &name, idempotency).await });
+    let (ran, repeated) = ran.await?;
+    let status = if ran.created && !repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(ran)))
 }
 
@@ -156,9 +168,16 @@ async fn not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<
     Err(Problem::conflict(detail))
 }
 
-async fn run_now(app: &App, caller: &Caller, name: &ScheduleName) -> Result<RanNow, Problem> {
-    let ran = app.engine.run_schedule(name).await?;
-    let ran = ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
+/// What the schedule made, and whether that is the answer to an earlier request.
+async fn run_now(
+    app: &App,
+    caller: &Caller,
+    name: &ScheduleName,
+    idempotency: Option<Idempotency>,
+) -> Result<(RanNow, bool), Problem> {
+    let ran = app.engine.run_schedule_once(name, idempotency).await?;
+    let (ran, repeated) =
+        ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
     let ran = match ran {
         pointsman_engine::RanNow::Event(id) => {
             RanNow { event_id: Some(id.get()), task_id: None, order: None, created: true }
@@ -173,8 +192,11 @@ async fn run_now(app: &App, caller: &Caller, name: &ScheduleName) -> Result<RanN
             RanNow { event_id: Some(added.event.get()), task_id: None, order, created: true }
         }
     };
+    if repeated {
+        return Ok((ran, true));
+    }
     let order = ran.order.as_ref().map(|order| format!("order {order}"));
     let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
     app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
-    Ok(ran)
+    Ok((ran, false))
 }

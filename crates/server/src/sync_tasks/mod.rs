@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use http::{StatusCode, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 use pointsman_api::{SourceLogs, SourceRun, TaskBody};
-use pointsman_core::store::{NewRun, Registration, RunTask};
+use pointsman_core::store::{Idempotency, NewRun, Registration, RunRefused, RunTask};
 use pointsman_core::{CollectionName, HandlerName, Pair, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,6 +18,7 @@ use crate::action::NoBody;
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::config::nearest::hint;
+use crate::idempotency;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::{Segment, TaskName};
@@ -85,15 +86,21 @@ pub(crate) async fn logs(
     params(
         ("source" = String, Query, description = "a source's name"),
         ("collection" = String, Query, description = "one of its collections"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "1 to 255 printable ASCII characters; a repeat gets the same answer"),
     ),
     responses(
         (status = 201, description = "The task that was made", body = SourceRun),
-        (status = 200, description = "The task that is queued or running already", body = SourceRun),
+        (status = 200, description = "The task that is queued or running already, or the answer to the first request \
+            under this idempotency key", body = SourceRun),
+        (status = 409, description = "The idempotency key was used for another request",
+            body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn run(
     Operator(caller): Operator,
     State(app): State<App>,
+    headers: HeaderMap,
     uri: Uri,
     _: NoBody,
 ) -> Result<(StatusCode, Json<SourceRun>), Problem> {
@@ -103,17 +110,28 @@ pub(crate) async fn run(
     let registration = app.store().registration().await?;
     let pair = Pair { source, collection };
     check(&registration, &caller, &pair)?;
+    let tenant = caller.tenant.clone().unwrap_or_default();
+    let operation = ["run collection", &pair.to_string()];
+    let idempotency = idempotency::of_request(&headers, tenant, &operation, &[])?;
     let inner = app.clone();
-    let ran = app.deed(async move { begin(&inner, &caller, pair).await }).await?;
-    let status = if ran.created { StatusCode::CREATED } else { StatusCode::OK };
+    let ran = app.deed(async move { begin(&inner, &caller, pair, idempotency).await }).await?;
+    let status = if ran.created && !ran.repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(SourceRun { task_id: ran.task.to_string() })))
 }
 
-async fn begin(app: &App, caller: &Caller, pair: Pair) -> Result<RunTask, Problem> {
-    let ran = app.engine.run(NewRun { pair: pair.clone(), priority: None }).await?;
-    // It may have gone since it was looked for.
-    let ran = ran.map_err(|gone| Problem::not_found(gone).parameter("collection"))?;
-    if ran.created {
+async fn begin(
+    app: &App,
+    caller: &Caller,
+    pair: Pair,
+    idempotency: Option<Idempotency>,
+) -> Result<RunTask, Problem> {
+    let ran = app.engine.run(NewRun { pair: pair.clone(), priority: None }, idempotency).await?;
+    let ran = ran.map_err(|refused| match refused {
+        // It may have gone since it was looked for.
+        RunRefused::NoSuchPair(gone) => Problem::not_found(gone).parameter("collection"),
+        RunRefused::Idempotency(conflict) => conflict.into(),
+    })?;
+    if ran.created && !ran.repeated {
         app.note(caller, "run", format!("collection {pair}"), &ran.task).await;
     }
     Ok(ran)

@@ -334,7 +334,7 @@ async fn a_token_with_a_tenant_sees_its_own_orders_and_their_events() {
     let change = format!("?return=OrderStatisticsChanged&after={after}&timeout=0");
     house.steer("/a,1", OrderCommand::Suspend).await;
     assert_eq!(call("shop", &change).await.json()["TYPE"], "Empty");
-    house.steer("/a,2", OrderCommand::Suspend).await;
+    house.steer_of("shop", "/a,2", OrderCommand::Suspend).await;
     let seq = call("shop", &change).await.json();
     let (numbers, _) = changed(&seq);
     assert_eq!((&numbers["total"], &numbers["suspended"]), (&1.into(), &1.into()));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pointsman_core::chain::Action;
 use pointsman_core::journal::{Filter, Retention};
 use pointsman_core::store::{NewOrder, OrderCommand};
-use pointsman_core::{EventId, Json};
+use pointsman_core::{EventId, Json, Tenant};
 use pointsman_engine::Engine;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -202,7 +202,7 @@ impl Bustle {
     /// An order that has arrived, or whose step runs, refuses.
     async fn command(&self, key: &str, command: OrderCommand) {
         let key = key.parse().expect("an order");
-        let _ = self.engine.steer_order(&key, command).await.expect("a store");
+        let _ = self.engine.steer_order(&Tenant::default(), &key, command).await.expect("a store");
     }
 
     async fn set(&mut self) {

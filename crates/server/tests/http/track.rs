@@ -8,7 +8,7 @@ use pointsman_core::chain::{Chain, ChainPath, Node, NodeId, OrderKey, Role, Step
 use pointsman_core::store::{NewOrder, OrderCommand};
 use pointsman_core::task::Subject;
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
-use pointsman_core::{HandlerDef, HandlerName, Json};
+use pointsman_core::{HandlerDef, HandlerName, Json, Tenant};
 use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner, Setup};
 use tokio::sync::Semaphore;
 
@@ -104,8 +104,14 @@ impl House {
     }
 
     pub(crate) async fn steer(&self, key: &str, command: OrderCommand) {
-        let key = key.parse().expect("an order");
-        self.server.engine().steer_order(&key, command).await.expect("a store").expect("steered");
+        self.steer_of("default", key, command).await;
+    }
+
+    /// Steers the order of a tenant.
+    pub(crate) async fn steer_of(&self, tenant: &str, key: &str, command: OrderCommand) {
+        let (tenant, key) = (Tenant::new(tenant).expect("a tenant"), key.parse().expect("an order"));
+        let steered = self.server.engine().steer_order(&tenant, &key, command).await;
+        steered.expect("a store").expect("steered");
     }
 
     pub(crate) async fn stop_chain(&self, path: &str, stopped: bool) {

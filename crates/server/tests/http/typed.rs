@@ -1,6 +1,6 @@
 //! The typed client reads every answer of the real server.
 
-use pointsman_api::client::{Client, EmitBody, EventQuery, OrderQuery, TaskQuery};
+use pointsman_api::client::{Client, EmitBody, EventQuery, OrderName, OrderQuery, TaskQuery};
 use pointsman_api::worker::{ClaimBody, DoneBody, FailBody, HeartbeatBody, LogsBody, NewLog, SnoozeBody};
 use pointsman_api::{AdoptBody, ChangeOrderBody, EventSeq, HoldBody, MakesBody, NewOrderBody, RedriveBody};
 use pointsman_core::chain::{Action, ChainPath, OrderKey};
@@ -60,9 +60,9 @@ async fn a_worker_is_written_with_the_client() {
 async fn an_operator_is_served_with_the_client() {
     let house = House::with(YAML, Setup::default()).await;
     let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
-    let (run, created) = client.run("shop", "orders").await.unwrap();
+    let (run, created) = client.run("shop", "orders", None).await.unwrap();
     assert!(created);
-    assert_eq!(client.run("shop", "orders").await.unwrap(), (run.clone(), false));
+    assert_eq!(client.run("shop", "orders", None).await.unwrap(), (run.clone(), false));
     assert_eq!(client.task(&run.task_id).await.unwrap().task.collection, "orders");
     let of_shop = TaskQuery { handler: Some("shop".into()), ..TaskQuery::default() };
     assert_eq!(client.tasks(&of_shop).await.unwrap().tasks.len(), 1);
@@ -80,8 +80,8 @@ async fn an_operator_is_served_with_the_client() {
     assert!(matches!(&schedules[0].makes, Some(MakesBody::Event { kind, .. }) if kind == "report.due"));
     assert!(client.hold_schedule(RuleKind::Block, "shop/orders", &reason).await.unwrap().schedule.held);
     assert!(!client.release_schedule(RuleKind::Block, "shop/orders").await.unwrap().schedule.held);
-    assert!(client.run_schedule("nightly").await.unwrap().event_id.is_some());
-    assert_eq!(client.run_schedule("shop/orders").await.unwrap().task_id.as_ref(), Some(&run.task_id));
+    assert!(client.run_schedule("nightly", None).await.unwrap().event_id.is_some());
+    assert_eq!(client.run_schedule("shop/orders", None).await.unwrap().task_id.as_ref(), Some(&run.task_id));
     assert!(client.fires("nightly", None, Some(5)).await.unwrap().fires.is_empty());
     assert_eq!(client.schedule("nightly").await.unwrap().schedule.next.len(), 5);
 
@@ -104,14 +104,14 @@ async fn chains_and_orders_are_steered_with_the_client() {
     let house = House::with(CHAINS, Setup::default()).await;
     let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
     let chain: ChainPath = "/publish/article".parse().unwrap();
-    let key: OrderKey = "/publish/article,1".parse().unwrap();
+    let key = OrderName::from("/publish/article,1".parse::<OrderKey>().unwrap());
     assert_eq!(client.chains().await.unwrap().chains.len(), 2);
     assert_eq!(client.stop_chain(&chain, true).await.unwrap().chain.state, "stopped");
     let value = Some(Json::parse(r#"{ "n": 1.50 }"#).unwrap());
-    let order = NewOrderBody { path: key.to_string(), value: value.clone(), ..NewOrderBody::default() };
-    let added = client.add_orders(&order).await.unwrap();
-    assert_eq!(added.orders[0].path, key.to_string());
-    assert_eq!(client.add_orders(&[&order]).await.unwrap_err().status(), Some(409));
+    let order = NewOrderBody { path: key.key.to_string(), value: value.clone(), ..NewOrderBody::default() };
+    let added = client.add_orders(&order, None).await.unwrap();
+    assert_eq!(added.orders[0].path, key.key.to_string());
+    assert_eq!(client.add_orders(&[&order], None).await.unwrap_err().status(), Some(409));
     let shown = client.order(&key).await.unwrap();
     assert_eq!((Some(shown.value), shown.event_id >= Some(added.event_id)), (value, true));
 
@@ -125,7 +125,7 @@ async fn chains_and_orders_are_steered_with_the_client() {
 
     assert_eq!(client.stop_chain(&chain, false).await.unwrap().chain.state, "running");
     let task = client.claim(&claim("deploy")).await.unwrap().tasks.remove(0);
-    assert_eq!(task.order.map(|step| step.path), Some(key.to_string()));
+    assert_eq!(task.order.map(|step| step.path), Some(key.key.to_string()));
     assert_eq!(client.remove_order(&key).await.unwrap_err().status(), Some(409));
     client.done(&task.id, &DoneBody { fence: task.fence, ..DoneBody::default() }).await.unwrap();
     assert_eq!(client.order(&key).await.unwrap_err().status(), Some(404));

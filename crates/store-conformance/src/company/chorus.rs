@@ -49,6 +49,8 @@ type Or<T, E> = std::result::Result<T, E>;
 
 handed_on!(Journal {
     append(emissions: Vec<Emission>, claim: Option<Claim>, now: Timestamp) -> (Vec<Or<Receipt, Refused>>, Claims);
+    recorded_answer(idempotency: Idempotency) -> Or<Option<String>, Refused>;
+    record_answer(idempotency: Idempotency, answer: String, now: Timestamp) -> Or<RecordedAnswer, Refused>;
     tell(events: Vec<EngineEvent>, now: Timestamp) -> ();
     extent() -> Extent;
     read(read: Read) -> Page;
@@ -64,7 +66,7 @@ handed_on!(Queue {
     log(lines: Vec<NewLogLine>) -> usize;
     renew(task: TaskSeq, fence: i64, until: Timestamp) -> Or<(), Rejected>;
     lost(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
-    run(run: NewRun, now: Timestamp) -> Or<RunTask, NoSuchPair>;
+    run(run: NewRun, idempotency: Option<Idempotency>, now: Timestamp) -> Or<RunTask, RunRefused>;
     rescue(sweep: Sweep, now: Timestamp) -> Rescued;
 });
 
@@ -105,12 +107,12 @@ handed_on!(Schedules {
 });
 
 handed_on!(Orders {
-    add_orders(orders: Vec<NewOrder>, now: Timestamp) -> Or<Vec<Added>, (usize, OrderRefused)>;
-    order(key: &OrderKey) -> Option<(OrderView, Extent)>;
-    orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderKey>, limit: usize) -> OrderPage;
+    add_orders(batch: OrderBatch, now: Timestamp) -> Or<OrderReceipt, OrdersRefused>;
+    order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, Extent)>;
+    orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
     all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
     order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, Extent);
-    steer_order(key: &OrderKey, command: OrderCommand, now: Timestamp) -> Or<(), OrderRefused>;
+    steer_order(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> Or<(), OrderRefused>;
     chains() -> (Vec<ChainView>, Extent);
     stop_chain(chain: &ChainPath, stopped: bool, now: Timestamp) -> Or<(), OrderRefused>;
     set_node(chain: &ChainPath, node: &chain::NodeId, action: Action, now: Timestamp) -> Or<(), OrderRefused>;

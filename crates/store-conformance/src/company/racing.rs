@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
-use pointsman_core::store::{Claimed, NewRun};
+use pointsman_core::store::{Claimed, NewRun, OrderBatch, OrderRefused};
 use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, RuleKind, TaskSeq};
 
@@ -166,7 +166,7 @@ pub async fn what_is_registered_on_one_is_seen_by_the_others(cluster: &dyn Clust
     other.run_anew("crm/people").await;
     let again = NewRun { pair: pair("crm/people"), priority: None };
     assert!(
-        !must(one.store.run(again, one.now).await).expect("the pair is known").created,
+        !must(one.store.run(again, None, one.now).await).expect("the pair is known").created,
         "it is queued on both"
     );
     one.register(Plan::simple()).await;
@@ -243,5 +243,25 @@ pub async fn what_runs_on_one_is_cancelled_on_another(cluster: &dyn Cluster) {
     assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
     one.succeed(&next).await;
     assert_eq!(other.run_all().await.len(), 1);
+    cluster.audit().await;
+}
+
+/// All nodes add the same orders: with an id, one wins and the others learn of it; under a key, all get one answer.
+pub async fn racing_orders_are_added_once(cluster: &dyn Cluster) {
+    let nodes: [_; 3] = nodes(cluster, Plan::simple().chain("/pay", "a=first>done done")).await;
+    let added = all_at_once(&nodes, 4, async |node, _| node.try_add(order("/pay,7")).await.is_ok()).await;
+    assert_eq!(added.iter().filter(|added| **added).count(), 1);
+    let batch = || OrderBatch {
+        idempotency: Some(idempotency_key("default", "k", 1)),
+        ..vec![order("/pay"), order("/pay,8")].into()
+    };
+    let receipts =
+        all_at_once(&nodes, 4, async |node, _| node.add_batch(batch()).await.expect("no conflict")).await;
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
+    let ran = all_at_once(&nodes, 1, async |node, _| node.run_all().await.len()).await;
+    assert_eq!(ran.iter().sum::<usize>(), 3);
+    let again = all_at_once(&nodes, 2, async |node, _| node.try_add(order("/pay,7")).await).await;
+    assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
     cluster.audit().await;
 }

@@ -17,6 +17,7 @@ macro_rules! company {
                 a_node_that_is_far_behind_catches_up
                 a_node_that_was_given_up_gets_nothing_and_is_refused
                 what_runs_on_one_is_cancelled_on_another
+                racing_orders_are_added_once
             }
             orders {
                 an_order_that_is_suspended_elsewhere_stays_where_its_step_ends
@@ -55,6 +56,17 @@ macro_rules! company {
             }
             objects {
                 a_halted_head_is_told_until_it_is_retried_or_dropped
+            }
+            order_ids {
+                a_finished_order_is_not_run_again
+                a_refusal_says_how_the_order_ended
+                a_repeated_batch_gets_its_first_answer
+                racing_batches_under_a_key_add_once
+                a_repeated_run_gets_its_first_answer
+            }
+            order_tenants {
+                orders_of_two_tenants_share_a_key
+                a_command_reaches_the_order_of_its_tenant
             }
             order_walk {
                 a_walk_of_orders_agrees_with_its_stream

@@ -13,6 +13,8 @@ use crate::walk::rng::Rng;
 use crate::world::*;
 
 /// How many verbs each of six walkers does, two on a node.
+/// How many ids orders have: so many that new ones are added all the while.
+const ORDER_IDS: usize = 240;
 const VERBS: usize = 500;
 const WALKERS: usize = 2;
 
@@ -172,20 +174,21 @@ impl Walker<'_> {
     }
 
     async fn order(&mut self) {
-        let new = order(&format!("/c,{}", self.chance.below(60))).holding("0");
-        // There may be one of that name.
-        let _ = must(self.world.store.add_orders(vec![new], self.ground.now()).await);
+        let new = order(&format!("/c,{}", self.chance.below(ORDER_IDS))).holding("0");
+        // There may be one of that id, or there was one: an id is used once.
+        let _ = must(self.world.store.add_orders(vec![new].into(), self.ground.now()).await);
     }
 
     async fn steer(&mut self) {
-        let key = order_key(&format!("/c,{}", self.chance.below(60)));
+        let key = order_key(&format!("/c,{}", self.chance.below(ORDER_IDS)));
         let command = match self.chance.below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
             3 => to_node("b"),
             _ => OrderCommand::Remove,
         };
-        let _ = must(self.world.store.steer_order(&key, command, self.ground.now()).await);
+        let tenant = Tenant::default();
+        let _ = must(self.world.store.steer_order(&tenant, &key, command, self.ground.now()).await);
     }
 
     /// Nobody is silent for so long: there is nothing to rescue.

@@ -87,6 +87,15 @@ macro_rules! moves {
                 a_suspended_order_waits
                 a_value_can_be_changed
             }
+            order_ids {
+                a_finished_order_is_not_run_again
+                a_refusal_says_how_the_order_ended
+                an_order_that_took_an_on_error_has_failed
+                a_repeated_batch_gets_its_first_answer
+            }
+            order_tenants {
+                orders_of_two_tenants_share_a_key
+            }
             order_walk {
                 a_walk_of_orders_agrees_with_its_stream
                 another_walk_of_orders_agrees_with_its_stream

@@ -86,9 +86,9 @@ impl<'h> Walk<'h> {
         let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
         self.trail.add(format!("run {pair}"));
         let run = NewRun { pair: pair.clone(), priority: None };
-        let answer = must(self.world.store.run(run, self.world.now).await);
+        let answer = must(self.world.store.run(run, None, self.world.now).await);
         if self.lost.contains(pair.source.as_str()) {
-            assert_eq!(answer, Err(NoSuchPair(pair)));
+            assert_eq!(answer, Err(NoSuchPair(pair).into()));
             return;
         }
         let run = answer.expect("the pair is there");

@@ -223,7 +223,7 @@ impl World<'_> {
     /// Asks for a run of a pair (`source/collection`) that is there.
     pub async fn run(&self, name: &str) -> RunTask {
         let run = NewRun { pair: pair(name), priority: None };
-        must(self.store.run(run, self.now).await).expect("the pair is there")
+        must(self.store.run(run, None, self.now).await).expect("the pair is there")
     }
 
     /// The same, where none is queued or running.

@@ -6,7 +6,10 @@ use pointsman_core::chain::{Action, ChainPath, Node, NodeId, OrderId, OrderKey, 
 use pointsman_core::event::Priority;
 use pointsman_core::journal::{Filter, PathFilter};
 use pointsman_core::order::OrderStatistics;
-use pointsman_core::store::{Added, ChainView, Claimed, NewOrder, OrderCommand, OrderRefused, OrderView};
+use pointsman_core::store::{
+    Added, ChainView, Claimed, NewOrder, OrderBatch, OrderCommand, OrderReceipt, OrderRefused, OrderView,
+    OrdersRefused,
+};
 use pointsman_core::task::QueueOf;
 use pointsman_core::{Event, EventId, TaskId};
 
@@ -114,7 +117,15 @@ pub fn steps_of(tasks: &[Claimed]) -> Vec<String> {
 /// Adding and steering.
 impl World<'_> {
     pub async fn try_add_all(&self, orders: Vec<NewOrder>) -> Result<Vec<Added>, (usize, OrderRefused)> {
-        must(self.store.add_orders(orders, self.now).await)
+        match self.add_batch(orders.into()).await {
+            Ok(receipt) => Ok(receipt.orders),
+            Err(OrdersRefused::Order(index, refused)) => Err((index, refused)),
+            Err(OrdersRefused::Idempotency(conflict)) => panic!("there is no key: {conflict}"),
+        }
+    }
+
+    pub async fn add_batch(&self, batch: OrderBatch) -> Result<OrderReceipt, OrdersRefused> {
+        must(self.store.add_orders(batch, self.now).await)
     }
 
     pub async fn add_all(&self, orders: Vec<NewOrder>) -> Vec<Added> {
@@ -134,7 +145,12 @@ impl World<'_> {
     }
 
     pub async fn steer(&self, key: &str, command: OrderCommand) -> Result<(), OrderRefused> {
-        must(self.store.steer_order(&order_key(key), command, self.now).await)
+        self.steer_of("default", key, command).await
+    }
+
+    /// Steers the order of a tenant.
+    pub async fn steer_of(&self, of: &str, key: &str, command: OrderCommand) -> Result<(), OrderRefused> {
+        must(self.store.steer_order(&tenant(of), &order_key(key), command, self.now).await)
     }
 
     pub async fn suspend(&self, key: &str) {
@@ -164,7 +180,12 @@ impl World<'_> {
 /// Looking.
 impl World<'_> {
     pub async fn find(&self, key: &str) -> Option<OrderView> {
-        must(self.store.order(&order_key(key)).await).map(|(view, _)| view)
+        self.find_of("default", key).await
+    }
+
+    /// The order of a tenant, if there is one.
+    pub async fn find_of(&self, of: &str, key: &str) -> Option<OrderView> {
+        must(self.store.order(&tenant(of), &order_key(key)).await).map(|(view, _)| view)
     }
 
     pub async fn look(&self, key: &str) -> OrderView {

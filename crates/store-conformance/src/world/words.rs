@@ -141,8 +141,12 @@ pub fn emission(events: impl Into<Vec<NewEvent>>) -> Emission {
 
 /// An emission under an idempotency key; `content` stands for what its digest is made of.
 pub fn keyed(of: &str, name: &str, content: u8, events: impl Into<Vec<NewEvent>>) -> Emission {
-    let idempotency = Idempotency { tenant: tenant(of), key: name.into(), digest: [content; 32] };
-    Emission { events: events.into(), idempotency: Some(idempotency) }
+    Emission { events: events.into(), idempotency: Some(idempotency_key(of, name, content)) }
+}
+
+/// An idempotency key of a tenant, used with some content.
+pub fn idempotency_key(of: &str, name: &str, content: u8) -> Idempotency {
+    Idempotency { tenant: tenant(of), key: name.into(), digest: [content; 32] }
 }
 
 pub fn succeeded() -> Ended {

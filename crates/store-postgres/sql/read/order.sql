@@ -1,6 +1,6 @@
 -- An order with its task, and with the task that suspended it by its end.
 SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by,
+       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by, o.took_on_error,
        t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error
 FROM pointsman.orders o
 LEFT JOIN pointsman.task t ON t.seq = o.task
@@ -20,4 +20,4 @@ LEFT JOIN LATERAL (
     WHERE o.halted_by IS NOT NULL AND p.seq = o.halted_by AND p.n > (SELECT hidden FROM pointsman.sequencer)
     LIMIT 1
 ) f ON true
-WHERE o.key = $1
+WHERE o.key = $1 AND o.tenant = $2

@@ -1,17 +1,17 @@
--- At most $5 orders with their tasks, by key: after $1, from $2 on, before $3, of a tenant ($4) or all; with how many
--- bytes their values are up to each; beyond $7 of those nothing comes. Where $6 is not set the values stay where they
--- are.
+-- At most $5 orders with their tasks, by key and tenant: after the order $1 of the tenant $8, with keys from $2 on and
+-- before $3, of a tenant ($4) or of all. Each row has the sum of the value bytes up to it; beyond $7 bytes no row is
+-- returned. Without $6 the values are not read.
 SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by,
+       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by, o.took_on_error,
        t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error, o.bytes
 FROM (
-    SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key ROWS UNBOUNDED PRECEDING) AS bytes
+    SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key, c.tenant ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
         SELECT n, key, node, tenant, CASE WHEN $6 THEN value ELSE 'null' END AS value, priority, planned, created,
-               started, suspended, task, origin, depth, stepped, halted_by
+               started, suspended, task, origin, depth, stepped, halted_by, took_on_error
         FROM pointsman.orders
-        WHERE key > $1 AND key >= $2 AND key < $3 AND ($4 IS NULL OR tenant = $4)
-        ORDER BY key
+        WHERE (key, tenant) > ($1, $8) AND key >= $2 AND key < $3 AND ($4 IS NULL OR tenant = $4)
+        ORDER BY key, tenant
         LIMIT $5
     ) c
 ) o
@@ -33,4 +33,4 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) f ON true
 WHERE o.bytes - octet_length(o.value) < $7
-ORDER BY o.key
+ORDER BY o.key, o.tenant

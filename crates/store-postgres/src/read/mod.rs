@@ -15,8 +15,8 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::{Extent, Page, PathFilter};
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::{
-    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderPage, OrderView, QueueView,
-    Read, Result, TaskFilter, TaskPage,
+    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
+    QueueView, Read, Result, TaskFilter, TaskPage,
 };
 use pointsman_core::task::{Task, TaskId, TaskSeq};
 use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
@@ -143,15 +143,16 @@ impl Reads for Postgres {
         read.await
     }
 
-    async fn order(&self, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        self.pool.read(key.clone(), |session, key| orders::order(session, key).boxed()).await
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        let asked = (tenant.clone(), key.clone());
+        self.pool.read(asked, |session, (tenant, key)| orders::order(session, tenant, key).boxed()).await
     }
 
     async fn orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
-        after: Option<OrderKey>,
+        after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
         let asked = (path.clone(), tenant.cloned(), after, limit);

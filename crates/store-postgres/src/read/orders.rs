@@ -6,7 +6,7 @@ use futures::future::{try_join, try_join3};
 use pointsman_core::chain::{NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
-use pointsman_core::store::{ChainView, OrderPage, OrderView};
+use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::task::{QueueOf, Realm};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use pointsman_store::Chains;
@@ -36,9 +36,13 @@ async fn known(session: &Session) -> Result<Vec<Known>> {
     session.query(query!("write/chains"), &[]).await?.iter().map(chain_of).collect()
 }
 
-pub(super) async fn order(session: &Session, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-    let key = key.to_string();
-    let rows = async { Ok(session.query(query!("read/order", TEXT), &[&key]).await?) };
+pub(super) async fn order(
+    session: &Session,
+    tenant: &Tenant,
+    key: &OrderKey,
+) -> Result<Option<(OrderView, Extent)>> {
+    let (key, tenant) = (key.to_string(), tenant.as_str());
+    let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
     let (extent, around, rows) = try_join3(extent(session), surroundings(session), rows).await?;
     rows.first().map(|row| Ok((view(&around, row)?, extent))).transpose()
 }
@@ -47,7 +51,8 @@ pub(super) async fn order(session: &Session, key: &OrderKey) -> Result<Option<(O
 struct Wanted<'a> {
     path: &'a PathFilter,
     tenant: Option<&'a Tenant>,
-    after: String,
+    /// Key and tenant of the order after which the list starts; empty to start at the first.
+    after: (String, String),
     values: bool,
 }
 
@@ -55,10 +60,10 @@ pub(super) async fn orders(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
-    after: Option<&OrderKey>,
+    after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let after = after.map(OrderKey::to_string).unwrap_or_default();
+    let after = after.map(|after| (after.key.to_string(), after.tenant.to_string())).unwrap_or_default();
     list(session, Wanted { path, tenant, after, values: true }, limit).await
 }
 
@@ -68,7 +73,7 @@ pub(super) async fn all_orders(
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    list(session, Wanted { path, tenant, after: String::new(), values: false }, usize::MAX).await
+    list(session, Wanted { path, tenant, after: Default::default(), values: false }, usize::MAX).await
 }
 
 async fn list(session: &Session, mut wanted: Wanted<'_>, limit: usize) -> Result<OrderPage> {
@@ -80,7 +85,7 @@ async fn list(session: &Session, mut wanted: Wanted<'_>, limit: usize) -> Result
     loop {
         for row in &rows {
             let key: &str = get(row, 1)?;
-            wanted.after = key.into();
+            wanted.after = (key.into(), get(row, 3)?);
             if wanted.path.matches(key) && !page.take(view(&around, row)?) {
                 return Ok(page.page());
             }
@@ -95,11 +100,12 @@ async fn list(session: &Session, mut wanted: Wanted<'_>, limit: usize) -> Result
 }
 
 async fn stretch(session: &Session, wanted: &Wanted<'_>, chunk: Chunk) -> Result<Vec<Row>> {
-    let Wanted { path, tenant, after, values } = wanted;
+    let Wanted { path, tenant, after: (after, of), values } = wanted;
     let (low, high) = key_range(path);
     let tenant = tenant.map(Tenant::as_str);
-    let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8);
-    Ok(session.query(query, &[after, &low, &high, &tenant, &chunk.rows(), values, &MOST_BYTES]).await?)
+    let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
+    let asked: Params<'_> = &[after, &low, &high, &tenant, &chunk.rows(), values, &MOST_BYTES, of];
+    Ok(session.query(query, asked).await?)
 }
 
 /// An order, from a row with it and then phase, due time, retries and handler of its task, and the task that suspended

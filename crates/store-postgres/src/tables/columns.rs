@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::task::{LogLine, State};
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{AttemptRow, Live, Past, end_code, level_code, reason_code};
@@ -351,7 +351,7 @@ columns! {
     OrderColumns {
         n: i64, key: String, chain: String, node: String, tenant: String, value: String, priority: i64,
         planned: Option<i64>, created: i64, started: Option<i64>, suspended: bool, task: Option<i64>, origin: Option<i64>,
-        depth: i64, stepped: bool, halted_by: Option<i64>,
+        depth: i64, stepped: bool, halted_by: Option<i64>, took_on_error: bool,
     }
 }
 
@@ -375,6 +375,7 @@ impl OrderColumns {
             columns.depth.push(order.origin.map_or(0, |origin| origin.depth.into()));
             columns.stepped.push(order.stepped);
             columns.halted_by.push(order.halted_by.map(|task| task.0));
+            columns.took_on_error.push(order.took_on_error);
         }
         columns
     }
@@ -397,6 +398,7 @@ impl OrderColumns {
             self.depth,
             self.stepped,
             trimmed(self.halted_by),
+            self.took_on_error,
         ]
     }
 
@@ -412,7 +414,31 @@ impl OrderColumns {
             trimmed(self.task),
             self.stepped,
             trimmed(self.halted_by),
+            self.took_on_error,
         ]
+    }
+}
+
+columns! {
+    /// Orders that have ended.
+    EndedOrderColumns { key: String, tenant: String, outcome: String, node: String, ended: i64 }
+}
+
+impl EndedOrderColumns {
+    pub(crate) fn of(orders: Vec<EndedOrder>) -> Self {
+        let mut columns = Self::default();
+        for EndedOrder { key, tenant, outcome, node, ended } in orders {
+            columns.key.push(key.to_string());
+            columns.tenant.push(tenant.to_string());
+            columns.outcome.push(outcome.to_string());
+            columns.node.push(node.to_string());
+            columns.ended.push(ended.micros());
+        }
+        columns
+    }
+
+    pub(crate) fn whole(self) -> Vec<Param> {
+        params![self.key, self.tenant, self.outcome, self.node, self.ended]
     }
 }
 

@@ -68,6 +68,11 @@ impl PgTables {
         Ok(gone.len() as i64 == ROWS)
     }
 
+    pub(super) fn drop_old_ended_orders(&self, before: Timestamp) -> Result<bool> {
+        let gone = self.ask(query!("write/drop_ended_orders", INT8, INT8), params![before.micros(), ROWS])?;
+        Ok(gone.len() as i64 == ROWS)
+    }
+
     pub(super) fn forget_records(&self, before: Timestamp) -> Result<bool> {
         let mut more = false;
         for query in [

@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use pointsman_core::order::Order;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::task::LogLine;
 use pointsman_core::{Event, TaskSeq, Tenant, Timestamp};
 use pointsman_store::row::{AttemptRow, Live, Numbered, Object, Past, Phase};
 
 use super::columns::{
-    AttemptColumns, EventColumns, LineColumns, LiveColumns, LockColumns, OrderColumns, PastColumns,
+    AttemptColumns, EndedOrderColumns, EventColumns, LineColumns, LiveColumns, LockColumns, OrderColumns,
+    PastColumns,
 };
 use crate::link::{Piece, params};
 use crate::session::query;
@@ -59,6 +61,7 @@ pub(crate) struct Held {
     attempts: AttemptColumns,
     lines: LineColumns,
     orders: BTreeMap<i64, HeldOrder>,
+    ended_orders: BTreeMap<(OrderKey, Tenant), EndedOrder>,
     /// Statements of tables that change seldom.
     others: Vec<Piece>,
     /// How many rows were ever written.
@@ -245,6 +248,14 @@ impl Held {
         }
     }
 
+    pub(crate) fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Option<EndedOrder> {
+        self.ended_orders.get(&(key.clone(), tenant.clone())).cloned()
+    }
+
+    pub(crate) fn put_ended_order(&mut self, ended: &EndedOrder) {
+        self.ended_orders.insert((ended.key.clone(), ended.tenant.clone()), ended.clone());
+    }
+
     pub(crate) fn hold(&mut self, piece: Piece) {
         self.others.push(piece);
     }
@@ -266,6 +277,7 @@ impl Held {
         self.release_tasks(&mut pieces);
         self.release_tracks(&mut pieces);
         self.release_orders(&mut pieces);
+        self.release_ended_orders(&mut pieces);
         if let Some(attempts) = std::mem::take(&mut self.attempts).params(era) {
             self.rows += 1;
             pieces.push(Piece::Statement(
@@ -563,7 +575,8 @@ impl Held {
                     INT8_ARRAY,
                     INT8_ARRAY,
                     BOOL_ARRAY,
-                    INT8_ARRAY
+                    INT8_ARRAY,
+                    BOOL_ARRAY
                 ),
                 OrderColumns::of(new).whole(),
             ));
@@ -580,10 +593,22 @@ impl Held {
                     BOOL_ARRAY,
                     INT8_ARRAY,
                     BOOL_ARRAY,
-                    INT8_ARRAY
+                    INT8_ARRAY,
+                    BOOL_ARRAY
                 ),
                 OrderColumns::of(saved).changeable(),
             ));
         }
+    }
+
+    fn release_ended_orders(&mut self, pieces: &mut Vec<Piece>) {
+        if self.ended_orders.is_empty() {
+            return;
+        }
+        self.rows += self.ended_orders.len() as u64;
+        let query =
+            query!("write/put_ended_orders", TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+        let ended = std::mem::take(&mut self.ended_orders).into_values().collect();
+        pieces.push(Piece::Statement(query, EndedOrderColumns::of(ended).whole()));
     }
 }

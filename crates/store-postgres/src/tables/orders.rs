@@ -1,13 +1,14 @@
 //! Chains and orders.
 
-use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
-use pointsman_core::order::Order;
+use pointsman_core::Tenant;
+use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId, OrderKey};
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Known, Numbered};
 
 use super::PgTables;
 use crate::link::{Piece, params};
-use crate::rows::{get, order_of};
+use crate::rows::{get, order_of, time};
 use crate::session::query;
 
 impl PgTables {
@@ -72,9 +73,9 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn find_order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        let asked = params![key.to_string()];
-        self.ask_one(query!("write/order_named", TEXT), asked, |row| order_of(row, 0))
+    pub(super) fn find_order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        let asked = params![key.to_string(), tenant.to_string()];
+        self.ask_one(query!("write/order_named", TEXT, TEXT), asked, |row| order_of(row, 0))
     }
 
     pub(super) fn orders_behind(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
@@ -94,5 +95,26 @@ impl PgTables {
     pub(super) fn remove_order(&self, n: i64) {
         self.held.borrow_mut().delete_order(n);
         self.seen.borrow_mut().orders.remove(&n);
+    }
+
+    pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+        let held = self.held.borrow().ended_order(tenant, key);
+        if held.is_some() {
+            return Ok(held);
+        }
+        let asked = params![key.to_string(), tenant.to_string()];
+        self.ask_one(query!("write/ended_order", TEXT, TEXT), asked, |row| {
+            Ok(EndedOrder {
+                key: key.clone(),
+                tenant: tenant.clone(),
+                outcome: get::<&str>(row, 0)?.parse().map_err(Fault::damaged)?,
+                node: NodeId::new(get::<&str>(row, 1)?).map_err(Fault::damaged)?,
+                ended: time(row, 2)?,
+            })
+        })
+    }
+
+    pub(super) fn keep_ended_order(&self, ended: &EndedOrder) {
+        self.held.borrow_mut().put_ended_order(ended);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
 use pointsman_core::limit::Pace;
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueOf, Realm, Task};
 use pointsman_core::{
@@ -97,6 +97,7 @@ impl Tables for PgTables {
         insert_order(n: i64, order: &Order) -> add_order;
         save_order(order: &Numbered) -> change_order;
         delete_order(n: i64) -> remove_order;
+        put_ended_order(ended: &EndedOrder) -> keep_ended_order;
         begin_schedule(name: &ScheduleName, expression: &str, now: Timestamp) -> new_schedule;
         name_schedules(names: &[String], now: Timestamp) -> note_schedules;
         forget_schedule(name: &str) -> remove_schedule;
@@ -282,8 +283,8 @@ impl Tables for PgTables {
         self.find_order(n)
     }
 
-    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        self.find_order_named(key)
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        self.find_order_named(tenant, key)
     }
 
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
@@ -316,6 +317,14 @@ impl Tables for PgTables {
 
     fn drop_ended(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
         self.forget_ended(surplus, before)
+    }
+
+    fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+        self.find_ended_order(tenant, key)
+    }
+
+    fn drop_ended_orders(&self, before: Timestamp) -> Result<bool> {
+        self.drop_old_ended_orders(before)
     }
 
     fn drop_answers(&self, before: Timestamp) -> Result<bool> {

@@ -39,6 +39,7 @@ impl Lying {
             Section::Objects => all("object", &["tenant", "key"]),
             Section::Tasks => all("task", &["seq"]),
             Section::Orders => all("orders", &["n"]),
+            Section::EndedOrders => all("ended_order", &["key", "tenant"]),
             // In the order in which they ended.
             Section::History => Self {
                 which: "t.n > (SELECT hidden FROM pointsman.sequencer)",

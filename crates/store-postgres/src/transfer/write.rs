@@ -73,6 +73,7 @@ impl Hand {
             | Section::Objects
             | Section::Tasks
             | Section::Orders
+            | Section::EndedOrders
             | Section::Answers
             | Section::Fires
             | Section::Deeds

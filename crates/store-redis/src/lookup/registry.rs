@@ -3,13 +3,13 @@
 use pointsman_core::chain::{Chain, ChainState, OrderKey};
 use pointsman_core::limit::Pace;
 use pointsman_core::store::{NodeId, NodeView};
-use pointsman_core::{HandlerDef, HandlerName, Rule};
+use pointsman_core::{HandlerDef, HandlerName, Rule, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Counts, HandlerId, HandlerRow, Known, Numbered, Phase, QueueId, QueueRow};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{Member, digits, ordered};
-use crate::keys::{Index, Table};
+use crate::keys::{Index, Table, order_field};
 use crate::link::words;
 use crate::rows;
 use crate::sight::{Bytes, Question, Sight, int_of};
@@ -159,8 +159,8 @@ impl Sight {
         Ok(Some(found))
     }
 
-    pub(crate) fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        match self.row(Table::OrderNames, key.to_string())? {
+    pub(crate) fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        match self.row(Table::OrderNames, order_field(tenant, key))? {
             Some(n) => self.order(number_of(&n)?),
             None => Ok(None),
         }

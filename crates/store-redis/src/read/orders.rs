@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use pointsman_core::chain::{NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
-use pointsman_core::store::{ChainView, OrderPage, OrderView};
+use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView};
 use pointsman_core::{Json, TaskId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::Chains;
 use pointsman_store::error::Result;
@@ -30,9 +30,10 @@ pub(super) fn surroundings(sight: &Sight) -> Result<Surroundings> {
 pub(crate) fn order(
     sight: &Sight,
     standing: &Standing,
+    tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
-    let Some(found) = sight.order_named(key)? else { return Ok(None) };
+    let Some(found) = sight.order_named(tenant, key)? else { return Ok(None) };
     let mut viewer = Viewer::new(sight)?;
     let view = viewer.views(vec![found.order])?.pop();
     Ok(view.map(|view| (view, standing.extent())))
@@ -42,7 +43,7 @@ pub(crate) fn orders(
     sight: &Sight,
     standing: &Standing,
     (path, tenant): (&PathFilter, Option<&Tenant>),
-    after: Option<&OrderKey>,
+    after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
     let mut page = OrderPaging::new(limit, standing.extent());

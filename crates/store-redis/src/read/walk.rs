@@ -2,9 +2,10 @@
 
 use std::ops::Bound;
 
-use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_core::chain::NodeId;
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::Order;
+use pointsman_core::store::OrderCursor;
 use pointsman_core::{TaskSeq, Tenant};
 use pointsman_store::error::Result;
 use pointsman_store::row::Numbered;
@@ -12,7 +13,7 @@ use pointsman_store::views::key_range;
 
 use super::Chunk;
 use crate::codec::{Member, digits};
-use crate::keys::{Index, Table};
+use crate::keys::{Index, Table, key_of_order_field, order_field};
 use crate::lookup::number_of;
 use crate::rows;
 use crate::sight::{Question, Sight, Way};
@@ -34,12 +35,12 @@ impl<'a> Walk<'a> {
         sight: &'a Sight,
         path: &'a PathFilter,
         tenant: Option<&'a Tenant>,
-        after: Option<&OrderKey>,
+        after: Option<&OrderCursor>,
         wanted: usize,
     ) -> Self {
         let (low, to) = key_range(path);
-        let from = match after.map(OrderKey::to_string) {
-            Some(after) if after >= low => Bound::Excluded(after.into_bytes().into()),
+        let from = match after.map(|after| order_field(&after.tenant, &after.key)) {
+            Some(after) if after.as_slice() >= low.as_bytes() => Bound::Excluded(after),
             Some(_) | None => Bound::Included(low.into_bytes().into()),
         };
         Self { sight, path, tenant, from, to, chunk: Chunk::of(wanted), done: false }
@@ -58,7 +59,9 @@ impl<'a> Walk<'a> {
         if let Some(last) = keys.last() {
             self.from = Bound::Excluded(last.clone());
         }
-        keys.retain(|key| str::from_utf8(key).is_ok_and(|key| self.path.matches(key)));
+        keys.retain(|field| {
+            str::from_utf8(key_of_order_field(field)).is_ok_and(|key| self.path.matches(key))
+        });
         let numbers = numbers_of(self.sight, keys)?;
         let mut orders = orders_of(self.sight, &numbers)?;
         self.chunk = self.chunk.after(orders.iter().map(|order| order.value.as_str().len()).sum());

@@ -214,6 +214,7 @@ impl Memory {
             Table::Deeds
             | Table::Orders
             | Table::OrderNames
+            | Table::EndedOrders
             | Table::Answers
             | Table::Ended(_)
             | Table::Attempts(_)

@@ -2,14 +2,15 @@
 
 use std::ops::Bound;
 
+use pointsman_core::Tenant;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Known, Numbered};
 
 use super::RedisTables;
 use crate::codec::{Member, Ordered, digits};
-use crate::keys::{Index, Table};
+use crate::keys::{Index, Table, order_field};
 use crate::lookup::{ChainEntry, number_of};
 use crate::rows;
 use crate::sight::{Question, Sight, Way, after_prefix};
@@ -66,8 +67,8 @@ impl RedisTables {
         self.sight.order(n)
     }
 
-    pub(super) fn find_order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        self.sight.order_named(key)
+    pub(super) fn find_order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        self.sight.order_named(tenant, key)
     }
 
     pub(super) fn orders_behind(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
@@ -81,11 +82,11 @@ impl RedisTables {
     }
 
     pub(super) fn add_order(&self, n: i64, order: &Order) -> Result<()> {
-        let key = order.key.to_string();
+        let field = order_field(&order.tenant, &order.key);
         self.sight.put(Table::Orders, n.to_string(), rows::pack_order(order));
-        self.sight.put(Table::OrderNames, &key, n.to_string().into_bytes());
+        self.sight.put(Table::OrderNames, field.clone(), n.to_string().into_bytes());
         self.sight.add(Index::OrdersOf, order_member(&order.key, n));
-        self.sight.add(Index::OrderKeys, key.into_bytes());
+        self.sight.add(Index::OrderKeys, field);
         Ok(())
     }
 
@@ -96,11 +97,26 @@ impl RedisTables {
 
     pub(super) fn remove_order(&self, n: i64) -> Result<()> {
         let Some(Numbered { order, .. }) = self.sight.order(n)? else { return Ok(()) };
-        let key = order.key.to_string();
+        let field = order_field(&order.tenant, &order.key);
         self.sight.delete(Table::Orders, n.to_string());
-        self.sight.delete(Table::OrderNames, &key);
+        self.sight.delete(Table::OrderNames, field.clone());
         self.sight.remove(Index::OrdersOf, order_member(&order.key, n));
-        self.sight.remove(Index::OrderKeys, key.into_bytes());
+        self.sight.remove(Index::OrderKeys, field);
+        Ok(())
+    }
+
+    pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+        let row = self.sight.row(Table::EndedOrders, order_field(tenant, key))?;
+        row.map(|row| rows::unpack_ended_order(&row)).transpose()
+    }
+
+    pub(super) fn keep_ended_order(&self, order: &EndedOrder) -> Result<()> {
+        if let Some(earlier) = self.find_ended_order(&order.tenant, &order.key)? {
+            self.sight.remove(Index::EndedOrdersByAge, ended_order_member(&earlier));
+        }
+        self.sight.add(Index::EndedOrdersByAge, ended_order_member(order));
+        let field = order_field(&order.tenant, &order.key);
+        self.sight.put(Table::EndedOrders, field, rows::pack_ended_order(order));
         Ok(())
     }
 
@@ -117,4 +133,8 @@ pub(crate) fn chain_prefix(path: &ChainPath) -> Vec<u8> {
 
 fn order_member(key: &OrderKey, n: i64) -> Member {
     Ordered::default().and_bytes(&chain_prefix(&key.chain)).and(n).done()
+}
+
+fn ended_order_member(order: &EndedOrder) -> Member {
+    Ordered::of(order.ended.micros()).and_bytes(&order_field(&order.tenant, &order.key)).done()
 }

@@ -123,13 +123,22 @@ impl RedisTables {
     }
 
     pub(super) fn forget_answers(&self, before: Timestamp) -> Result<bool> {
+        self.drop_older(&Table::Answers, &Index::AnswersByAge, before)
+    }
+
+    pub(super) fn drop_old_ended_orders(&self, before: Timestamp) -> Result<bool> {
+        self.drop_older(&Table::EndedOrders, &Index::EndedOrdersByAge, before)
+    }
+
+    /// Deletes some rows from before then, whose index has their time and then their field; whether there may be more.
+    fn drop_older(&self, table: &Table, by_age: &Index, before: Timestamp) -> Result<bool> {
         let end = Ordered::of(before.micros()).done();
         let old = (Bound::Unbounded, Bound::Excluded(&*end));
-        let old = self.sight.members(&Index::AnswersByAge, old, Way::Up, PIECE)?;
+        let old = self.sight.members(by_age, old, Way::Up, PIECE)?;
         let more = old.len() == PIECE;
         for member in old {
-            self.sight.delete(Table::Answers, member.get(8..).unwrap_or_default());
-            self.sight.remove(Index::AnswersByAge, member);
+            self.sight.delete(table.clone(), member.get(8..).unwrap_or_default());
+            self.sight.remove(by_age.clone(), member);
         }
         Ok(more)
     }

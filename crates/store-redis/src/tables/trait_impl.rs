@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
 use pointsman_core::limit::Pace;
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueOf, Realm, Task};
 use pointsman_core::{
@@ -105,7 +105,7 @@ impl Tables for RedisTables {
         pending() -> Result<Option<(ChainPath, i64)>> = find_pending;
         put_pending(path: &ChainPath, after: Option<i64>) -> Result<()> = keep_pending;
         order(n: i64) -> Result<Option<Numbered>> = find_order;
-        order_named(key: &OrderKey) -> Result<Option<Numbered>> = find_order_named;
+        order_named(tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> = find_order_named;
         orders_after(path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> = orders_behind;
         insert_order(n: i64, order: &Order) -> Result<()> = add_order;
         save_order(order: &Numbered) -> Result<()> = change_order;
@@ -119,6 +119,9 @@ impl Tables for RedisTables {
         made_up(schedule: &ScheduleName, up_to: Timestamp) -> Result<()> = make_up;
         unfinished_of(schedule: &ScheduleName) -> Result<Vec<TaskSeq>> = unfinished;
         drop_ended(surplus: i64, before: Timestamp) -> Result<(u64, bool)> = forget_ended;
+        ended_order(tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> = find_ended_order;
+        put_ended_order(ended: &EndedOrder) -> Result<()> = keep_ended_order;
+        drop_ended_orders(before: Timestamp) -> Result<bool> = drop_old_ended_orders;
         drop_answers(before: Timestamp) -> Result<bool> = forget_answers;
         drop_records(before: Timestamp) -> Result<bool> = forget_records;
     }

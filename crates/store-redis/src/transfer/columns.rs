@@ -1,7 +1,7 @@
 //! Rows as they go from one store to another, and what they mean here.
 
 use pointsman_core::chain::NodeId;
-use pointsman_core::order::{Order, Origin};
+use pointsman_core::order::{EndedOrder, Order, Origin};
 use pointsman_core::task::{Lease, Life, LogLine};
 use pointsman_core::{Json, Place as RulePlace, Priority, Rule, RuleKind, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
@@ -209,6 +209,7 @@ pub(super) fn row_of_order(Numbered { n, order }: Numbered) -> Row {
         i64::from(order.origin.map_or(0, |origin| origin.depth)),
         order.stepped,
         order.halted_by,
+        order.took_on_error,
     ]
 }
 
@@ -233,8 +234,24 @@ pub(super) fn order_of(mut cells: Cells) -> Result<Numbered> {
         running: false,
         stepped: cells.flag()?,
         halted_by: cells.maybe()?.map(TaskSeq),
+        took_on_error: cells.flag()?,
     };
     Ok(Numbered { n, order })
+}
+
+pub(super) fn row_of_ended_order(order: EndedOrder) -> Row {
+    let EndedOrder { key, tenant, outcome, node, ended } = order;
+    row![key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended]
+}
+
+pub(super) fn ended_order_of(mut cells: Cells) -> Result<EndedOrder> {
+    Ok(EndedOrder {
+        key: cells.text()?.parse().map_err(Fault::damaged)?,
+        tenant: cells.tenant()?,
+        outcome: cells.text()?.parse().map_err(Fault::damaged)?,
+        node: NodeId::new(cells.text()?).map_err(Fault::damaged)?,
+        ended: cells.time()?,
+    })
 }
 
 pub(super) fn row_of_rule(rule: Rule) -> Row {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::RedisMove;
 use super::cells::row;
-use super::columns::{row_of_order, row_of_rule};
+use super::columns::{row_of_ended_order, row_of_order, row_of_rule};
 use super::of_tasks::Of;
 use super::tasks::Kind;
 use crate::FIRST_TOKEN;
@@ -64,6 +64,7 @@ impl RedisMove {
             Section::Objects => self.count_objects()?,
             Section::Tasks => self.count_tasks(Kind::Unfinished)?,
             Section::Orders => self.sum(&[length(Table::Orders)])?,
+            Section::EndedOrders => self.sum(&[length(Table::EndedOrders)])?,
             Section::History => self.count_tasks(Kind::Ended)?,
             Section::Attempts => self.count_of_tasks(Of::Attempts)?,
             Section::Logs => self.count_of_tasks(Of::Logs)?,
@@ -95,6 +96,9 @@ impl RedisMove {
             Section::Objects => self.read_objects(after),
             Section::Tasks => self.read_tasks(Kind::Unfinished, after),
             Section::Orders => self.along(&Index::OrderKeys, after, &|found| self.orders(found)),
+            Section::EndedOrders => {
+                self.along(&Index::EndedOrdersByAge, after, &|found| self.ended_orders(found))
+            }
             Section::History => self.read_tasks(Kind::Ended, after),
             Section::Attempts => self.read_of_tasks(Of::Attempts, after),
             Section::Logs => self.read_of_tasks(Of::Logs, after),
@@ -225,6 +229,13 @@ impl RedisMove {
         let orders = self.fetch(&Table::Orders, &fields)?;
         let row = |(n, row): (&Bytes, &Bytes)| Ok(row_of_order(rows::unpack_order(number_of(n)?, row)?));
         numbers.iter().zip(&orders).map(row).collect()
+    }
+
+    fn ended_orders(&self, members: &[Member]) -> Result<Vec<Row>> {
+        let fields: Words =
+            members.iter().map(|member| member.get(8..).unwrap_or_default().to_vec()).collect();
+        let found = self.fetch(&Table::EndedOrders, &fields)?;
+        found.iter().map(|row| Ok(row_of_ended_order(rows::unpack_ended_order(row)?))).collect()
     }
 
     fn answers(&self, members: &[Member]) -> Result<Vec<Row>> {

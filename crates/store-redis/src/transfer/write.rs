@@ -14,7 +14,7 @@ use pointsman_store::transfer::{NOTE, Row, Section};
 use serde_json::value::RawValue;
 
 use super::cells::Cells;
-use super::columns::{event_of, line_of, live_of, order_of, past_of, rule_of};
+use super::columns::{ended_order_of, event_of, line_of, live_of, order_of, past_of, rule_of};
 use super::read::{RawChain, RawHandler};
 use super::{RedisMove, Seen};
 use crate::codec::Ordered;
@@ -96,6 +96,9 @@ impl RedisMove {
                 cells.try_for_each(|row| self.put_task(row?))
             }
             Section::Orders => cells.try_for_each(|row| self.put_order(row?)),
+            Section::EndedOrders => {
+                cells.try_for_each(|row| self.tables.put_ended_order(&ended_order_of(row?)?))
+            }
             Section::History => {
                 self.know_names()?;
                 cells.try_for_each(|row| self.tables.insert_ended(&past_of(row?)?))

@@ -64,8 +64,11 @@ impl Working {
             self.node.emit(event("record").key("o").value(&(n + 1).to_string())).await;
         }
         rest(place).await;
-        let run =
-            store.run(NewRun { pair: pair("shop/orders"), priority: None }, now()).await.unwrap().unwrap();
+        let run = store
+            .run(NewRun { pair: pair("shop/orders"), priority: None }, None, now())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(self.run_all().await, count + 1);
         let (task, _) = store.task(&run.task).await.unwrap().unwrap();
         assert_eq!(task.life.state.status(), Status::Done);

@@ -1,12 +1,12 @@
 //! Chains and orders.
 
-use pointsman_core::Timestamp;
-use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
-use pointsman_core::order::Order;
+use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId, OrderKey};
+use pointsman_core::order::{EndedOrder, Order};
+use pointsman_core::{Tenant, Timestamp};
 use pointsman_store::row::{Known, Numbered};
 use rusqlite::Connection;
 
-use super::row::{all, first, order, order_of, some, text};
+use super::row::{all, first, order, order_of, some, text, time};
 use crate::error::{Fault, Result};
 
 pub(crate) fn chains(conn: &Connection) -> Result<Vec<Known>> {
@@ -54,9 +54,9 @@ pub(super) fn order(conn: &Connection, n: i64) -> Result<Option<Numbered>> {
     first(conn, sql, [n], order_of)
 }
 
-pub(super) fn order_named(conn: &Connection, key: &OrderKey) -> Result<Option<Numbered>> {
-    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1");
-    first(conn, sql, [key.to_string()], order_of)
+pub(super) fn order_named(conn: &Connection, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2");
+    first(conn, sql, (key.to_string(), tenant.as_str()), order_of)
 }
 
 pub(super) fn orders_after(conn: &Connection, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
@@ -89,7 +89,7 @@ pub(super) fn save_order(conn: &Connection, found: &Numbered) -> Result<()> {
     let Numbered { n, order } = found;
     let sql = "UPDATE pointsman_order
                SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, stepped = ?8,
-                   halted_by = ?9
+                   halted_by = ?9, took_on_error = ?10
                WHERE n = ?1";
     conn.prepare_cached(sql)?.execute((
         n,
@@ -101,11 +101,34 @@ pub(super) fn save_order(conn: &Connection, found: &Numbered) -> Result<()> {
         order.task.map(|task| task.0),
         order.stepped,
         order.halted_by.map(|task| task.0),
+        order.took_on_error,
     ))?;
     Ok(())
 }
 
 pub(super) fn delete_order(conn: &Connection, n: i64) -> Result<()> {
     conn.prepare_cached("DELETE FROM pointsman_order WHERE n = ?1")?.execute([n])?;
+    Ok(())
+}
+
+pub(super) fn ended_order(conn: &Connection, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+    let sql = "SELECT outcome, node, ended FROM pointsman_ended_order WHERE key = ?1 AND tenant = ?2";
+    first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
+        Ok(EndedOrder {
+            key: key.clone(),
+            tenant: tenant.clone(),
+            outcome: text(row, 0)?.parse().map_err(Fault::damaged)?,
+            node: NodeId::new(text(row, 1)?).map_err(Fault::damaged)?,
+            ended: time(row, 2)?,
+        })
+    })
+}
+
+pub(super) fn put_ended_order(conn: &Connection, order: &EndedOrder) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO pointsman_ended_order (key, tenant, outcome, node, ended)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    let EndedOrder { key, tenant, outcome, node, ended } = order;
+    let row = (key.to_string(), tenant.as_str(), outcome.as_str(), node.as_str(), ended.micros());
+    conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }

@@ -99,6 +99,13 @@ pub(super) fn drop_answers(conn: &Connection, before: Timestamp) -> Result<bool>
     Ok(gone as i64 == PIECE)
 }
 
+pub(super) fn drop_ended_orders(conn: &Connection, before: Timestamp) -> Result<bool> {
+    let sql = "DELETE FROM pointsman_ended_order WHERE (key, tenant) IN
+                 (SELECT key, tenant FROM pointsman_ended_order WHERE ended < ?1 ORDER BY ended LIMIT ?2)";
+    let gone = conn.prepare_cached(sql)?.execute((before.micros(), PIECE))?;
+    Ok(gone as i64 == PIECE)
+}
+
 /// All of these are written in the order of time.
 pub(super) fn drop_records(conn: &Connection, before: Timestamp) -> Result<bool> {
     let mut more = false;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use pointsman_core::chain::{Chain, ChainPath, ChainState, OrderKey};
 use pointsman_core::fire::Fire;
 use pointsman_core::limit::Pace;
-use pointsman_core::order::Order;
+use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::store::{Abilities, Deed, Idempotency, NodeId, NodeView};
 use pointsman_core::task::{LogLine, QueueOf, Realm, Task};
 use pointsman_core::{
@@ -365,8 +365,20 @@ impl Tables for SqliteTables {
         chains::order(&self.conn, n)
     }
 
-    fn order_named(&self, key: &OrderKey) -> Result<Option<Numbered>> {
-        chains::order_named(&self.conn, key)
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
+        chains::order_named(&self.conn, tenant, key)
+    }
+
+    fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+        chains::ended_order(&self.conn, tenant, key)
+    }
+
+    fn put_ended_order(&self, ended: &EndedOrder) -> Result<()> {
+        chains::put_ended_order(&self.conn, ended)
+    }
+
+    fn drop_ended_orders(&self, before: Timestamp) -> Result<bool> {
+        forgetting::drop_ended_orders(&self.conn, before)
     }
 
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {

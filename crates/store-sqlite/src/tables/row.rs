@@ -35,7 +35,8 @@ pub(crate) use past;
 macro_rules! order {
     () => {
         "o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task, \
-         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.stepped, o.halted_by"
+         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.stepped, \
+         o.halted_by, o.took_on_error"
     };
 }
 pub(crate) use order;
@@ -222,6 +223,7 @@ pub(crate) fn order_of(row: &Row<'_>) -> Result<Numbered> {
         running: row.get(11)?,
         stepped: row.get(14)?,
         halted_by: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
+        took_on_error: row.get(16)?,
         origin: match event_if_any(row, 12)? {
             Some(event) => Some(Origin { event, depth: row.get(13)? }),
             None => None,

@@ -43,6 +43,7 @@ fn lying(section: Section) -> Option<Lying> {
         Section::Objects => all("pointsman_object", &["tenant", "key"]),
         Section::Tasks => all("pointsman_task", &["seq"]),
         Section::Orders => all("pointsman_order", &["n"]),
+        Section::EndedOrders => all("pointsman_ended_order", &["key", "tenant"]),
         Section::History => all("pointsman_history", &["seq"]),
         Section::Attempts => all("pointsman_attempt", &["task", "number"]),
         Section::Logs => all("pointsman_log", &["task", "n"]),

@@ -25,6 +25,9 @@ pub enum Section {
     /// Unfinished tasks.
     Tasks,
     Orders,
+    /// Orders that have ended, as far as they are remembered.
+    #[serde(rename = "ended_orders")]
+    EndedOrders,
     /// Ended tasks.
     History,
     Attempts,
@@ -45,7 +48,7 @@ pub enum Section {
 }
 
 impl Section {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Counters,
         Self::Texts,
         Self::Handlers,
@@ -59,6 +62,7 @@ impl Section {
         Self::Objects,
         Self::Tasks,
         Self::Orders,
+        Self::EndedOrders,
         Self::History,
         Self::Attempts,
         Self::Logs,
@@ -86,6 +90,7 @@ impl Section {
             Self::Objects => "objects",
             Self::Tasks => "tasks",
             Self::Orders => "orders",
+            Self::EndedOrders => "ended_orders",
             Self::History => "history",
             Self::Attempts => "attempts",
             Self::Logs => "logs",
@@ -201,7 +206,9 @@ impl Section {
                 "depth",
                 "stepped",
                 "halted_by",
+                "took_on_error",
             ],
+            Self::EndedOrders => &["key", "tenant", "outcome", "node", "ended"],
             Self::History => &[
                 "seq",
                 "queue",

@@ -3,7 +3,7 @@
 use pointsman_core::chain::{Chain, NodeId};
 use pointsman_core::journal::{Extent, PathFilter};
 use pointsman_core::order::{Order, OrderStatistics};
-use pointsman_core::store::{ChainView, OrderPage, OrderView, QueueView};
+use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView, QueueView};
 use pointsman_core::task::{QueueOf, Realm, Status};
 use pointsman_core::{HandlerName, Rule, TaskId, Tenant, Timestamp};
 
@@ -108,7 +108,10 @@ impl OrderPaging {
     /// Takes the next order if there is room for it; answers whether there was.
     pub fn take(&mut self, view: OrderView) -> bool {
         if self.page.orders.len() >= self.limit || self.bytes >= PAGE_BYTES {
-            self.page.next = self.page.orders.last().map(|last| last.order.key.clone());
+            self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
+                key: order.key.clone(),
+                tenant: order.tenant.clone(),
+            });
             return false;
         }
         self.bytes += view.order.value.as_str().len();

@@ -1,0 +1,204 @@
+//! An order id runs once: it is remembered after the order has ended, and a repeated request gets its first answer.
+
+use std::sync::Arc;
+
+use pointsman_core::Timestamp;
+use pointsman_core::fire::{Outcome, Overlap};
+use pointsman_core::order::{EndedOrder, OrderOutcome};
+use pointsman_core::store::{OrderBatch, OrderReceipt, OrderRefused, OrdersRefused, Refused, RunRefused};
+
+use crate::Harness;
+use crate::world::*;
+
+fn plan() -> Plan {
+    Plan::default()
+        .chain("/pay", "a=first>done!lost done lost")
+        .chain("/long", "a=first>b!repair b=second>done repair=third>done done")
+        .collects("shop/orders", 100)
+}
+
+fn ended(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefused {
+    let (key, tenant, node) = (order_key(key), tenant("default"), node_id(node));
+    OrderRefused::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended: at }))
+}
+
+pub async fn a_finished_order_is_not_run_again(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.add(order("/pay,7")).await;
+    world.tick(5);
+    assert_eq!(world.run_all().await.len(), 1);
+    let refused = ended("/pay,7", OrderOutcome::Finished, "done", world.now);
+    let since = world.head().await;
+    for _ in 0..3 {
+        world.tick(1);
+        assert_eq!(world.try_add(order("/pay,7")).await, Err(refused.clone()));
+    }
+    assert_eq!(world.try_add_all(vec![order("/pay,8"), order("/pay,7")]).await, Err((1, refused.clone())));
+    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
+    let world = world.reopen().await;
+    assert_eq!(world.try_add(order("/pay,7")).await, Err(refused));
+    assert!(world.run_all().await.is_empty());
+    world.add(order("/pay,7").owned_by("shop")).await;
+    world.add(order("/long,7")).await;
+}
+
+pub async fn a_refusal_says_how_the_order_ended(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
+        let at_end = key.ends_with("at-end");
+        world.add(if at_end { order(key).starting("done") } else { order(key) }).await;
+    }
+    let at_end = ended("/pay,at-end", OrderOutcome::Finished, "done", world.now);
+    world.tick(1);
+    world.remove("/pay,removed").await;
+    let removed = ended("/pay,removed", OrderOutcome::Removed, "a", world.now);
+    world.tick(1);
+    let task = world.claim_one().await;
+    world.fail_for_good(&task).await;
+    let failed = ended("/pay,failed", OrderOutcome::Failed, "lost", world.now);
+    world.tick(1);
+    let world = world.reopen().await;
+    for (key, refused) in [("/pay,failed", failed), ("/pay,removed", removed), ("/pay,at-end", at_end)] {
+        assert_eq!(world.try_add(order(key)).await, Err(refused), "{key}");
+    }
+}
+
+/// An `on_error` on its way counts, though steps after it succeed and though it waits in between; a person's move undoes it.
+pub async fn an_order_that_took_an_on_error_has_failed(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    for key in ["/long,1", "/long,2"] {
+        world.add(order(key)).await;
+        let task = world.claim_one().await;
+        world.fail_for_good(&task).await;
+        world.suspend(key).await;
+    }
+    world.steer("/long,2", to_node("b")).await.expect("nothing runs");
+    let world = world.reopen().await;
+    for key in ["/long,1", "/long,2"] {
+        world.resume_order(key).await;
+    }
+    assert_eq!(world.run_all().await.len(), 2);
+    for (key, outcome) in [("/long,1", OrderOutcome::Failed), ("/long,2", OrderOutcome::Finished)] {
+        assert_eq!(world.try_add(order(key)).await, Err(ended(key, outcome, "done", world.now)));
+    }
+}
+
+pub async fn ended_ids_are_remembered_for_a_day(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    const MANY: usize = 1_200;
+    let name = |n: usize| format!("/pay,{n}");
+    world.add_all((0..MANY).map(|n| order(&name(n)).starting("done")).collect()).await;
+    world.tick(86_400);
+    world.prune(EVERYTHING, EVERYTHING).await;
+    assert!(world.try_add(order(&name(0))).await.is_err(), "a day has not passed");
+    world.tick(1);
+    world.prune(EVERYTHING, EVERYTHING).await;
+    for n in [0, MANY / 2, MANY - 1] {
+        world.add(order(&name(n))).await;
+    }
+}
+
+pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    world.standing("nightly").await;
+    for _ in 0..3 {
+        world.tick(100);
+        let firing = Fires::order(order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
+        assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
+        assert_eq!(world.run_all().await.len(), 1);
+    }
+    let last = ended("/pay,night", OrderOutcome::Finished, "done", world.now);
+    assert_eq!(world.try_add(order("/pay,night")).await, Err(last), "the last one counts");
+    // What is remembered of the last one is not forgotten with the first.
+    world.tick(86_400 - 100);
+    world.prune(EVERYTHING, EVERYTHING).await;
+    assert!(world.try_add(order("/pay,night")).await.is_err());
+    let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![order("/pay,night")].into() };
+    assert!(world.add_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
+    let exists = OrderRefused::Exists(chain_path("/pay"), order_key("/pay,night").id);
+    assert_eq!(world.add_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
+}
+
+/// Two orders, one with an id and one without, under a key.
+fn batch(content: u8) -> OrderBatch {
+    let idempotency = Some(idempotency_key("default", "k", content));
+    OrderBatch { idempotency, ..vec![order("/pay,7"), order("/pay")].into() }
+}
+
+pub async fn a_repeated_batch_gets_its_first_answer(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let first = world.add_batch(batch(1)).await.expect("nothing to refuse");
+    assert!(!first.repeated);
+    let again = OrderReceipt { repeated: true, ..first };
+    assert_eq!(world.add_batch(batch(1)).await, Ok(again.clone()));
+    assert_eq!(world.run_all().await.len(), 2);
+    world.tick(60);
+    let mut world = world.reopen().await;
+    assert_eq!(world.add_batch(batch(1)).await, Ok(again), "though the orders have ended");
+    assert_eq!(world.run_all().await.len(), 0);
+    let conflict = || Refused::IdempotencyConflict("k".into());
+    assert_eq!(world.add_batch(batch(2)).await, Err(OrdersRefused::Idempotency(conflict())));
+    assert_eq!(world.append(vec![keyed("default", "k", 2, [event("record")])]).await, [Err(conflict())]);
+    world.tick(86_401);
+    world.prune(EVERYTHING, EVERYTHING).await;
+    assert!(!world.add_batch(batch(1)).await.expect("all of it is forgotten").repeated);
+}
+
+/// What is refused leaves no record: the same request may be sent again when nothing stands against it.
+pub async fn a_refused_batch_uses_up_no_key(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    world.add(order("/pay,7")).await;
+    assert!(world.add_batch(batch(1)).await.is_err());
+    let other = OrderBatch { orders: vec![order("/pay,8")], ..batch(2) };
+    assert!(!world.add_batch(other).await.expect("the key is free").repeated);
+}
+
+pub async fn racing_batches_under_a_key_add_once(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let racers: Vec<_> = (0..50)
+        .map(|_| {
+            let (store, now) = (Arc::clone(&world.store), world.now);
+            tokio::spawn(async move { must(store.add_orders(batch(1), now).await).expect("never refused") })
+        })
+        .collect();
+    let mut receipts = Vec::new();
+    for racer in racers {
+        receipts.push(racer.await.expect("the racer ended well"));
+    }
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
+    assert_eq!(world.orders_at("/").await.len(), 2);
+}
+
+pub async fn a_repeated_run_gets_its_first_answer(harness: &dyn Harness) {
+    let mut world = World::new(harness, plan()).await;
+    let run = || pointsman_core::store::NewRun { pair: pair("shop/orders"), priority: None };
+    let key = |content| Some(idempotency_key("default", "sync", content));
+    let first = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
+    assert!(first.created && !first.repeated);
+    assert_eq!(world.run_all().await.len(), 1);
+    world.tick(10);
+    let world = world.reopen().await;
+    let again = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
+    assert_eq!((&again.task, again.repeated), (&first.task, true));
+    assert!(world.run_all().await.is_empty(), "nothing new was created");
+    let conflict = RunRefused::Idempotency(Refused::IdempotencyConflict("sync".into()));
+    assert_eq!(must(world.store.run(run(), key(2), world.now).await), Err(conflict));
+    assert!(must(world.store.run(run(), None, world.now).await).expect("the pair is there").created);
+}
+
+pub async fn an_answer_is_recorded_once(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let key = |content| idempotency_key("shop", "k", content);
+    assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(None));
+    let first = must(world.store.record_answer(key(1), "{\"n\":1}".into(), world.now).await).expect("new");
+    assert_eq!((first.answer.as_str(), first.repeated), ("{\"n\":1}", false));
+    let second =
+        must(world.store.record_answer(key(1), "2".into(), world.now).await).expect("the same request");
+    assert_eq!((second.answer.as_str(), second.repeated), ("{\"n\":1}", true));
+    let world = world.reopen().await;
+    assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(Some("{\"n\":1}".into())));
+    let conflict = || Refused::IdempotencyConflict("k".into());
+    assert_eq!(must(world.store.recorded_answer(key(2)).await), Err(conflict()));
+    assert_eq!(must(world.store.record_answer(key(2), "3".into(), world.now).await), Err(conflict()));
+}

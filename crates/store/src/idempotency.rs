@@ -1,0 +1,58 @@
+//! Idempotency records: the answer to a request, written in the transaction that carries it out, so that of racing
+//! duplicates one is carried out and a repeat gets its answer, whatever dies in between.
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{Idempotency, RecordedAnswer, Refused};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Fault, Result};
+use crate::tables::Tables;
+use crate::writer::Txn;
+
+impl<T: Tables> Txn<'_, T> {
+    /// The answer recorded under a key; None if the request has no key, or its key is new. A key that was used for
+    /// another request is refused.
+    pub(crate) fn recorded<A: DeserializeOwned>(
+        &self,
+        idempotency: Option<&Idempotency>,
+    ) -> Result<std::result::Result<Option<A>, Refused>> {
+        let Some(used) = idempotency else { return Ok(Ok(None)) };
+        let Some((digest, answer)) = self.tables.answer(&used.tenant, &used.key)? else {
+            return Ok(Ok(None));
+        };
+        if digest != used.digest {
+            return Ok(Err(Refused::IdempotencyConflict(used.key.clone())));
+        }
+        Ok(Ok(Some(serde_json::from_str(&answer).map_err(Fault::damaged)?)))
+    }
+
+    /// Records the answer of a request, if it has a key.
+    pub(crate) fn record<A: Serialize + ?Sized>(
+        &self,
+        idempotency: Option<&Idempotency>,
+        answer: &A,
+        now: Timestamp,
+    ) -> Result<()> {
+        let Some(used) = idempotency else { return Ok(()) };
+        let answer = serde_json::to_string(answer).map_err(Fault::damaged)?;
+        self.tables.put_answer(used, &answer, now)
+    }
+
+    /// Records an answer unless there is one.
+    pub(crate) fn record_answer(
+        &self,
+        idempotency: &Idempotency,
+        answer: String,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
+        Ok(match self.recorded::<String>(Some(idempotency))? {
+            Ok(Some(answer)) => Ok(RecordedAnswer { answer, repeated: true }),
+            Ok(None) => {
+                self.record(Some(idempotency), &answer, now)?;
+                Ok(RecordedAnswer { answer, repeated: false })
+            }
+            Err(conflict) => Err(conflict),
+        })
+    }
+}
