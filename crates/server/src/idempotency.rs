@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::problem::Problem;
-use pointsman_engine::now;
 
 const HEADER: &str = "idempotency-key";
 /// The longest idempotency key.
@@ -70,7 +69,7 @@ pub(crate) async fn record<A: Serialize + DeserializeOwned>(
 ) -> Result<(A, bool), Problem> {
     let Some(used) = idempotency else { return Ok((answer, false)) };
     let text = serde_json::to_string(&answer).map_err(Problem::broken)?;
-    let recorded = app.store().record_answer(used, text, now()).await??;
+    let recorded = app.store().record_answer(used, text, app.now()).await??;
     match recorded.repeated {
         true => Ok((read(&recorded.answer)?, true)),
         false => Ok((answer, false)),
