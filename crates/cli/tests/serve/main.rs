@@ -9,6 +9,7 @@ mod node;
 mod failures;
 mod messages;
 mod orders;
+mod processes;
 mod sources;
 mod work;
 
