@@ -236,6 +236,10 @@ async fn bad_effects_fail_for_good_and_none_of_them_happens() {
     for (script, said) in [
         (r#"echo '{"emit":[{"type":"a"},{"type":"b c"}]}' >>"$POINTSMAN_EFFECTS""#, "line 1: /emit/1/type"),
         (
+            r#"echo '{"emit":[{"type":"task"}]}' >>"$POINTSMAN_EFFECTS""#,
+            "/emit/0/type: task is the name of a frame",
+        ),
+        (
             r#"printf '{"log":["x"]}\n{"emti":[]}' >>"$POINTSMAN_EFFECTS""#,
             "line 2: /emti: unknown field `emti`",
         ),
