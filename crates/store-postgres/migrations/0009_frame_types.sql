@@ -6,6 +6,14 @@ SELECT ARRAY['Torn', 'task']
 $$;
 REVOKE ALL ON FUNCTION pointsman.frame_types FROM PUBLIC;
 
+-- The function belongs to the owner of the schema like the others, whichever role applies this migration.
+DO $$
+DECLARE
+    owner name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pointsman');
+BEGIN
+    EXECUTE format('ALTER FUNCTION pointsman.frame_types() OWNER TO %I', owner);
+END $$;
+
 -- Says what is wrong with a type.
 CREATE OR REPLACE FUNCTION pointsman.refuse_type(type text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
