@@ -53,9 +53,9 @@ test("odd: events that are called like what the stream itself tells are events l
   await visit("/stream?key=called:1&tasks=1", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByText("Nothing matches").waitFor();
-    for (const type of ["task", "Torn", "message", "end"]) await emit(`{"type":"${type}","key":"called:1","value":{"called":"${type}"}}`);
+    for (const type of ["task.done", "Torn.page", "message", "end"]) await emit(`{"type":"${type}","key":"called:1","value":{"called":"${type}"}}`);
     await rows(page).filter({ hasText: '{ "called": "end" }' }).waitFor();
-    for (const type of ["task", "Torn", "message"]) assert.equal(await rows(page).filter({ hasText: `{ "called": "${type}" }` }).count(), 1, type);
+    for (const type of ["task.done", "Torn.page", "message"]) assert.equal(await rows(page).filter({ hasText: `{ "called": "${type}" }` }).count(), 1, type);
     assert.equal(await page.getByText("There is a gap in what is shown").count(), 0);
   });
 });

@@ -95,7 +95,8 @@ BEGIN
     priority := coalesce(priority, 100);
     context := nullif(context, '{}');
     IF NOT coalesce(octet_length(type) <= 255 AND type COLLATE "C" ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
-                    AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types()), false) THEN
+                    AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types())
+                    AND type COLLATE "C" <> ALL (pointsman.frame_types()), false) THEN
         PERFORM pointsman.refuse_type(type);
     END IF;
     IF tenant COLLATE "C" !~ '^[A-Za-z0-9._-]{1,128}$' THEN
@@ -169,6 +170,12 @@ BEGIN
         MESSAGE = format('receipt: there is none %s, or none any more: they are kept for a day', receipt);
 END $$;
 
+CREATE FUNCTION pointsman.frame_types() RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+SELECT ARRAY['Torn', 'task']
+$$;
+
 CREATE FUNCTION pointsman.refuse(argument text, detail text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -202,7 +209,7 @@ END $$;
 
 CREATE FUNCTION pointsman.refuse_type(type text) RETURNS void
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 DECLARE
     segment text;
     bad     text;
@@ -222,8 +229,12 @@ BEGIN
                 pointsman.shown(type, '"'), pointsman.shown(bad, '''')));
         END IF;
     END LOOP;
+    IF type COLLATE "C" = ANY (pointsman.frame_types()) THEN
+        PERFORM pointsman.refuse('type', format(
+            '%1$s is the name of a frame of the event stream; use another type, such as %1$s.changed', type));
+    END IF;
     PERFORM pointsman.refuse('type', 'only the engine itself emits ' || type);
-END $$;
+END $_$;
 
 CREATE FUNCTION pointsman.reserved_types() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -35,8 +35,8 @@ pub struct HandlerBody {
     pub defined: bool,
     /// `in-process`, `http`, `command` or `pull`; null where this node cannot run it.
     pub run: Option<String>,
-    /// Where its attempts go: a URL without its query, or a program; null where this node cannot run it, and for
-    /// functions and workers.
+    /// Where its attempts go: scheme, host and port of a URL, or the name of a program and the number of its arguments; null
+    /// where this node cannot run it, and for functions and workers.
     pub target: Option<String>,
     /// An attempt that takes longer has failed; null where this node cannot run it.
     pub timeout_seconds: Option<f64>,

@@ -5,6 +5,7 @@
 //!  failure     what a person is told when something is wrong, and the exit codes
 //!  output      tables, colours, JSON
 //!  process     what the commands share that run a node
+//!  protect     keeps other processes of the user out of this one
 //!  serve work  run a node: for good, or for a while
 //!  emit watch events tasks run orders chains handlers rules schedules objects nodes
 //!              talk to a node over HTTP
@@ -30,6 +31,7 @@ mod objects;
 mod orders;
 mod output;
 mod process;
+mod protect;
 mod rules;
 mod run;
 mod schedules;
@@ -48,9 +50,10 @@ use failure::{Failure, Result};
 use output::Paint;
 
 fn main() -> ExitCode {
+    let protected = protect::refuse_inspection();
     let cli = args::read();
     let paint = Paint::of_stderr(cli.global.color);
-    match run(cli) {
+    match protected.and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(paint),
     }

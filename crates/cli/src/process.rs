@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use pointsman_engine::handlers::command::{adopt_orphans, kill_orphans};
 use pointsman_server::StartError;
 use pointsman_store_postgres::OpenError as PostgresError;
 use pointsman_store_redis::OpenError as RedisError;
@@ -21,9 +22,13 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// Runs a node to its end, on all cores. `level` is how much is logged unless POINTSMAN_LOG says otherwise.
 pub(crate) fn run(global: &Global, level: &str, node: impl Future<Output = Result>) -> Result {
     log_to_stderr(global, level)?;
+    if let Err(error) = adopt_orphans() {
+        tracing::warn!(%error, "cannot adopt orphans; a process that a command moves to another session may outlive it");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(node);
     runtime.shutdown_timeout(AT_ONCE);
+    kill_orphans();
     outcome
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::is_reserved;
+use crate::names::is_engine_type;
 use crate::{EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant, Timestamp};
 
 /// Who and what stood around an event when it happened: ip, user agent, traceparent, … Strings only.
@@ -126,7 +126,7 @@ impl Event {
 
     /// Whether the engine itself tells it: nobody else may emit its types.
     pub fn is_engine(&self) -> bool {
-        is_reserved(&self.kind)
+        is_engine_type(&self.kind)
     }
 
     /// The event as the stream shows it. The engine's own show their fields; a task's key is an object.

@@ -283,8 +283,32 @@ pub const RESERVED_TYPES: &[&str] = &[
     "TaskClosed",
 ];
 
-/// Whether only the engine may emit this type.
-pub fn is_reserved(kind: &HandlingKey) -> bool {
+/// The names of the event stream's own frames. An event of such a type would be taken for one, so nobody may emit it;
+/// types below them are allowed.
+pub const FRAME_TYPES: &[&str] = &["Torn", "task"];
+
+/// Why a well-formed type may not be emitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReservedType {
+    #[error("only the engine itself emits {0}")]
+    Engine(HandlingKey),
+    #[error("{0} is the name of a frame of the event stream; use another type, such as {0}.changed")]
+    Frame(HandlingKey),
+}
+
+/// Refuses the types that only the engine may emit, and those that the event stream uses itself.
+pub fn check_emittable(kind: &HandlingKey) -> Result<(), ReservedType> {
+    if is_engine_type(kind) {
+        return Err(ReservedType::Engine(kind.clone()));
+    }
+    match FRAME_TYPES.contains(&kind.as_str()) {
+        true => Err(ReservedType::Frame(kind.clone())),
+        false => Ok(()),
+    }
+}
+
+/// Whether this is a type of the engine's own events.
+pub fn is_engine_type(kind: &HandlingKey) -> bool {
     // Hardly any other type begins with a capital, so that most need not be compared with them all.
     let capital = kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
     capital && kind.lineage().next().is_some_and(|root| RESERVED_TYPES.contains(&root))
@@ -341,8 +365,15 @@ mod tests {
 
     #[test]
     fn reserved_types_cover_their_children() {
-        assert!(is_reserved(&HandlingKey::new("OrderStarted").unwrap()));
-        assert!(is_reserved(&HandlingKey::new("Event.mine").unwrap()));
-        assert!(!is_reserved(&HandlingKey::new("order.started").unwrap()));
+        let check = |kind: &str| check_emittable(&HandlingKey::new(kind).unwrap());
+        assert!(matches!(check("OrderStarted"), Err(ReservedType::Engine(_))));
+        assert!(matches!(check("Event.mine"), Err(ReservedType::Engine(_))));
+        assert_eq!(check("order.started"), Ok(()));
+        for frame in FRAME_TYPES {
+            assert!(matches!(check(frame), Err(ReservedType::Frame(_))), "{frame}");
+            assert_eq!(check(&format!("{frame}.done")), Ok(()));
+            assert!(!is_engine_type(&HandlingKey::new(*frame).unwrap()));
+        }
+        assert_eq!((check("Task"), check("torn")), (Ok(()), Ok(())));
     }
 }

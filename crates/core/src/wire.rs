@@ -83,9 +83,7 @@ impl EventBody {
     pub fn into_event(self, now: Timestamp, default_tenant: &Tenant) -> Result<NewEvent, Fault> {
         let kind = self.kind.ok_or_else(|| Fault::new("/type", "an event has a type"))?;
         let kind = name("/type", &kind, HandlingKey::new)?;
-        if names::is_reserved(&kind) {
-            return Err(Fault::new("/type", format!("only the engine itself emits {kind}")));
-        }
+        names::check_emittable(&kind).map_err(|reserved| Fault::new("/type", reserved))?;
         let tenant = self.tenant.map(|raw| name("/tenant", &raw, Tenant::new)).transpose()?;
         Ok(NewEvent {
             kind,

@@ -65,9 +65,7 @@ fn once<T>(
 fn kind_of(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
     let literal: LitStr = meta.value()?.parse()?;
     let kind = HandlingKey::new(literal.value()).map_err(|fault| Error::new(literal.span(), fault))?;
-    if names::is_reserved(&kind) {
-        return Err(Error::new(literal.span(), format!("only the engine itself emits {kind}")));
-    }
+    names::check_emittable(&kind).map_err(|reserved| Error::new(literal.span(), reserved))?;
     Ok(literal)
 }
 
@@ -124,6 +122,7 @@ mod tests {
             fault(&format!("#[event(type = {bad:?})]"));
         }
         assert!(fault("#[event(type = \"OrderStarted\")]").contains("only the engine itself"));
+        assert!(fault("#[event(type = \"task\")]").contains("task is the name of a frame"));
         assert!(fault("#[event(type = 7)]").contains("string literal"));
     }
 

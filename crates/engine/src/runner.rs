@@ -29,7 +29,8 @@ pub trait Runner: Send + Sync {
     /// One word for people: `in-process`, `http`, `command`.
     fn kind(&self) -> &'static str;
 
-    /// Where attempts go, for people and without secrets: a URL, a program. None where there is nothing to tell.
+    /// Where attempts go, for everyone who may see the handler, and so without secrets: the origin of a URL, the name of a
+    /// program and the number of its arguments. None where there is nothing to show.
     fn target(&self) -> Option<String> {
         None
     }

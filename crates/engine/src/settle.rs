@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pointsman_core::event::MAX_DEPTH;
-use pointsman_core::names::is_reserved;
+use pointsman_core::names::check_emittable;
 use pointsman_core::store::{Ended, Ending};
 use pointsman_core::wire::check_result;
 use pointsman_core::{Cause, NewEvent};
@@ -75,8 +75,9 @@ fn with_cause(task: &Brief, mut emits: Vec<NewEvent>) -> Result<Vec<NewEvent>, S
             "event storm: {MAX_DEPTH} events have caused each other up to this one, and it may cause no more"
         ));
     }
-    if let Some(emit) = emits.iter().find(|emit| is_reserved(&emit.kind)) {
-        return Err(format!("the handler emitted {}, a type that only the engine may emit", emit.kind));
+    for emit in &emits {
+        check_emittable(&emit.kind)
+            .map_err(|reserved| format!("the handler's emit was refused: {reserved}"))?;
     }
     for emit in &mut emits {
         emit.cause = Some(Cause { event: task.cause, task: task.seq, depth });

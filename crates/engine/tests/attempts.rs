@@ -244,17 +244,21 @@ async fn a_storm_of_events_is_stopped() {
 
 #[tokio::test]
 async fn a_handler_may_not_emit_what_is_the_engines() {
-    let store = store();
-    let engine = House::default()
-        .handler("h", |_| async { Outcome { emits: vec![event("OrderStarted", "x")], ..Outcome::done() } })
-        .route("a", "h")
-        .start(&store)
-        .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    assert_eq!(watcher.ended(1).await[0].status, Status::Error);
-    assert_eq!(all_events(&engine).await.len(), 1);
-    engine.stop(PATIENCE).await;
+    for kind in ["OrderStarted", "Torn", "task"] {
+        let store = store();
+        let engine = House::default()
+            .handler("h", move |_| async move {
+                Outcome { emits: vec![event("b", "x"), event(kind, "x")], ..Outcome::done() }
+            })
+            .route("a", "h")
+            .start(&store)
+            .await;
+        let mut watcher = Watcher::of(&engine);
+        emit(&engine, vec![event("a", "x")]).await;
+        assert_eq!(watcher.ended(1).await[0].status, Status::Error, "{kind}");
+        assert_eq!(all_events(&engine).await.len(), 1, "{kind}");
+        engine.stop(PATIENCE).await;
+    }
 }
 
 #[tokio::test]

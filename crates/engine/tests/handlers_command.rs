@@ -4,6 +4,7 @@
 mod handler_support;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use handler_support::{bare_task, delivery, event, failure, run, run_task, task};
@@ -13,7 +14,9 @@ use nix::unistd::Pid;
 use pointsman_core::store::{Claimed, Ended};
 use pointsman_core::task::{Level, LogLine, Subject};
 use pointsman_core::{Event, Json};
-use pointsman_engine::handlers::command::{BadCommand, CommandHandler, CommandSpec};
+use pointsman_engine::handlers::command::{
+    BadCommand, BadRunAs, CommandHandler, CommandSpec, RunAs, adopt_orphans,
+};
 use pointsman_engine::{Outcome, Runner};
 
 fn sh(script: &str) -> CommandHandler {
@@ -22,7 +25,7 @@ fn sh(script: &str) -> CommandHandler {
 
 fn command(argv: &[&str]) -> CommandHandler {
     let argv = argv.iter().map(|argument| argument.to_string()).collect();
-    CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None }).unwrap()
+    CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap()
 }
 
 async fn outcome(script: &str) -> Outcome {
@@ -35,14 +38,16 @@ async fn printed(script: &str, task: Claimed) -> Vec<String> {
     lines.into_iter().map(|line| line.message).collect()
 }
 
-/// Waits until a process is gone. One that nobody reaps is a zombie, which is as good as gone.
+/// Whether a process has ended. One that nobody has reaped yet is a zombie, which has ended too.
+fn is_gone(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) || stat.contains(") Z ")
+}
+
+/// Waits until a process is gone.
 async fn gone(pid: i32) {
-    let dead = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH) || stat.contains(") Z ")
-    };
     let wait = async {
-        while !dead() {
+        while !is_gone(pid) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -57,6 +62,7 @@ async fn the_environment_holds_what_is_documented_and_nothing_else() {
         argv: vec!["env".into()],
         env: BTreeMap::from([("SHOP".into(), "open".into()), ("POINTSMAN_TYPE".into(), "forged".into())]),
         dir: None,
+        run_as: None,
     };
     let (_, lines) = run(&CommandHandler::new(spec).unwrap(), task()).await;
     let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.message.split_once('=')).collect();
@@ -152,11 +158,42 @@ async fn exit_codes_decide() {
 #[tokio::test]
 async fn it_runs_in_its_folder() {
     let dir = tempfile::tempdir().unwrap();
-    let spec = |dir| CommandSpec { argv: vec!["pwd".into()], env: BTreeMap::new(), dir: Some(dir) };
+    let spec =
+        |dir| CommandSpec { argv: vec!["pwd".into()], env: BTreeMap::new(), dir: Some(dir), run_as: None };
     let (_, lines) = run(&CommandHandler::new(spec(dir.path().into())).unwrap(), task()).await;
     assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
     let nowhere = run(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), task()).await.0;
     assert!(failure(&nowhere).0.contains("is not there"), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn it_runs_as_its_user_and_has_no_other_groups() {
+    let run_as = RunAs::find(Some("65534"), Some("65533"));
+    if !nix::unistd::geteuid().is_root() {
+        assert_eq!(run_as, Err(BadRunAs::NotPermitted));
+        return;
+    }
+    let script = r#"id -u; id -g; id -G; echo '{"result":1}' >>"$POINTSMAN_EFFECTS"
+        stat -c '%u %a' "$POINTSMAN_EFFECTS"; ls "$(dirname "$POINTSMAN_EFFECTS")" 2>/dev/null || echo unlisted
+        rm -f "$POINTSMAN_EFFECTS" 2>/dev/null || echo kept"#;
+    let argv = vec!["sh".into(), "-c".into(), script.into()];
+    let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some("/".into()), run_as: run_as.ok() };
+    let (outcome, lines) = run(&CommandHandler::new(spec).unwrap(), task()).await;
+    let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
+    assert_eq!(lines, ["65534", "65533", "65533", "65534 600", "unlisted", "kept"]);
+    assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("1").unwrap()) });
+}
+
+#[tokio::test]
+async fn a_program_that_its_user_may_not_run_is_named() {
+    let Ok(run_as) = RunAs::find(Some("65534"), Some("65534")) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let argv = vec!["true".into()];
+    let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some(dir.path().into()), run_as: Some(run_as) };
+    let outcome = run(&CommandHandler::new(spec).unwrap(), task()).await.0;
+    let said = "cannot start \"true\": its user may not run the program, or not enter its folder";
+    assert_eq!(failure(&outcome), (said, false));
 }
 
 #[tokio::test]
@@ -198,6 +235,10 @@ async fn effects_are_taken_from_the_file_and_the_file_is_private() {
 async fn bad_effects_fail_for_good_and_none_of_them_happens() {
     for (script, said) in [
         (r#"echo '{"emit":[{"type":"a"},{"type":"b c"}]}' >>"$POINTSMAN_EFFECTS""#, "line 1: /emit/1/type"),
+        (
+            r#"echo '{"emit":[{"type":"task"}]}' >>"$POINTSMAN_EFFECTS""#,
+            "/emit/0/type: task is the name of a frame",
+        ),
         (
             r#"printf '{"log":["x"]}\n{"emti":[]}' >>"$POINTSMAN_EFFECTS""#,
             "line 2: /emti: unknown field `emti`",
@@ -294,6 +335,78 @@ async fn a_grandchild_that_keeps_the_output_open_does_not_hold_the_attempt() {
     gone(lines[0].message.parse().unwrap()).await;
 }
 
+/// A script that starts a process in a session of its own, without the command's streams, and prints its pid.
+const DETACHED: &str = r#"
+    setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600' "$POINTSMAN_EFFECTS.pid" \
+        </dev/null >/dev/null 2>&1 &
+    until [ -s "$POINTSMAN_EFFECTS.pid" ]; do sleep 0.01; done
+    cat "$POINTSMAN_EFFECTS.pid""#;
+
+#[tokio::test]
+async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
+    adopt_orphans().unwrap();
+    for (start, end) in
+        [("sleep 600 >/dev/null 2>&1 & echo $!", "exit 0"), (DETACHED, "exit 0"), (DETACHED, "exit 1")]
+    {
+        let (_, lines) = run(&sh(&format!("{start}\n{end}")), task()).await;
+        let pid: i32 = lines[0].message.parse().unwrap();
+        assert!(is_gone(pid), "{start}: process {pid} survives the attempt");
+        assert_eq!(lines[1].message, "killed 1 process that the command had left running");
+    }
+}
+
+#[tokio::test]
+async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
+    adopt_orphans().unwrap();
+    let (delivery, mut lines, cancel) = delivery(task());
+    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let running = tokio::spawn(async move { handler.run(delivery).await });
+    let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+    cancel.cancel();
+    let outcome = running.await.unwrap();
+    assert_eq!(failure(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
+    gone(detached).await;
+}
+
+#[tokio::test]
+async fn a_process_in_its_own_session_ends_with_a_dropped_attempt() {
+    adopt_orphans().unwrap();
+    let (delivery, mut lines, _cancel) = delivery(task());
+    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let running = tokio::spawn(async move { handler.run(delivery).await });
+    let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    gone(detached).await;
+}
+
+#[tokio::test]
+async fn a_detached_process_that_keeps_the_output_open_does_not_hold_the_attempt() {
+    adopt_orphans().unwrap();
+    // The command ends only after its child has printed its pid.
+    let script = r#"mkfifo "$POINTSMAN_EFFECTS.fifo"
+        setsid sh -c 'echo $$; echo >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.fifo" &
+        read -r _ <"$POINTSMAN_EFFECTS.fifo""#;
+    let (outcome, lines) = run(&sh(script), task()).await;
+    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    gone(lines[0].message.parse().unwrap()).await;
+}
+
+#[tokio::test]
+async fn an_attempt_leaves_the_processes_of_others_alone() {
+    adopt_orphans().unwrap();
+    let (delivery, mut lines, cancel) = delivery(task());
+    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let running = tokio::spawn(async move { handler.run(delivery).await });
+    let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
+    let (outcome, _) = run(&sh(DETACHED), task()).await;
+    assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
+    assert!(!is_gone(detached) && !running.is_finished());
+    cancel.cancel();
+    running.await.unwrap();
+    gone(detached).await;
+}
+
 #[tokio::test]
 async fn a_cancelled_attempt_starts_nothing() {
     let (delivery, mut lines, cancel) = delivery(task());
@@ -308,7 +421,7 @@ fn commands_that_cannot_be_started_are_refused() {
     let new = |argv: &[&str], env: &[(&str, &str)]| {
         let argv = argv.iter().map(|a| a.to_string()).collect();
         let env = env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        CommandHandler::new(CommandSpec { argv, env, dir: None }).map(|handler| handler.kind())
+        CommandHandler::new(CommandSpec { argv, env, dir: None, run_as: None }).map(|handler| handler.kind())
     };
     assert_eq!(new(&["true"], &[("A", "b=c")]), Ok("command"));
     assert_eq!(new(&[], &[]), Err(BadCommand::Empty));

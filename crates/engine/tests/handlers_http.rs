@@ -139,6 +139,10 @@ async fn bad_effects_fail_for_good() {
     let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(4 << 20));
     for (body, said) in [
         (r#"{"emit":[{"type":"a"},{"type":"TaskEnded"}]}"#.to_owned(), "/emit/1/type"),
+        (
+            r#"{"emit":[{"type":"a"},{"type":"Torn"}]}"#.to_owned(),
+            "/emit/1/type: Torn is the name of a frame",
+        ),
         (r#"{"emit":[],"lgo":[]}"#.to_owned(), "`lgo`"),
         (r#"{"result":1,"snooze":1}"#.to_owned(), "/snooze"),
         (large, "more than 4194304 bytes"),

@@ -57,7 +57,9 @@ fn step_of(delivery: &Delivery) -> &StepRun {
 /// A step that is a shell script.
 fn shell(script: &str) -> Arc<CommandHandler> {
     let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
-    Arc::new(CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None }).unwrap())
+    Arc::new(
+        CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap(),
+    )
 }
 
 /// Done, with a new value for the order.

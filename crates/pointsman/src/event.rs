@@ -127,9 +127,7 @@ pub(crate) fn describe<E: Event>(
 ) -> Result<NewEvent, BadEvent> {
     let fault = |what: &dyn Display| BadEvent::new(E::TYPE, what);
     let kind = HandlingKey::new(E::TYPE).map_err(|e| fault(&e))?;
-    if names::is_reserved(&kind) {
-        return Err(fault(&"only the engine itself emits this type"));
-    }
+    names::check_emittable(&kind).map_err(|reserved| fault(&reserved))?;
     if cause.is_some_and(|cause| cause.depth > MAX_DEPTH) {
         return Err(fault(&format!(
             "an event storm: {MAX_DEPTH} events have caused each other up to this one"

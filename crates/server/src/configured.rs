@@ -26,7 +26,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show))
 }
 
-/// The configuration of the process that answers, without its secrets, and its reloads with their faults.
+/// The configuration of the process that answers, without secrets, URLs beyond their first path segment and arguments of
+/// commands; and its reloads with their faults.
 #[utoipa::path(
     get,
     path = "/api/v1/config",
@@ -125,12 +126,12 @@ fn body(node: String, config: &Config) -> ConfigBody {
         files: config.files.iter().map(|file| file.display().to_string()).collect(),
         loaded_at: now.to_string(),
         watched: false,
-        settings: config.to_yaml(),
+        settings: config.to_api_yaml(),
         warnings: config.warnings_at(now).iter().map(ToString::to_string).collect(),
         reloads: vec![],
     }
 }
 
 fn fault(fault: &Fault) -> FaultBody {
-    FaultBody { place: fault.place(), message: fault.message().into(), excerpt: fault.excerpt() }
+    FaultBody { place: fault.place(), message: fault.message().into(), excerpt: fault.excerpt_for_api() }
 }

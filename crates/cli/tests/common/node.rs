@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -23,13 +24,15 @@ pub(crate) struct Place {
     listen: String,
     token: Option<String>,
     variables: Vec<(&'static str, &'static str)>,
+    /// The user and group that its commands run as, if not those of the test.
+    user: Option<u32>,
 }
 
 impl Place {
     pub(crate) fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), config).unwrap();
-        Self { folder, listen: "127.0.0.1:0".into(), token: None, variables: vec![] }
+        Self { folder, listen: "127.0.0.1:0".into(), token: None, variables: vec![], user: None }
     }
 
     /// For a server on a database where another one was told the token.
@@ -41,6 +44,16 @@ impl Place {
     /// With this in the environment of all its commands.
     pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
         self.variables.push((name, value));
+        self
+    }
+
+    /// With all its commands under a user without privileges: nobody, where the test itself is run by root.
+    pub(crate) fn unprivileged(mut self) -> Self {
+        if nix::unistd::geteuid().is_root() {
+            const NOBODY: u32 = 65534;
+            std::os::unix::fs::chown(self.folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            self.user = Some(NOBODY);
+        }
         self
     }
 
@@ -125,6 +138,9 @@ impl Place {
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap());
         command.envs(self.variables.iter().copied());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command.env("POINTSMAN_URL", format!("http://{}", self.listen));
         if let Some(token) = &self.token {
             command.env("POINTSMAN_TOKEN", token);

@@ -9,6 +9,7 @@ mod node;
 mod failures;
 mod messages;
 mod orders;
+mod processes;
 mod sources;
 mod work;
 
@@ -195,12 +196,20 @@ fn an_event_is_not_taken_for_a_tear_or_a_task_because_of_its_type() {
     let mut place = Place::new("");
     let _node = place.serve();
     let watch = place.watch(&["--since-start"]);
-    for kind in ["Torn", "task", "last"] {
+    for kind in ["Torn", "task"] {
+        let refused = place.run(&["emit", kind]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            !refused.status.success() && said.contains("is the name of a frame of the event stream"),
+            "{said}"
+        );
+    }
+    for kind in ["Torn.page", "task.done", "last"] {
         place.ok(&["emit", kind]);
     }
     // Before what lies back stands its day.
     watch.lines.find("the day", |line| line.starts_with("── 20").then_some(()));
-    for kind in ["Torn", "task", "last"] {
+    for kind in ["Torn.page", "task.done", "last"] {
         let line = watch.lines.find(kind, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
         assert!(line.contains(&format!("  event      {kind}  ")), "{line}");
     }

@@ -113,7 +113,8 @@ impl House {
     /// A source with these collections, synchronised by a shell script.
     pub(crate) fn source(self, source: &str, collections: &[&str], script: &str) -> Self {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
-        let command = CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None }).unwrap();
+        let command =
+            CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap();
         self.runner(source, Some(Arc::new(command)), |def| def.source = Some(collections_of(collections)))
     }
 

@@ -107,6 +107,8 @@ async fn what_no_store_could_hold_is_refused_and_not_stored() {
         let fault = bus.emit_with(event, how.clone()).await.unwrap_err();
         assert!(matches!(fault, EmitError::Event(_)), "{how:?}: {fault}");
     }
+    let reserved = bus.emit(NamedLikeAFrame {}).await.unwrap_err();
+    assert!(reserved.to_string().contains("task is the name of a frame of the event stream"), "{reserved}");
     let long = Published { id: 1, title: "x".repeat(2 << 20) };
     assert!(matches!(bus.emit(long).await, Err(EmitError::Event(_))));
     assert!(journal(&bus).await.is_empty());

@@ -42,6 +42,14 @@ struct Indexed {
     id: u64,
 }
 
+/// The derive macro refuses this type, and so must everything that emits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct NamedLikeAFrame {}
+
+impl Event for NamedLikeAFrame {
+    const TYPE: &'static str = "task";
+}
+
 /// A folder with a store in it.
 struct Home(TempDir);
 

@@ -195,6 +195,16 @@ async fn events_exist_if_and_only_if_the_commit_did() {
 }
 
 #[tokio::test]
+async fn a_type_that_the_stream_uses_itself_is_refused() {
+    let home = Home::new();
+    let bus = bus_with_records(&home).await;
+    let mut uow = bus.unit_of_work();
+    let refused = uow.emit(NamedLikeAFrame {}).unwrap_err().to_string();
+    assert!(refused.contains("task is the name of a frame of the event stream"), "{refused}");
+    bus.stop().await;
+}
+
+#[tokio::test]
 async fn events_stand_in_the_order_of_their_operations_and_know_what_the_transaction_knows() {
     let home = Home::new();
     let bus = bus_with_records(&home).await;

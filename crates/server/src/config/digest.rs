@@ -61,7 +61,11 @@ fn run(run: &Run) -> Value {
             json!({"http": url.as_str(), "timeout": timeout, "secrets": prints, "headers": sorted(headers)})
         }
         Run::Command(CommandRun { spec, timeout }) => {
-            json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout})
+            let mut run = json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout});
+            if let Some(run_as) = &spec.run_as {
+                run["run_as"] = json!(run_as.ids());
+            }
+            run
         }
         Run::Pull => json!("pull"),
     }

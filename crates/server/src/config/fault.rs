@@ -36,9 +36,18 @@ impl Fault {
 
     /// Its line with a caret below the place, unless the line holds a secret or there is none.
     pub fn excerpt(&self) -> Option<String> {
-        let Place { source, line, column } = &self.place;
-        let (shown, before) = window(source.line(*line)?, *column);
-        Some(format!("{line:>5} | {shown}\n      | {before}^"))
+        self.place.source.line(self.place.line).map(|text| self.mark(text))
+    }
+
+    /// The same for clients of the API, who are not shown URLs and commands either.
+    pub fn excerpt_for_api(&self) -> Option<String> {
+        self.place.source.line_for_api(self.place.line).map(|text| self.mark(text))
+    }
+
+    /// The text of its line with a caret below the place.
+    fn mark(&self, text: &str) -> String {
+        let (shown, before) = window(text, self.place.column);
+        format!("{:>5} | {shown}\n      | {before}^", self.place.line)
     }
 }
 

@@ -32,6 +32,7 @@ pub mod nearest;
 mod network;
 mod place;
 mod read;
+mod redact;
 mod retention;
 mod retry;
 mod rooms;

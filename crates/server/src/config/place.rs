@@ -25,19 +25,35 @@ pub(super) struct Source {
     pub(super) text: String,
     /// The lines that hold a secret value and must not be shown. Known once the text has been understood.
     hidden: OnceLock<BTreeSet<usize>>,
+    /// The lines that must not be shown over the API, likewise.
+    hidden_from_api: OnceLock<BTreeSet<usize>>,
     /// Where each line begins, once somebody asks.
     starts: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     pub(super) fn new(origin: Origin, rank: usize, text: String) -> Arc<Self> {
-        Arc::new(Self { origin, rank, text, hidden: OnceLock::new(), starts: OnceLock::new() })
+        Arc::new(Self {
+            origin,
+            rank,
+            text,
+            hidden: OnceLock::new(),
+            hidden_from_api: OnceLock::new(),
+            starts: OnceLock::new(),
+        })
     }
 
-    /// Tells which lines hold secrets.
-    pub(super) fn hide(&self, lines: BTreeSet<usize>) {
+    /// Tells which lines must not be shown: nowhere, and over the API.
+    pub(super) fn hide(&self, from_all: BTreeSet<usize>, from_api: BTreeSet<usize>) {
         // A second call could only come from reading the same text again, with the same result.
-        let _ = self.hidden.set(lines);
+        let _ = self.hidden.set(from_all);
+        let _ = self.hidden_from_api.set(from_api);
+    }
+
+    /// A line of the text, unless it must not be shown over the API. None of a text that was not understood.
+    pub(super) fn line_for_api(&self, number: usize) -> Option<&str> {
+        let hidden = self.hidden_from_api.get()?;
+        if hidden.contains(&number) { None } else { self.line(number) }
     }
 
     /// A line of the text, unless it holds a secret.

@@ -14,8 +14,9 @@ use super::fault::{Faults, Findings};
 use super::handlers::{Known, Names};
 use super::lookup::Sources;
 use super::place::{Origin, Place, Source};
+use super::redact;
 use super::schema::ROOT;
-use super::secret::{self, Vault};
+use super::secret::Vault;
 use super::snapshot::{Print, Snapshot};
 use super::yaml::{self, Kind, Node};
 use super::{Charted, Config, Handler, Planned, StoreUrl, TokenDef, Warning};
@@ -111,7 +112,7 @@ fn file(
         return None;
     }
     let root = yaml::parse(&source, findings)?;
-    secret::hide(&source, &root);
+    redact::hide_lines(&source, &root);
     if matches!(root.kind, Kind::Map(_) | Kind::Null) {
         return Some(root);
     }

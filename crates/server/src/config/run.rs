@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use pointsman_engine::handlers::command::CommandSpec;
+use pointsman_engine::handlers::command::{CommandSpec, RunAs, summary};
 use pointsman_engine::handlers::http::{NetworkAccess, WebhookSecret};
 use url::Url;
 
@@ -21,12 +21,15 @@ pub(super) const HTTP: Keys = Keys {
     known: &["http", "timeout", "secret", "secrets", "headers"],
     later: &[],
 };
-pub(super) const COMMAND: Keys =
-    Keys { of: "a command's `run`", known: &["command", "timeout", "env", "dir"], later: &[] };
+pub(super) const COMMAND: Keys = Keys {
+    of: "a command's `run`",
+    known: &["command", "timeout", "env", "dir", "user", "group"],
+    later: &[],
+};
 /// All of them, for those who do not know yet which kind it is.
 pub(super) const EITHER: Keys = Keys {
     of: "`run`",
-    known: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir"],
+    known: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir", "user", "group"],
     later: &[],
 };
 
@@ -85,7 +88,7 @@ impl fmt::Debug for HttpRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url, timeout, secrets: _, prints: _, headers: _ } = self;
         f.debug_struct("HttpRun")
-            .field("url", &url.as_str())
+            .field("origin", &url.origin().ascii_serialization())
             .field("timeout", timeout)
             .finish_non_exhaustive()
     }
@@ -99,9 +102,10 @@ pub struct CommandRun {
 
 impl fmt::Debug for CommandRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spec: CommandSpec { argv, dir, env: _ }, timeout } = self;
+        let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout } = self;
         let mut shown = f.debug_struct("CommandRun");
-        shown.field("argv", argv).field("dir", dir).field("timeout", timeout).finish_non_exhaustive()
+        shown.field("command", &summary(argv)).field("dir", dir).field("run_as", run_as);
+        shown.field("timeout", timeout).finish_non_exhaustive()
     }
 }
 
@@ -239,8 +243,27 @@ fn command(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<Co
         Some(node) => text(node, findings).map(|dir| absolute(&node.place.source.folder().join(dir))),
         None => Some(folder),
     };
-    let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?) };
+    let run_as = run_as(&fields, findings);
+    let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?), run_as: run_as? };
     Some(CommandRun { spec, timeout })
+}
+
+/// The user and group to run as, if either is given. `None` if they cannot be used.
+fn run_as(fields: &Fields, findings: &mut Findings) -> Option<Option<RunAs>> {
+    let (user, group) = (fields.get("user"), fields.get("group"));
+    let Some(first) = user.or(group) else { return Some(None) };
+    let mut name = |node: Option<&Node>| match node {
+        Some(node) => text(node, findings).map(|name| Some(name.to_owned())),
+        None => Some(None),
+    };
+    let (user, group) = (name(user)?, name(group)?);
+    match RunAs::find(user.as_deref(), group.as_deref()) {
+        Ok(found) => Some(Some(found)),
+        Err(error) => {
+            findings.fault(&first.place, error.to_string());
+            None
+        }
+    }
 }
 
 /// A program given by a path is found from the folder of the file that names it; one without a slash is looked
@@ -330,6 +353,27 @@ mod tests {
         let env = |text| command_of(text).spec.env.into_iter().collect::<Vec<_>>();
         assert_eq!(env("{command: [sh], env: [KEY]}"), [("KEY".to_owned(), "value".to_owned())]);
         assert_eq!(env("{command: [sh], env: {A: 1, B: env:KEY}}")[1], ("B".to_owned(), "value".to_owned()));
+    }
+
+    #[test]
+    fn a_command_runs_as_a_user_that_exists_where_the_process_may_switch() {
+        let user = "{command: [sh], user: pointsman-no-such-user}";
+        assert!(
+            faults_of(user, any)[0]
+                .starts_with("there is no user \"pointsman-no-such-user\" on this machine")
+        );
+        let group = "{command: [sh], group: pointsman-no-such-group}";
+        assert!(faults_of(group, any)[0].starts_with("there is no group \"pointsman-no-such-group\""));
+        assert_eq!(faults_of("{command: [sh], user: [], group: 1}", any), ["expected text, found a list"]);
+        let both = "{command: [sh], user: 65534, group: 65533}";
+        match RunAs::find(Some("65534"), Some("65533")) {
+            Ok(run_as) => assert_eq!(command_of(both).spec.run_as, Some(run_as)),
+            Err(refused) => assert_eq!(faults_of(both, any), [refused.to_string()]),
+        }
+        assert_eq!(
+            faults_of("{http: 'https://x.example/', user: nobody}", any),
+            ["unknown setting \"user\" of an HTTP handler's `run`"]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
 use pointsman_core::fire::{Makes, Overlap};
-use pointsman_core::names::is_reserved;
+use pointsman_core::names::check_emittable;
 use pointsman_core::store::NewOrder;
 use pointsman_core::{Context, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::Schedule;
@@ -155,8 +155,8 @@ fn event(node: &Node, findings: &mut Findings) -> Option<NewEvent> {
     let fields = Fields::open(node, &EMIT, findings)?;
     let kind = fields.need("type", "an event to emit", findings).and_then(|n| {
         let kind = parsed(n, findings, str::parse::<HandlingKey>)?;
-        if is_reserved(&kind) {
-            findings.fault(&n.place, format!("{:?} is a type of the engine itself", kind.as_str()));
+        if let Err(reserved) = check_emittable(&kind) {
+            findings.fault(&n.place, reserved.to_string());
         }
         Some(kind)
     });
@@ -297,13 +297,14 @@ mod tests {
     fn every_fault_is_told() {
         let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}}\n\
                     b: {cron: every 0s, emit: {key: '', priority: 0}}\n\
-                    c: {schedule: '@daily', emit: {type: x, vlaue: 1}}\n";
+                    c: {schedule: '@daily', emit: {type: x, vlaue: 1}}\n\
+                    d: {cron: '@daily', emit: {type: task}}\n";
         assert_eq!(
             faults_of(text, all),
             [
                 "column 3 (hour): hours are 0 to 23, got `75`",
                 "\"Mars/Olympus\" is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`",
-                "\"OrderStarted\" is a type of the engine itself",
+                "only the engine itself emits OrderStarted",
                 "column 7: an interval lasts from one second to 100 years; write an interval like `every 90s`, \
                  `every 1h30m` or `every 12 hours`",
                 "an event to emit needs `type`",
@@ -312,6 +313,7 @@ mod tests {
                 "a schedule needs `cron`",
                 "unknown setting \"schedule\" of a schedule; did you mean `cron`?",
                 "unknown setting \"vlaue\" of an event to emit; did you mean `value`?",
+                "task is the name of a frame of the event stream; use another type, such as task.changed",
             ]
         );
     }

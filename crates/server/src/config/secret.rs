@@ -5,7 +5,7 @@
 //! Somebody will write a secret into the file all the same. The lines that could hold one are therefore never
 //! repeated in a fault, and `config show` masks them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use super::decode::text;
 use super::fault::Findings;
 use super::nearest::nearest;
-use super::place::{Place, Source};
-use super::yaml::{Kind, Node};
+use super::place::Place;
+use super::yaml::Node;
 
 /// What is shown instead of a secret.
 pub(super) const MASK: &str = "***";
@@ -191,9 +191,14 @@ pub(super) fn is_secret(key: &str) -> bool {
     if matches!(key, "auth" | "tokens") {
         return false;
     }
+    names_secret(key) || nearest(key, KEYS.iter().copied()).is_some()
+}
+
+/// Whether a key is the name of a secret, as it is written.
+pub(super) fn names_secret(key: &str) -> bool {
     let lower = key.to_lowercase();
     let speaks = ["secret", "token", "passw", "auth"].iter().any(|part| lower.contains(part));
-    speaks || nearest(key, KEYS.iter().copied()).is_some()
+    speaks || KEYS.contains(&key)
 }
 
 /// Whether a value shows credentials by its form: a URL with a user and password in it. In that of a database a
@@ -209,30 +214,6 @@ pub(super) fn has_credentials(value: &str) -> bool {
 /// A message about a value, without the value where it shows credentials.
 pub(super) fn masked(message: String, value: &str) -> String {
     if has_credentials(value) { message.replace(value, MASK) } else { message }
-}
-
-/// Marks the lines of a source that hold a secret value.
-pub(super) fn hide(source: &Source, root: &Node) {
-    let mut lines = BTreeSet::new();
-    mark(root, "", false, &mut lines);
-    source.hide(lines);
-}
-
-fn mark(node: &Node, key: &str, secret: bool, lines: &mut BTreeSet<usize>) {
-    match &node.kind {
-        Kind::Null => {}
-        Kind::Scalar { text, .. } => {
-            if must_hide(key, text, secret) {
-                lines.extend(node.place.line..=node.end.max(node.place.line));
-            }
-        }
-        Kind::List(items) => items.iter().for_each(|item| mark(item, key, secret, lines)),
-        Kind::Map(entries) => {
-            for entry in entries {
-                mark(&entry.value, &entry.key, secret || is_secret(&entry.key), lines);
-            }
-        }
-    }
 }
 
 /// Whether a value must not be shown. References are safe to show, and seeing them helps.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode, Uri};
 use pointsman_api::{Emitted, EmittedEvent};
-use pointsman_core::names::is_reserved;
+use pointsman_core::names::check_emittable;
 use pointsman_core::store::{Emission, Idempotency, Receipt};
 use pointsman_core::wire::{EventBody, Fault, MAX_VALUE, string};
 use pointsman_core::{HandlingKey, NewEvent, Tenant, Timestamp};
@@ -184,9 +184,9 @@ fn new_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEven
         return Err(Refusal { fault, problem: Problem::too_large });
     }
     let kind = body.kind.as_deref().and_then(|raw| string("/type", raw).ok());
-    if let Some(kind) = kind.and_then(|kind| HandlingKey::new(kind).ok()).filter(is_reserved) {
-        let fault = Fault::new("/type", format!("only the engine itself emits {kind}"));
-        return Err(Refusal { fault, problem: Problem::refused });
+    let kind = kind.and_then(|kind| HandlingKey::new(kind).ok());
+    if let Some(Err(reserved)) = kind.as_ref().map(check_emittable) {
+        return Err(Refusal { fault: Fault::new("/type", reserved), problem: Problem::refused });
     }
     body.into_event(now, tenant).map_err(|fault| Refusal { fault, problem: Problem::malformed })
 }

@@ -63,6 +63,7 @@ async fn binary_faults_name_the_header() {
         (&[&BINARY[..], &[("ce-priority", "high")]].concat(), 400, "ce-priority"),
         (&[&BINARY[..], &[("ce-under_score", "x")]].concat(), 400, "ce-under_score"),
         (&[&BINARY[..3], &[("ce-type", "Event")]].concat(), 422, "ce-type"),
+        (&[&BINARY[..3], &[("ce-type", "Torn")]].concat(), 422, "ce-type"),
     ] {
         let answer = post(&house, headers, "").await;
         assert_eq!(answer.problem(), status, "{headers:?}: {answer:?}");
@@ -114,6 +115,12 @@ async fn batch() {
     assert_eq!(answer.problem(), 400);
     assert_eq!(answer.json()["pointer"], "/1/subject");
     assert_eq!(post(&house, &BATCH, "[]").await.problem(), 400);
+
+    let mut reserved = event();
+    reserved["type"] = json!("task");
+    let answer = post(&house, &BATCH, &json!([event(), reserved]).to_string()).await;
+    assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/1/type")));
+    assert_eq!(post(&house, &STRUCTURED, &reserved.to_string()).await.problem(), 422);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,3 +73,76 @@ async fn only_admins_of_all_tenants_see_it() {
     assert_eq!(house.call_as("theirs", "GET", PATH, "").await.problem(), 403);
     assert_eq!(house.call_as("nobody", "GET", PATH, "").await.problem(), 401);
 }
+
+/// Handlers whose URLs and arguments hold secrets, and routes whose names look like settings.
+const TELLING: &str = "handlers:
+  hook: {run: {http: 'https://hooks.example/services/T0/hunter2?key=hunter2#hunter2'}}
+  secret-tool: {run: {command: [curl, -u, 'user:hunter2', 'https://x.example/hunter2'], timeout: 5s}}
+event_handlers:
+  ev: [hook, {handler: secret-tool, sync: true}]
+  token.made: [secret-tool]
+sources:
+  env: {run: {command: [sh]}, collections: [orders]}
+schedules:
+  end: {cron: '@daily', emit: {type: ev, value: {ev: 1, end: 2, password: hunter2}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn urls_and_arguments_are_not_shown_and_names_are() {
+    let list = [("root", "admin", None), ("view", "viewer", None)];
+    let house = House::with(&format!("{TELLING}{}", tokens(&list)), Setup::default()).await;
+    let answer = house.call_as("root", "GET", PATH, "").await;
+    assert!(!answer.text().contains("hunter2"), "{}", answer.text());
+    let settings = answer.json()["settings"].as_str().unwrap().to_owned();
+    for shown in [
+        "http: \"https://hooks.example/services/…\"",
+        "command: \"curl (3 arguments)\"",
+        "timeout: 5s",
+        "  ev:\n    - hook",
+        "handler: secret-tool",
+        "token.made: [secret-tool]",
+        "ev: 1",
+        "end: 2",
+        "password: \"***\"",
+        "cron: \"@daily\"",
+    ] {
+        assert!(settings.contains(shown), "{shown} is missing in\n{settings}");
+    }
+    for role in ["root", "view"] {
+        let answer = house.call_as(role, "GET", "/api/v1/handlers", "").await;
+        assert!(!answer.text().contains("hunter2"), "{}", answer.text());
+        let body = answer.json();
+        let target = |name: &str| {
+            let list = body["handlers"].as_array().unwrap();
+            list.iter().find(|handler| handler["name"] == name).unwrap()["target"].clone()
+        };
+        assert_eq!(
+            (target("hook"), target("secret-tool")),
+            (json!("https://hooks.example"), json!("curl (3 arguments)"))
+        );
+        assert_eq!(target("env"), json!("sh"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_do_not_show_the_lines_of_urls_and_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::at(folder.path(), BASE, Setup::default()).await;
+    let faulty = "handlers:
+  a: {run: {comand: [curl, -u, 'user:hunter2']}}
+  b:
+    run:
+      htpt: hunter2
+      timeout: soon
+  c: {run: {http: 'https://hooks.example/hunter2', timeout: soon}}
+  d: {run: {command: 'curl -u user:hunter2'}}
+";
+    sources(folder.path(), &format!("{BASE}{faulty}"));
+    let refused =
+        house.until(PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+    assert!(!refused.to_string().contains("hunter2"), "{refused}");
+    sources(folder.path(), &format!("{BASE}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
+    let refused =
+        house.until(PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+    assert!(!refused.to_string().contains("hunter2"), "{refused}");
+}

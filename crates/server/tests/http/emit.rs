@@ -88,7 +88,16 @@ async fn reserved_types_are_refused() {
             assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/type")), "{kind}");
         }
     }
-    for kind in ["Events", "order.started", "OrderStartedLate", "my.OrderStarted"] {
+    for kind in ["Torn", "task"] {
+        let answer = house.post("/api/v1/events", &format!(r#"[{{"type":"a"}},{{"type":"{kind}"}}]"#)).await;
+        assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/1/type")), "{kind}");
+        let said = format!("{kind} is the name of a frame of the event stream");
+        assert!(answer.json()["detail"].as_str().unwrap().starts_with(&said), "{answer:?}");
+    }
+    assert_eq!(house.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
+    for kind in
+        ["Events", "order.started", "OrderStartedLate", "my.OrderStarted", "task.done", "Torn.page", "Task"]
+    {
         house.emit(&format!(r#"{{"type":"{kind}"}}"#)).await;
     }
 }

@@ -33,8 +33,8 @@ async fn a_handler_shows_where_it_goes() {
         let body = house.get(&format!("/api/v1/handlers/{name}")).await.json();
         (body["target"].clone(), body["order"].clone(), body["on_error"].clone())
     };
-    assert_eq!(told("web").await, (json!("http://127.0.0.1:9/in"), json!("key"), json!("park")));
-    assert_eq!(told("tool").await, (json!("sh"), json!("key"), json!("park")));
+    assert_eq!(told("web").await, (json!("http://127.0.0.1:9"), json!("key"), json!("park")));
+    assert_eq!(told("tool").await, (json!("sh (2 arguments)"), json!("key"), json!("park")));
     assert_eq!(told("shop").await, (json!("sh"), json!(null), json!(null)), "it has no lanes");
 }
 

@@ -72,6 +72,10 @@ async fn a_task_is_fetched_kept_and_done_with_what_it_emits() {
     assert!(kept["lease_until"].as_str().unwrap() > task["lease_until"].as_str().unwrap(), "{kept}");
     let lines = json!({"logs": ["plain", {"message": "loud", "level": "error"}]});
     assert_eq!(say(&house, &task, "logs", &lines).await.json(), json!({"logged": 2}));
+    for kind in ["Torn", "task"] {
+        let refused = say(&house, &task, "done", &json!({"emit": [{"type": "child"}, {"type": kind}]})).await;
+        assert_eq!((refused.problem(), &refused.json()["pointer"]), (422, &json!("/emit/1/type")), "{kind}");
+    }
     let end = json!({"result": {"ok": true}, "emit": [{"type": "child"}], "log": ["last"]});
     let ended = say(&house, &task, "done", &end).await;
     assert_eq!(ended.status, 200, "{ended:?}");

@@ -1,6 +1,6 @@
 //! Whatever is wrong with an event is an error of the call, in the words of the HTTP API, and nothing is stored.
 
-use pointsman_core::names::RESERVED_TYPES;
+use pointsman_core::names::{FRAME_TYPES, RESERVED_TYPES};
 use pointsman_core::{HandlingKey, ObjectKey, Priority, Tenant};
 use tokio_postgres::Client;
 use tokio_postgres::error::DbError;
@@ -125,10 +125,12 @@ async fn what_is_just_allowed_is_taken() {
         "emit('a', context => (SELECT jsonb_object_agg(i || repeat('n', 4090), repeat('x', 4096))
                                FROM generate_series(1, 64) i))",
         "emit('Eventful.OrderStarted')",
+        "emit('task.done')",
+        "emit('Torn.page')",
     ] {
         emit(&client, call).await;
     }
-    house.events(8).await;
+    house.events(10).await;
     let aside = client.query_one("SELECT count(*) FROM pointsman.outbox_refused", &[]).await.unwrap();
     assert_eq!(aside.get::<_, i64>(0), 0);
 }
@@ -144,6 +146,14 @@ async fn reserved_types_are_those_of_the_core() {
             let message = format!("type: only the engine itself emits {kind}");
             refused(&client, &format!("emit('{kind}')"), &message).await;
         }
+    }
+    let frames = client.query_one("SELECT pointsman.frame_types()", &[]).await.unwrap();
+    assert_eq!(frames.get::<_, Vec<String>>(0), FRAME_TYPES);
+    for kind in FRAME_TYPES {
+        let message = format!(
+            "type: {kind} is the name of a frame of the event stream; use another type, such as {kind}.changed"
+        );
+        refused(&client, &format!("emit('{kind}')"), &message).await;
     }
     nothing_is_stored(&client).await;
 }

@@ -151,6 +151,7 @@ async fn what_is_not_an_event_is_set_aside_and_holds_up_nothing() {
              SELECT pointsman.emit('before');
              INSERT INTO pointsman.outbox (type) VALUES ('OrderStarted');
              INSERT INTO pointsman.outbox (type, value) VALUES ('a', '{');
+             INSERT INTO pointsman.outbox (type) VALUES ('task');
              INSERT INTO pointsman.outbox (type, value) VALUES ('written.by.hand', '[1,  2]');
              SELECT pointsman.emit('after');
              COMMIT",
@@ -164,7 +165,12 @@ async fn what_is_not_an_event_is_set_aside_and_holds_up_nothing() {
     let refused = "SELECT type, value, reason FROM pointsman.outbox_refused ORDER BY n";
     let refused: Vec<(String, String, String)> =
         client.query(refused, &[]).await.unwrap().iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
-    assert_eq!(refused.len(), 2);
+    assert_eq!(refused.len(), 3);
+    assert!(
+        refused[2].2.starts_with("/type: task is the name of a frame of the event stream"),
+        "{}",
+        refused[2].2
+    );
     assert_eq!(refused[0].2, "/type: only the engine itself emits OrderStarted");
     assert_eq!((refused[1].1.as_str(), refused[1].2.starts_with("/value: not JSON")), ("{", true));
 }

@@ -28,7 +28,7 @@ async fn what_is_no_event_is_set_aside_and_the_object_goes_on() {
     let mut hand = place.connect();
     let large = left("a", format!("\"{}\"", "x".repeat(3_000_000)));
     let large_value = left("a", format!("\"{}\"", "x".repeat((1 << 20) + 1)));
-    let cases: [(&[u8], &str); 15] = [
+    let cases: [(&[u8], &str); 17] = [
         (b"", "EOF"),
         (b"not JSON\r\nat all", "expected"),
         (b"\xff\xfe\x00{", "not UTF-8"),
@@ -38,6 +38,8 @@ async fn what_is_no_event_is_set_aside_and_the_object_goes_on() {
         (br#"{"value": 1}"#, "/type"),
         (br#"{"type": "a b"}"#, "/type"),
         (br#"{"type": "OrderStarted"}"#, "only the engine itself emits"),
+        (br#"{"type": "Torn"}"#, "Torn is the name of a frame of the event stream"),
+        (br#"{"type": "task"}"#, "task is the name of a frame of the event stream"),
         (br#"{"type": "a", "id": 7}"#, "unknown field `id`"),
         (br#"{"type": "a", "key": "p"}"#, "/key"),
         (br#"{"type": "a", "tenant": "shop"}"#, "/tenant"),

@@ -2,14 +2,14 @@
 
 use std::fs::{OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::super::effects::MAX_BYTES;
-use super::workroom;
+use super::{RunAs, workroom};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
@@ -18,11 +18,18 @@ pub(super) struct EffectsFile {
 }
 
 impl EffectsFile {
-    pub(super) fn create() -> io::Result<Self> {
+    /// A file that only the command's user can open. Where that is not this process's user, the folder stays this
+    /// process's, so that the command cannot put anything else in the file's place.
+    pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
         let dir = tempfile::Builder::new().permissions(private).tempdir_in(workroom::path()?)?;
         let path = dir.path().join("effects.jsonl");
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        if let Some(owner) = owner {
+            let (user, group) = owner.ids();
+            fchown(&file, Some(user), Some(group))?;
+            std::fs::set_permissions(dir.path(), Permissions::from_mode(0o711))?;
+        }
         Ok(Self { path, _dir: dir })
     }
 
@@ -43,11 +50,18 @@ impl EffectsFile {
     }
 
     async fn bytes(&self) -> io::Result<Vec<u8>> {
-        // A pipe or a device in its place could keep the reader for ever.
-        if !tokio::fs::symlink_metadata(&self.path).await?.is_file() {
-            return Err(io::Error::other("it is no longer a plain file"));
+        // A link in its place could lead to a file that is not the command's to read; a pipe or a device could keep the
+        // reader for ever.
+        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        let opened = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path).await;
+        let replaced = || io::Error::other("it is no longer a plain file");
+        let file = opened.map_err(|error| match error.raw_os_error() {
+            Some(nix::libc::ELOOP) => replaced(),
+            _ => error,
+        })?;
+        if !file.metadata().await?.is_file() {
+            return Err(replaced());
         }
-        let file = tokio::fs::File::open(&self.path).await?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
         Ok(bytes)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use pointsman_core::store::Claimed;
@@ -10,6 +11,7 @@ use pointsman_core::task::Subject;
 
 use super::CommandSpec;
 
+const EFFECTS: &str = "POINTSMAN_EFFECTS";
 /// Passed on from this process.
 const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
@@ -21,14 +23,22 @@ pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap
             all.insert(name.to_owned(), value);
         }
     }
+    if let Some(home) = spec.run_as.as_ref().and_then(|run_as| run_as.home.as_ref()) {
+        all.insert("HOME".into(), home.into());
+    }
     all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
     // Last, so that no configuration can make a command mistake one attempt for another. What is not there
     // has no variable: an empty one could be taken for a key.
     for (name, value) in about(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }
-    all.insert("POINTSMAN_EFFECTS".into(), effects.into());
+    all.insert(EFFECTS.into(), effects.into());
     all
+}
+
+/// The `NAME=value` in the environment of one attempt that no other attempt has.
+pub(super) fn mark(effects: &Path) -> Vec<u8> {
+    [EFFECTS.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }
 
 fn about(task: &Claimed) -> Vec<(&'static str, String)> {

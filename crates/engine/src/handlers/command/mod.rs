@@ -9,14 +9,19 @@
 //! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
 //! source's command finds on its stdin which collection to synchronise instead of an event, and a step's the order and
 //! its value; what a step returns as its result becomes the order's value.
-//! It leads a process group of its own, so that what it starts ends with it: when the attempt is cancelled the
-//! group is asked to end, and soon after made to; when the attempt is dropped it is killed at once. A process
-//! that outlives the command and keeps its output open gets a short grace and then goes the same way.
+//! All its processes end with the attempt ([`scope`]): when the attempt is cancelled the command's process group is
+//! asked to end, and everything is killed soon after; when the attempt is dropped everything is killed at once; when the
+//! command ends by itself, what it has left running is killed, after a short grace if it keeps the output open.
 
+mod cgroup;
+mod children;
+mod descendants;
 mod effects_file;
 mod environment;
-mod group;
 mod output;
+mod run_as;
+mod running;
+mod scope;
 mod workroom;
 
 use std::collections::BTreeMap;
@@ -28,7 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nix::sys::signal::Signal;
 use pointsman_core::store::Claimed;
-use pointsman_core::task::Subject;
+use pointsman_core::task::{Level, Subject};
 use pointsman_core::wire::Fault;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
@@ -36,8 +41,10 @@ use tokio::process::{ChildStdin, Command};
 use super::text::excerpt;
 use super::{effects, run, step};
 use crate::{Delivery, Outcome, Runner};
+pub use children::{adopt_orphans, kill_orphans};
 use effects_file::EffectsFile;
-use group::Running;
+pub use run_as::{BadRunAs, RunAs};
+use running::{End, Running};
 
 /// The exit code that asks to be run again later (EX_TEMPFAIL).
 const SNOOZE: i32 = 75;
@@ -53,6 +60,8 @@ pub struct CommandSpec {
     pub env: BTreeMap<String, String>,
     /// Where it runs; where this process runs if not given.
     pub dir: Option<PathBuf>,
+    /// The user and group it runs as; those of this process if not given.
+    pub run_as: Option<RunAs>,
 }
 
 /// Why a command can never be started.
@@ -64,6 +73,17 @@ pub enum BadCommand {
     Argument,
     #[error("{0:?} cannot be the name of an environment variable, or its value holds a NUL character")]
     Variable(String),
+}
+
+/// A command as it may be shown to anybody: the program's name without its folder, and the number of its arguments.
+pub fn summary(argv: &[String]) -> String {
+    let Some((program, arguments)) = argv.split_first() else { return String::new() };
+    let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
+    match arguments.len() {
+        0 => name.into_owned(),
+        1 => format!("{name} (1 argument)"),
+        many => format!("{name} ({many} arguments)"),
+    }
 }
 
 /// Runs a command for each attempt.
@@ -101,7 +121,11 @@ impl CommandHandler {
         if let Some(dir) = &self.spec.dir {
             command.current_dir(dir);
         }
-        Running::start(command)
+        if let Some(run_as) = &self.spec.run_as {
+            // Setting the user also clears the supplementary groups.
+            command.uid(run_as.uid.as_raw()).gid(run_as.gid.as_raw());
+        }
+        Running::start(command, environment::mark(effects.path()))
     }
 
     /// The operating system tells of a missing program and of a missing folder in the same words.
@@ -112,6 +136,11 @@ impl CommandHandler {
                 "cannot start {program:?}: its folder {} is not there",
                 dir.display()
             )),
+            _ if error.kind() == std::io::ErrorKind::PermissionDenied && self.spec.run_as.is_some() => {
+                Outcome::failed(format!(
+                    "cannot start {program:?}: its user may not run the program, or not enter its folder"
+                ))
+            }
             _ if error.kind() == std::io::ErrorKind::NotFound => {
                 Outcome::failed(format!("cannot start {program:?}: there is no such program"))
             }
@@ -126,17 +155,16 @@ impl Runner for CommandHandler {
         "command"
     }
 
-    /// Neither the folder of the program nor its arguments, which may hold a key.
+    /// The program's name without its folder, and how many arguments it has: they may hold a secret.
     fn target(&self) -> Option<String> {
-        let name = Path::new(&self.spec.argv[0]).file_name()?;
-        Some(name.to_string_lossy().into_owned())
+        Some(summary(&self.spec.argv))
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {
         if delivery.cancel.is_cancelled() {
             return Outcome::failed("cancelled before it was started");
         }
-        let effects = match EffectsFile::create() {
+        let effects = match EffectsFile::create(self.spec.run_as.as_ref()) {
             Ok(effects) => effects,
             Err(e) => return Outcome::failed(format!("cannot make the effects file: {e}")),
         };
@@ -149,9 +177,23 @@ impl Runner for CommandHandler {
             Ok(end) if end.cancelled => {
                 Outcome::failed_with(code(end.status), format!("cancelled; {}", in_words(end.status, &[])))
             }
-            Ok(end) => judge(end.status, &end.last_error, effects.read().await, &delivery),
+            Ok(end) => {
+                log_left(&end, &delivery).await;
+                judge(end.status, &end.last_error, effects.read().await, &delivery)
+            }
         }
     }
+}
+
+/// Logs that processes were killed with the attempt: their author may have meant them to go on.
+async fn log_left(end: &End, delivery: &Delivery) {
+    let processes = match end.left {
+        0 => return,
+        1 => "1 process".to_owned(),
+        many => format!("{many} processes"),
+    };
+    let message = format!("killed {processes} that the command had left running");
+    delivery.log.line(now(), Level::Info, message).await;
 }
 
 /// What the command is told on its stdin.

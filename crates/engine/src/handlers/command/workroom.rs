@@ -13,8 +13,8 @@ use std::time::Duration;
 /// What the folders' names begin with.
 const PREFIX: &str = "pointsman-work-";
 const LOCK: &str = "lock";
-/// Their mode.
-const PRIVATE: u32 = 0o700;
+/// Their mode: a command that runs as another user must get through to its own file, but sees no others.
+const PRIVATE: u32 = 0o711;
 /// A folder this young may belong to somebody who is about to lock it.
 const YOUNG: Duration = Duration::from_secs(60);
 
@@ -42,9 +42,10 @@ pub(super) fn path() -> io::Result<PathBuf> {
 }
 
 fn make(parent: &Path) -> io::Result<Room> {
-    // For its owner alone, so that nobody can put another file in the place of one in it.
-    let private = Permissions::from_mode(PRIVATE);
-    let path = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(parent)?.keep();
+    // Only its owner can write to it, so that nobody can put another file in the place of one in it.
+    let path = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?.keep();
+    // The mode with which a folder is created is narrowed by the umask.
+    fs::set_permissions(&path, Permissions::from_mode(PRIVATE))?;
     let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK))?;
     lock.lock()?;
     Ok(Room { path, _lock: lock })

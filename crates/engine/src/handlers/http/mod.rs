@@ -52,13 +52,12 @@ pub struct HttpTarget {
     pub access: NetworkAccess,
 }
 
-/// Headers and URLs may hold secrets: only what tells targets apart is shown.
+/// Headers and URLs may hold secrets: of the URL only the origin is shown.
 impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("HttpTarget")
             .field("origin", &self.url.origin().ascii_serialization())
-            .field("path", &self.url.path())
             .field("secrets", &self.secrets.len())
             .field("headers", &names)
             .field("access", &self.access)
@@ -97,9 +96,11 @@ impl HttpHandler {
         let body = request::body(&delivery.task);
         let headers = request::headers(&self.target, &delivery.task, &body, now);
         let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        // The client's own errors name the whole URL.
+        let response = request.send().await.map_err(|error| self.unreachable(&error.without_url()))?;
         Answer::read(response).await.map_err(|error| {
-            unwell(format!("the answer of {} broke off: {}", self.origin(), root_cause(&error)))
+            let cause = root_cause(&error.without_url());
+            unwell(format!("the answer of {} broke off: {cause}", self.origin()))
         })
     }
 
@@ -121,9 +122,9 @@ impl Runner for HttpHandler {
         "http"
     }
 
-    /// The query may hold a key and is left out.
+    /// The origin alone: path and query may hold a secret.
     fn target(&self) -> Option<String> {
-        Some(format!("{}{}", self.origin(), self.target.url.path()))
+        Some(self.origin())
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {

@@ -1,16 +1,18 @@
-//! A command while it runs: the process, the group it leads, and the streams between.
+//! A command while it runs: its processes, and the streams between.
 
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use pointsman_core::task::Level;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::cgroup::Cgroup;
+use super::children::{self, Awaited};
+use super::scope::ProcessScope;
 use super::{feed, output, told};
 use crate::Delivery;
 use crate::attempt::GRACE;
@@ -21,32 +23,38 @@ const TERM_GRACE: Duration = Duration::from_millis(GRACE.as_millis() as u64 * 3 
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Running {
-    /// Dropped before the child: once a leader is reaped, its number may become another group's.
-    group: Group,
+    /// Dropped first: once the command is reaped, its pid may become another process's.
+    scope: ProcessScope,
     child: Child,
+    awaited: Awaited,
 }
 
 /// How a command ended.
 pub(super) struct End {
     pub(super) status: ExitStatus,
-    /// It was told to.
+    /// The attempt was cancelled.
     pub(super) cancelled: bool,
     /// The last line on its stderr.
     pub(super) last_error: Vec<u8>,
+    /// How many processes it had left running, which were killed.
+    pub(super) left: usize,
 }
 
 impl Running {
-    pub(super) fn start(mut command: Command) -> io::Result<Self> {
-        // Dropping the child also hands it to the runtime to be reaped; the group is killed by `Group`.
-        let child = command.process_group(0).kill_on_drop(true).spawn()?;
-        let leader = child.id().and_then(|id| i32::try_from(id).ok());
-        let group = Group(leader.map(Pid::from_raw));
-        Ok(Self { group, child })
+    /// Starts a command. `variable` is a `NAME=value` of its environment that no other attempt has.
+    pub(super) fn start(mut command: Command, variable: Vec<u8>) -> io::Result<Self> {
+        let cgroup = Cgroup::create();
+        // Dropping the child also hands it to the runtime to be reaped; the scope kills what it has started.
+        let (child, pid, awaited) = children::spawn(command.process_group(0).kill_on_drop(true))?;
+        Ok(Self { scope: ProcessScope::new(pid, cgroup, variable), child, awaited })
     }
 
-    /// Feeds the command, passes its output on, and waits for it to end, or ends it when told to.
-    pub(super) async fn finish(mut self, delivery: &Delivery) -> io::Result<End> {
-        let child = &mut self.child;
+    /// Feeds the command, passes its output on, and waits for it to end, or ends it when the attempt is cancelled.
+    /// Then kills what it has left running.
+    pub(super) async fn finish(self, delivery: &Delivery) -> io::Result<End> {
+        // Dropped in reverse order, should the attempt be.
+        let Self { awaited, mut child, mut scope } = self;
+        let child = &mut child;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(io::Error::other("it has no standard streams"));
@@ -62,7 +70,7 @@ impl Running {
         let mut output = std::pin::pin!(output);
         let mut last_error = None;
         let (status, cancelled) = {
-            let mut waiting = std::pin::pin!(wait(child, &self.group, &delivery.cancel));
+            let mut waiting = std::pin::pin!(wait(child, &scope, &delivery.cancel));
             let mut feeding = std::pin::pin!(feed(stdin, told(&delivery.task)));
             let mut fed = false;
             loop {
@@ -73,62 +81,42 @@ impl Running {
                 }
             }
         };
+        drop(awaited);
+        scope.set_reaped();
         let last_error = match last_error {
             Some(said) => said,
             None => match timeout(OUTPUT_GRACE, &mut output).await {
                 Ok(said) => said,
                 Err(_) => {
-                    // Whoever still holds the streams is not the command.
-                    self.group.signal(Signal::SIGKILL);
+                    // A process that the command left running still has the streams open.
+                    scope.kill();
                     over.cancel();
                     output.await
                 }
             },
         };
-        self.group.release();
-        Ok(End { status, cancelled, last_error })
+        let left = scope.end().await;
+        Ok(End { status, cancelled, last_error, left })
     }
 }
 
-/// Waits for the command itself; when cancelled, asks its group to end, and makes it.
+/// Waits for the command itself; when the attempt is cancelled, asks its group to end, and kills everything soon after.
 async fn wait(
     child: &mut Child,
-    group: &Group,
+    scope: &ProcessScope,
     cancel: &CancellationToken,
 ) -> io::Result<(ExitStatus, bool)> {
     tokio::select! {
         status = child.wait() => return Ok((status?, false)),
         () = cancel.cancelled() => {}
     }
-    group.signal(Signal::SIGTERM);
+    scope.signal(Signal::SIGTERM);
     let in_time = timeout(TERM_GRACE, child.wait()).await;
-    // Also when the command obeyed: what it started may not have.
-    group.signal(Signal::SIGKILL);
+    // Also when the command obeyed: its other processes may not have.
+    scope.kill();
     let status = match in_time {
         Ok(status) => status?,
         Err(_) => child.wait().await?,
     };
     Ok((status, true))
-}
-
-/// A process group that does not outlive its attempt: dropped before it was released, it is killed.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.0 {
-            // The only fault there can be is that nobody is left to get it.
-            let _ = killpg(leader, signal);
-        }
-    }
-
-    fn release(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-    }
 }

@@ -1,0 +1,94 @@
+//! The processes of commands: what they can see of the server, and when they end.
+
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use super::node::{Place, exists, until};
+
+/// Looks at the server, which is the parent of the command.
+const SPY: &str = r#"
+handlers:
+  spy:
+    run:
+      command:
+        - sh
+        - -c
+        - |
+          for file in environ mem maps fd/0 auxv; do
+            if head -c 1 /proc/$PPID/$file >/dev/null 2>&1; then echo "can read $file"; fi
+          done
+          echo checked $(cat /proc/$PPID/comm)
+event_handlers:
+  look: [spy]
+"#;
+
+/// Leaves a process in a session of its own behind, with and without the environment it inherited.
+const DETACHED: &str = r#"
+handlers:
+  detach: {run: {command: [sh, detach.sh, inherited]}}
+  hide: {run: {command: [env, -i, PATH=/usr/bin:/bin, sh, detach.sh, cleared]}}
+event_handlers:
+  detach: [detach]
+  hide: [hide]
+"#;
+
+const DETACH: &str = r#"
+setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600' "$1" </dev/null >/dev/null 2>&1 &
+until [ -e "$1" ]; do sleep 0.01; done
+"#;
+
+/// Emits an event and waits until its one task has succeeded. Answers its log.
+fn run(place: &Place, kind: &str) -> String {
+    let emitted = place.json(&["emit", kind]);
+    let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
+    until("the task has succeeded", || place.json(&["tasks", "show", id])["status"] == "SUCCESS");
+    place.ok(&["tasks", "logs", id])
+}
+
+fn pid(place: &Place, name: &str) -> Pid {
+    exists(&place.path(name));
+    Pid::from_raw(std::fs::read_to_string(place.path(name)).unwrap().trim().parse().unwrap())
+}
+
+fn is_gone(pid: Pid) -> bool {
+    kill(pid, None).is_err()
+}
+
+#[test]
+fn a_command_cannot_inspect_the_server_that_runs_it() {
+    let mut place = Place::new(SPY).unprivileged().with_variable("SHOP_PASSWORD", "hunter2");
+    let _node = place.serve();
+    let log = run(&place, "look");
+    assert!(log.ends_with("checked pointsman") && !log.contains("can read"), "{log}");
+}
+
+#[test]
+fn detached_processes_end_with_their_command_and_the_last_ones_with_the_server() {
+    // Without privileges there are no control groups, so that processes are found by parent and environment alone.
+    let mut place = Place::new(DETACHED).unprivileged();
+    std::fs::write(place.path("detach.sh"), DETACH).unwrap();
+    let node = place.serve();
+    let log = run(&place, "detach");
+    assert!(is_gone(pid(&place, "inherited")));
+    assert!(log.ends_with("killed 1 process that the command had left running"), "{log}");
+    run(&place, "hide");
+    let hidden = pid(&place, "cleared");
+    assert!(node.stop().success());
+    assert!(is_gone(hidden));
+}
+
+#[test]
+fn a_user_that_a_command_cannot_run_as_keeps_the_server_from_starting() {
+    let config = "handlers:\n  a: {run: {command: [true], user: pointsman-no-such-user}}\n";
+    let place = Place::new(config);
+    for words in [["config", "check"], ["serve", "--listen=127.0.0.1:0"]] {
+        let output = place.run(&words);
+        assert_eq!(output.status.code(), Some(78), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("there is no user \"pointsman-no-such-user\" on this machine"), "{said}");
+    }
+    let config = "handlers:\n  a: {run: {command: [true], user: 65534, group: 65534}}\n";
+    let output = Place::new(config).unprivileged().run(&["config", "check"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("this process may not run commands as another user or group"), "{said}");
+}

@@ -1,0 +1,128 @@
+//! The user and group that a command runs as, where that is not the server's own.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid};
+
+/// Numbers of capabilities, from `linux/capability.h`.
+const CAP_SETGID: u32 = 6;
+const CAP_SETUID: u32 = 7;
+
+/// A user and a group of this machine. A command that runs as these has no other groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunAs {
+    pub(super) uid: Uid,
+    pub(super) gid: Gid,
+    /// The user's home, if the user database names one.
+    pub(super) home: Option<PathBuf>,
+}
+
+/// Why no command can run as the wanted user or group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRunAs {
+    #[error(
+        "this process may not run commands as another user or group: it needs to be root, or to have the \
+         capabilities CAP_SETUID and CAP_SETGID"
+    )]
+    NotPermitted,
+    #[error(
+        "there is no user {0:?} on this machine; name one that exists, or a number together with `group`"
+    )]
+    UnknownUser(String),
+    #[error("there is no group {0:?} on this machine; name one that exists, or a number")]
+    UnknownGroup(String),
+    #[error("cannot look up {0:?} among the users and groups of this machine: {1}")]
+    Lookup(String, nix::errno::Errno),
+}
+
+impl RunAs {
+    /// Looks up a user and a group, each by name or number. Without `group` it is the user's own, without `user` the
+    /// server's user stays.
+    pub fn find(user: Option<&str>, group: Option<&str>) -> Result<Self, BadRunAs> {
+        let (uid, own_group, home) = match user {
+            Some(user) => find_user(user)?,
+            None => (geteuid(), Some(getegid()), None),
+        };
+        let gid = match (group, own_group) {
+            (Some(group), _) => find_group(group)?,
+            (None, Some(own)) => own,
+            (None, None) => return Err(BadRunAs::UnknownUser(user.unwrap_or_default().into())),
+        };
+        match may_switch() {
+            true => Ok(Self { uid, gid, home }),
+            false => Err(BadRunAs::NotPermitted),
+        }
+    }
+
+    /// The numbers of the user and the group.
+    pub fn ids(&self) -> (u32, u32) {
+        (self.uid.as_raw(), self.gid.as_raw())
+    }
+}
+
+/// A user's id, group and home. The user database need not know a number.
+fn find_user(user: &str) -> Result<(Uid, Option<Gid>, Option<PathBuf>), BadRunAs> {
+    let lookup = |errno| BadRunAs::Lookup(user.into(), errno);
+    let number = parse_id(user).map(Uid::from_raw);
+    let found = match number {
+        Some(uid) => User::from_uid(uid).map_err(lookup)?,
+        None => User::from_name(user).map_err(lookup)?,
+    };
+    match (found, number) {
+        (Some(found), _) => Ok((found.uid, Some(found.gid), Some(found.dir))),
+        (None, Some(uid)) => Ok((uid, None, None)),
+        (None, None) => Err(BadRunAs::UnknownUser(user.into())),
+    }
+}
+
+fn find_group(group: &str) -> Result<Gid, BadRunAs> {
+    if let Some(gid) = parse_id(group) {
+        return Ok(Gid::from_raw(gid));
+    }
+    let found = Group::from_name(group).map_err(|errno| BadRunAs::Lookup(group.into(), errno))?;
+    found.map(|found| found.gid).ok_or_else(|| BadRunAs::UnknownGroup(group.into()))
+}
+
+/// A number that can be an id: the largest one means "leave it as it is" to the kernel.
+fn parse_id(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|id| digits && *id != u32::MAX)
+}
+
+/// Whether this process may set the user and the groups of its children.
+fn may_switch() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    let has = |capability: u32| bits.is_some_and(|bits| bits >> capability & 1 == 1);
+    has(CAP_SETUID) && has(CAP_SETGID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_groups_are_names_or_numbers() {
+        let missing = || Some("pointsman-no-such-user");
+        assert_eq!(RunAs::find(missing(), None), Err(BadRunAs::UnknownUser("pointsman-no-such-user".into())));
+        assert_eq!(
+            RunAs::find(None, missing()),
+            Err(BadRunAs::UnknownGroup("pointsman-no-such-user".into()))
+        );
+        assert_eq!(RunAs::find(Some("4000000000"), None), Err(BadRunAs::UnknownUser("4000000000".into())));
+        assert_eq!(
+            RunAs::find(Some("4294967295"), Some("0")),
+            Err(BadRunAs::UnknownUser("4294967295".into()))
+        );
+        assert!(RunAs::find(Some("a\0b"), None).is_err() && RunAs::find(Some(""), None).is_err());
+        match geteuid().is_root() {
+            true => {
+                assert_eq!(RunAs::find(Some("4000000000"), Some("7")).unwrap().ids(), (4_000_000_000, 7));
+                assert_eq!(RunAs::find(Some("root"), None).unwrap().ids(), (0, 0));
+            }
+            false => assert_eq!(RunAs::find(Some("root"), None), Err(BadRunAs::NotPermitted)),
+        }
+    }
+}

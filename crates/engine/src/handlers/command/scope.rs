@@ -1,0 +1,254 @@
+//! Everything that the command of one attempt has started, and its end.
+//!
+//! Processes of the command are found in three ways, each of which sees what the others may miss:
+//!
+//! | by | misses |
+//! |---|---|
+//! | the process group that the command leads | a process that starts a group or session of its own |
+//! | its parents, and for an orphan the environment it inherited | an orphan that has cleared its environment |
+//! | a control group ([`Cgroup`]), where one can be created | what the command started before it was moved there, if it is an orphan with a cleared environment by then |
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use tokio::time::{Instant, sleep};
+
+use super::cgroup::Cgroup;
+use super::children::list_orphans;
+use super::descendants::{HasVariable, has_variable, list_below};
+
+/// How long killed processes may take to end. One that hangs in the kernel may take longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+const KILL_INTERVAL: Duration = Duration::from_millis(2);
+/// How often an orphan without an environment is looked at again: it may be about to become another program.
+const MAX_RECHECKS: u32 = 5;
+
+/// The processes of one attempt. Killed when dropped.
+#[derive(Debug)]
+pub(super) struct ProcessScope(Option<Processes>);
+
+#[derive(Debug)]
+struct Processes {
+    /// The command itself, and the id of its process group.
+    leader: Pid,
+    /// Whether the leader was waited for. Its pid may then become another process's.
+    reaped: bool,
+    cgroup: Option<Cgroup>,
+    /// A `NAME=value` that only processes of this attempt have in their environment.
+    variable: Vec<u8>,
+}
+
+impl ProcessScope {
+    /// The scope of a command that has just been started as the leader of a process group.
+    pub(super) fn new(leader: Pid, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
+        let mut processes = Processes { leader, reaped: false, cgroup, variable };
+        processes.enter_cgroup();
+        Self(Some(processes))
+    }
+
+    /// Signals the process group of the command.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(processes) = &self.0 {
+            processes.signal_group(signal);
+        }
+    }
+
+    /// Kills every process, once.
+    pub(super) fn kill(&self) {
+        if let Some(processes) = &self.0 {
+            processes.kill(&processes.list());
+        }
+    }
+
+    /// Says that the leader was waited for.
+    pub(super) fn set_reaped(&mut self) {
+        if let Some(processes) = &mut self.0 {
+            processes.reaped = true;
+        }
+    }
+
+    /// Kills every process until none is left. Answers how many there were.
+    pub(super) async fn end(mut self) -> usize {
+        match self.0.take() {
+            Some(processes) => processes.end().await,
+            None => 0,
+        }
+    }
+}
+
+impl Drop for ProcessScope {
+    fn drop(&mut self) {
+        let Some(processes) = self.0.take() else { return };
+        processes.kill(&processes.list());
+        // A process that was starting another one meanwhile is killed in the background.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(processes.end());
+        }
+    }
+}
+
+impl Processes {
+    /// Moves the command into its control group, with what it has started already.
+    fn enter_cgroup(&mut self) {
+        let Some(cgroup) = &self.cgroup else { return };
+        // A command that has ended already cannot be moved, but an orphan of it can.
+        if let Err(error) = cgroup.add(self.leader).or_else(ignore_ended) {
+            tracing::warn!(%error, "cannot move a command into a control group; it runs without one");
+            self.cgroup = None;
+            return;
+        }
+        let mut moved = BTreeSet::from([self.leader]);
+        loop {
+            let new: Vec<Pid> = self.list_found().into_iter().filter(|pid| moved.insert(*pid)).collect();
+            for pid in &new {
+                // It may have ended meanwhile.
+                let _ = cgroup.add(*pid);
+            }
+            if new.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The processes that can be found and have not been reaped, without the leader.
+    fn list(&self) -> Vec<Pid> {
+        let mut found = self.list_found();
+        found.extend(self.cgroup.iter().flat_map(Cgroup::list));
+        found.retain(|pid| *pid != self.leader);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The processes that parents and environments lead to.
+    fn list_found(&self) -> Vec<Pid> {
+        let mut found = if self.reaped { vec![] } else { list_below(self.leader) };
+        for orphan in self.list_orphans_with(HasVariable::Yes) {
+            found.push(orphan);
+            found.extend(list_below(orphan));
+        }
+        found
+    }
+
+    fn list_orphans_with(&self, wanted: HasVariable) -> Vec<Pid> {
+        let mut orphans = list_orphans();
+        orphans.retain(|pid| has_variable(*pid, &self.variable) == wanted);
+        orphans
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        // Fails only if no process is left in the group. As long as one is, its id is given to no other group.
+        let _ = killpg(self.leader, signal);
+    }
+
+    fn kill(&self, found: &[Pid]) {
+        self.signal_group(Signal::SIGKILL);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+        for pid in found {
+            // It may have ended meanwhile.
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+    }
+
+    async fn end(self) -> usize {
+        // A process that is just ending by itself, such as the last of a pipeline, was not left behind.
+        if !self.list().is_empty() {
+            sleep(KILL_INTERVAL).await;
+        }
+        let (mut killed, mut rechecks) = (BTreeSet::new(), 0);
+        let deadline = Instant::now() + KILL_TIMEOUT;
+        loop {
+            let left = self.list();
+            self.kill(&left);
+            killed.extend(left.iter().copied());
+            if left.is_empty() {
+                let certain = self.list_orphans_with(HasVariable::Unknown).is_empty();
+                if certain || rechecks == MAX_RECHECKS {
+                    return killed.len();
+                }
+                rechecks += 1;
+            } else if Instant::now() >= deadline {
+                tracing::warn!(?left, "killed processes of a command have not ended; leaving them");
+                return killed.len();
+            }
+            sleep(KILL_INTERVAL).await;
+        }
+    }
+}
+
+/// A process that has ended is nowhere.
+fn ignore_ended(error: std::io::Error) -> std::io::Result<()> {
+    match error.raw_os_error() {
+        Some(nix::libc::ESRCH) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::process::Command;
+
+    use super::super::children::{adopt_orphans, spawn};
+    use super::*;
+
+    const VARIABLE: (&str, &str) = ("SCOPE_TEST", "1");
+
+    /// Runs a script to its end in a scope, and answers the pid it printed and how many processes were killed.
+    async fn left_by(script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
+        adopt_orphans().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env(VARIABLE.0, VARIABLE.1).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let (mut child, pid, _awaited) = spawn(&mut command).unwrap();
+        let mut scope = ProcessScope::new(pid, cgroup, format!("{}={}", VARIABLE.0, VARIABLE.1).into());
+        drop(child.stdin.take());
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let detached = lines.next_line().await.unwrap().unwrap().parse().unwrap();
+        child.wait().await.unwrap();
+        scope.set_reaped();
+        (Pid::from_raw(detached), scope.end().await)
+    }
+
+    fn runs(pid: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    }
+
+    /// Waits until it is in its scope, starts a process in a session of its own that prints its pid, and ends.
+    fn detached(prefix: &str) -> String {
+        format!("cat; {prefix} setsid sh -c 'echo $$; exec sleep 600 >/dev/null' &")
+    }
+
+    #[tokio::test]
+    async fn orphans_are_found_by_their_environment_without_a_control_group() {
+        let (pid, killed) = left_by(&detached(""), None).await;
+        assert!(!runs(pid));
+        assert_eq!(killed, 1);
+    }
+
+    #[tokio::test]
+    async fn a_control_group_also_holds_orphans_that_cleared_their_environment() {
+        // Where this process may create none there is nothing to test.
+        let Some(cgroup) = Cgroup::create() else { return };
+        let path = format!("{cgroup:?}");
+        let (pid, killed) = left_by(&detached("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+        assert!(!runs(pid), "{path}");
+        assert_eq!(killed, 1);
+    }
+
+    #[tokio::test]
+    async fn the_orphans_of_other_scopes_are_left_alone() {
+        let (pid, killed) = left_by(&detached("env SCOPE_TEST=2"), None).await;
+        assert!(runs(pid));
+        assert_eq!(killed, 0);
+        super::super::children::kill_orphans();
+        assert!(!runs(pid));
+    }
+}
