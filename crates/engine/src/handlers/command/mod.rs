@@ -193,7 +193,7 @@ async fn log_left(end: &End, delivery: &Delivery) {
         many => format!("{many} processes"),
     };
     let message = format!("killed {processes} that the command had left running");
-    delivery.log.line(now(), Level::Info, message).await;
+    delivery.log.line(delivery.log.now(), Level::Info, message).await;
 }
 
 /// What the command is told on its stdin.
