@@ -139,7 +139,7 @@ async fn many_orders_go_side_by_side() {
         .chain(chain("/x", vec![step("a", "b"), step("b", "c"), step("c", "end"), end("end")]))
         .start(&store)
         .await;
-    let new: Vec<_> = (0..ORDERS).map(|_| NewOrder::of(key("/x,1").chain)).collect();
+    let new = (0..ORDERS).map(|_| NewOrder::of(key("/x,1").chain)).collect::<Vec<_>>();
     let added: Vec<_> =
         engine.add_orders(new).await.unwrap().unwrap().orders.into_iter().map(|one| one.order).collect();
     for order in &added {
