@@ -215,8 +215,7 @@ mod tests {
 
     async fn text(count: usize) -> Value {
         let orders = (0..count).map(|n| view(&format!("/a/b,{n}"))).collect();
-        let body =
-            whole(orders, EventId::new(7).unwrap(), Timestamp::MIN).into_body().collect().await.unwrap();
+        let body = whole(orders, EventId::new(7).unwrap(), NOW).into_body().collect().await.unwrap();
         serde_json::from_slice(&body.to_bytes()).unwrap()
     }
 
