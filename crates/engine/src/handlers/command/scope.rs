@@ -123,17 +123,22 @@ impl Processes {
     /// The processes that parents and environments lead to.
     fn list_found(&self) -> Vec<Pid> {
         let mut found = if self.reaped { vec![] } else { list_below(self.leader) };
-        for orphan in self.list_orphans_with(HasVariable::Yes) {
+        for orphan in self.list_own_orphans() {
             found.push(orphan);
             found.extend(list_below(orphan));
         }
         found
     }
 
-    fn list_orphans_with(&self, wanted: HasVariable) -> Vec<Pid> {
+    fn list_own_orphans(&self) -> Vec<Pid> {
         let mut orphans = list_orphans();
-        orphans.retain(|pid| has_variable(*pid, &self.variable) == wanted);
+        orphans.retain(|pid| has_variable(*pid, &self.variable) == HasVariable::Yes);
         orphans
+    }
+
+    /// Whether an orphan is one of these processes, or may be: it is about to become another program, or just ending.
+    fn may_have_orphans(&self) -> bool {
+        list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != HasVariable::No)
     }
 
     fn signal_group(&self, signal: Signal) {
@@ -163,8 +168,7 @@ impl Processes {
             let left = self.list();
             self.kill(&left);
             killed.extend(left.iter().copied());
-            // An orphan that is about to become another program, or is just ending, may be one of these.
-            if left.is_empty() && self.list_orphans_with(HasVariable::Unknown).is_empty() {
+            if left.is_empty() && !self.may_have_orphans() {
                 return killed.len();
             }
             if Instant::now() >= deadline {
