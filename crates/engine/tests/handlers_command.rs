@@ -337,7 +337,7 @@ async fn a_grandchild_that_keeps_the_output_open_does_not_hold_the_attempt() {
 
 /// A script that starts a process in a session of its own, without the command's streams, and prints its pid.
 const DETACHED: &str = r#"
-    setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600' "$POINTSMAN_EFFECTS.pid" \
+    setsid sh -c 'echo $$ >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.pid" \
         </dev/null >/dev/null 2>&1 &
     until [ -s "$POINTSMAN_EFFECTS.pid" ]; do sleep 0.01; done
     cat "$POINTSMAN_EFFECTS.pid""#;

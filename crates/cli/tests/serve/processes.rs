@@ -33,8 +33,8 @@ event_handlers:
 "#;
 
 const DETACH: &str = r#"
-setsid sh -c 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 600' "$1" </dev/null >/dev/null 2>&1 &
-until [ -e "$1" ]; do sleep 0.01; done
+setsid sh -c 'echo $$ >"$0"; exec sleep 600' "$1" </dev/null >/dev/null 2>&1 &
+until [ -s "$1" ]; do sleep 0.01; done
 "#;
 
 /// Emits an event and waits until its one task has succeeded. Answers its log.

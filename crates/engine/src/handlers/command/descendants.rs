@@ -45,18 +45,29 @@ pub(super) fn parse_pids(text: &str) -> Vec<Pid> {
 pub(super) enum HasVariable {
     Yes,
     No,
-    /// It has no environment: it cleared it, or is about to become another program and has none yet.
+    /// It has neither arguments nor an environment: it is about to become another program, or is just ending.
     Unknown,
 }
 
 /// Looks for this `NAME=value`. The answer is no where the environment cannot be read: the process has ended, or belongs
 /// to a user whose processes this one may not inspect.
 pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> HasVariable {
-    match fs::read(format!("/proc/{pid}/environ")) {
-        Ok(environment) if environment.is_empty() => HasVariable::Unknown,
-        Ok(environment) if environment.split(|byte| *byte == 0).any(|entry| entry == variable) => {
-            HasVariable::Yes
+    // A process that becomes another program while its environment is read seems to have none.
+    for _ in 0..READS_OF_NONE {
+        match fs::read(format!("/proc/{pid}/environ")) {
+            Ok(environment) if environment.is_empty() => {}
+            Ok(environment) if environment.split(|byte| *byte == 0).any(|entry| entry == variable) => {
+                return HasVariable::Yes;
+            }
+            Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => return HasVariable::Unknown,
+            Ok(_) | Err(_) => return HasVariable::No,
         }
-        Ok(_) | Err(_) => HasVariable::No,
+        if fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty()) {
+            return HasVariable::Unknown;
+        }
     }
+    HasVariable::No
 }
+
+/// How often an empty environment is read before it is taken for cleared.
+const READS_OF_NONE: usize = 4;

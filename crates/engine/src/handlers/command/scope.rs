@@ -22,8 +22,6 @@ use super::descendants::{HasVariable, has_variable, list_below};
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
-/// How often an orphan without an environment is looked at again: it may be about to become another program.
-const MAX_RECHECKS: u32 = 5;
 
 /// The processes of one attempt. Killed when dropped.
 #[derive(Debug)]
@@ -125,17 +123,22 @@ impl Processes {
     /// The processes that parents and environments lead to.
     fn list_found(&self) -> Vec<Pid> {
         let mut found = if self.reaped { vec![] } else { list_below(self.leader) };
-        for orphan in self.list_orphans_with(HasVariable::Yes) {
+        for orphan in self.list_own_orphans() {
             found.push(orphan);
             found.extend(list_below(orphan));
         }
         found
     }
 
-    fn list_orphans_with(&self, wanted: HasVariable) -> Vec<Pid> {
+    fn list_own_orphans(&self) -> Vec<Pid> {
         let mut orphans = list_orphans();
-        orphans.retain(|pid| has_variable(*pid, &self.variable) == wanted);
+        orphans.retain(|pid| has_variable(*pid, &self.variable) == HasVariable::Yes);
         orphans
+    }
+
+    /// Whether an orphan is one of these processes, or may be: it is about to become another program, or just ending.
+    fn may_have_orphans(&self) -> bool {
+        list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != HasVariable::No)
     }
 
     fn signal_group(&self, signal: Signal) {
@@ -159,19 +162,16 @@ impl Processes {
         if !self.list().is_empty() {
             sleep(KILL_INTERVAL).await;
         }
-        let (mut killed, mut rechecks) = (BTreeSet::new(), 0);
+        let mut killed = BTreeSet::new();
         let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
             let left = self.list();
             self.kill(&left);
             killed.extend(left.iter().copied());
-            if left.is_empty() {
-                let certain = self.list_orphans_with(HasVariable::Unknown).is_empty();
-                if certain || rechecks == MAX_RECHECKS {
-                    return killed.len();
-                }
-                rechecks += 1;
-            } else if Instant::now() >= deadline {
+            if left.is_empty() && !self.may_have_orphans() {
+                return killed.len();
+            }
+            if Instant::now() >= deadline {
                 tracing::warn!(?left, "killed processes of a command have not ended; leaving them");
                 return killed.len();
             }
@@ -198,16 +198,14 @@ mod tests {
     use super::super::children::{adopt_orphans, spawn};
     use super::*;
 
-    const VARIABLE: (&str, &str) = ("SCOPE_TEST", "1");
-
-    /// Runs a script to its end in a scope, and answers the pid it printed and how many processes were killed.
-    async fn left_by(script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
+    /// Runs a script to its end in the scope of a test, and answers the pid it printed and how many processes were killed.
+    async fn left_by(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
         adopt_orphans().unwrap();
         let mut command = Command::new("sh");
-        command.args(["-c", script]).env(VARIABLE.0, VARIABLE.1).process_group(0);
+        command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let (mut child, pid, _awaited) = spawn(&mut command).unwrap();
-        let mut scope = ProcessScope::new(pid, cgroup, format!("{}={}", VARIABLE.0, VARIABLE.1).into());
+        let mut scope = ProcessScope::new(pid, cgroup, format!("SCOPE_TEST={test}").into());
         drop(child.stdin.take());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let detached = lines.next_line().await.unwrap().unwrap().parse().unwrap();
@@ -228,7 +226,7 @@ mod tests {
 
     #[tokio::test]
     async fn orphans_are_found_by_their_environment_without_a_control_group() {
-        let (pid, killed) = left_by(&detached(""), None).await;
+        let (pid, killed) = left_by("found", &detached(""), None).await;
         assert!(!runs(pid));
         assert_eq!(killed, 1);
     }
@@ -238,17 +236,16 @@ mod tests {
         // Where this process may create none there is nothing to test.
         let Some(cgroup) = Cgroup::create() else { return };
         let path = format!("{cgroup:?}");
-        let (pid, killed) = left_by(&detached("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+        let (pid, killed) = left_by("held", &detached("env -i PATH=\"$PATH\""), Some(cgroup)).await;
         assert!(!runs(pid), "{path}");
         assert_eq!(killed, 1);
     }
 
     #[tokio::test]
     async fn the_orphans_of_other_scopes_are_left_alone() {
-        let (pid, killed) = left_by(&detached("env SCOPE_TEST=2"), None).await;
+        let (pid, killed) = left_by("spared", &detached("env SCOPE_TEST=other"), None).await;
         assert!(runs(pid));
         assert_eq!(killed, 0);
-        super::super::children::kill_orphans();
-        assert!(!runs(pid));
+        kill(pid, Signal::SIGKILL).unwrap();
     }
 }
