@@ -175,7 +175,9 @@ async fn answer(app: App, caller: Caller, uri: &Uri, wanted: Wanted) -> Result<R
         Return::StatisticsChanged => {
             takes_none(&query, &["limit"], "OrderStatisticsChanged")?;
             let after = seq::after(query.parse("after")?)?;
-            Statistics::of(app, caller, wanted).changed(after, seq::timeout(&query)?).await
+            let timeout = seq::timeout(&query)?;
+            let _waiting = (!timeout.is_zero()).then(|| app.streams.open(&caller)).transpose()?;
+            Statistics::of(app, caller, wanted).changed(after, timeout).await
         }
         Return::Events(kinds) => {
             let certain_types = !kinds.is_empty();
