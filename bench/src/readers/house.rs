@@ -58,6 +58,9 @@ impl House {
         config.store = StoreUrl::Sqlite { path: dir.join(name) };
         config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.max_connections = readers + SPARE;
+        // All readers use one token from one address.
+        config.limits.per_address = config.max_connections;
+        config.limits.streams_per_client = config.max_connections;
         config.drain = Duration::from_secs(1);
         // Events make tasks, as they do elsewhere; running them would be another measurement.
         config.rooms = Rooms { scheduler: false, worker: false, pruner: false, ..Rooms::default() };

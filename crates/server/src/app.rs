@@ -10,8 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Tokens};
+use crate::config::Config;
 use crate::configured::Configured;
 use crate::jobscheduler::Tallies;
+use crate::limits::{AnswerBudget, FailedAuthentications, StreamShares};
+use crate::listen::{self, Admission};
+use crate::metrics::HttpMetrics;
 
 /// How many bytes of request bodies are held at a time, over all connections.
 const BODY_BUDGET: usize = 256 << 20;
@@ -22,6 +26,13 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     /// What kind of store it is.
     pub(crate) store_kind: &'static str,
+    pub(crate) metrics: Arc<HttpMetrics>,
+    /// The connections that are open.
+    pub(crate) connections: Arc<Admission>,
+    pub(crate) streams: Arc<StreamShares>,
+    /// Memory for answers in flight.
+    pub(crate) answers: Arc<AnswerBudget>,
+    pub(crate) failed_authentications: FailedAuthentications,
     /// Replaced when the configuration is.
     pub(crate) tokens: watch::Sender<Tokens>,
     /// Cancelled when the server stops: streams and long polls end.
@@ -35,16 +46,27 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        engine: Engine,
-        store_kind: &'static str,
-        tokens: Tokens,
-        stopping: CancellationToken,
-    ) -> App {
-        let body_budget = Arc::new(Semaphore::new(BODY_BUDGET));
-        let (tokens, deeds) = (watch::Sender::new(tokens), TaskTracker::new());
-        let (tallies, configured) = (Tallies::default(), Configured::default());
-        Arc::new(Self { engine, store_kind, tokens, stopping, body_budget, deeds, tallies, configured })
+    pub(crate) fn new(engine: Engine, config: &Config, tokens: Tokens, stopping: CancellationToken) -> App {
+        let (limits, metrics) = (&config.limits, Arc::new(HttpMetrics::default()));
+        let max_connections = match config.http {
+            true => listen::connections(config.max_connections, config.workers),
+            false => config.max_connections,
+        };
+        Arc::new(Self {
+            engine,
+            store_kind: config.store.kind(),
+            connections: Admission::new(max_connections, limits, metrics.clone()),
+            streams: StreamShares::new(limits.streams_per_client, metrics.clone()),
+            answers: Arc::new(AnswerBudget::new(limits, metrics.clone())),
+            failed_authentications: FailedAuthentications::new(metrics.clone()),
+            metrics,
+            tokens: watch::Sender::new(tokens),
+            stopping,
+            body_budget: Arc::new(Semaphore::new(BODY_BUDGET)),
+            deeds: TaskTracker::new(),
+            tallies: Tallies::default(),
+            configured: Configured::default(),
+        })
     }
 
     /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who

@@ -77,13 +77,15 @@ mod tests {
 
     use super::*;
     use crate::auth::{Role, Tokens, hash};
-    use crate::config::TokenDef;
+    use crate::config::{Sources, TokenDef};
 
     #[tokio::test]
     async fn what_was_begun_is_done_and_noted_though_the_client_goes_away() {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
-        let app = Shared::new(engine, "sqlite", Tokens::default(), CancellationToken::new());
+        let folder = tempfile::tempdir().unwrap();
+        let config = Sources { working: folder.path().into(), ..Sources::default() }.load().unwrap();
+        let app = Shared::new(engine, &config, Tokens::default(), CancellationToken::new());
         let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash("x") };
         let (at_it, caller) = (Arc::new(Notify::new()), Caller::from(&token));
         let (inner, go_on) = (app.clone(), at_it.clone());

@@ -16,6 +16,9 @@ use crate::app::App;
 use crate::auth::Viewer;
 use crate::problem::Problem;
 
+/// Health checks: open to all, and served on the reserve of connections.
+pub(crate) const PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(healthz))
@@ -106,5 +109,6 @@ pub(crate) async fn metrics(
 ) -> Result<impl IntoResponse, Problem> {
     caller.unbound("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, media)], app.engine.metrics_text().await))
+    let http = app.metrics.encode(app.connections.count(), app.streams.count(), app.answers.used());
+    Ok(([(header::CONTENT_TYPE, media)], http + &app.engine.metrics_text().await))
 }

@@ -5,6 +5,8 @@
 //!  server               store, engine, HTTP and reload, started and stopped together
 //!  opening              the store, opened, and the token that lies with it
 //!  listen               the accept loop: connections, their limits and their end
+//!  limits               shares of streams and of memory per token; failed authentications per address
+//!  metrics              what the HTTP side counts
 //!  router               what stands before every call
 //!  auth                 tokens, roles, tenants
 //!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker, nodes, me,
@@ -42,9 +44,11 @@ mod health;
 mod idempotency;
 mod jobscheduler;
 mod known;
+mod limits;
 mod listen;
 mod me;
 mod media;
+mod metrics;
 mod nodes;
 mod opening;
 mod orders;

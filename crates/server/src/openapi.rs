@@ -75,7 +75,8 @@ fn name_rests(document: &mut Document) {
 }
 
 /// What it means that a call answers with a problem.
-const NOT_GRANTED: &str = "Why the request was not granted. With a 503 because the store is not available it is not \
+const NOT_GRANTED: &str = "Why the request was not granted. A 429 (too many requests with unknown tokens) and a 503 (a \
+     limit is reached, or the server or its store is not available) have `Retry-After`. With a 503 because the store is not available it is not \
      known whether a change is durable; with an idempotency key an emit can be sent again safely.";
 
 /// Every call can answer with a problem.

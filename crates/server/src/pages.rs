@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
+use bytes::Bytes;
 use http::header;
 use serde_json::Value;
 
@@ -23,7 +24,9 @@ dt b { text-transform: uppercase; }
 
 /// The page, and the description of the API that it is made from.
 pub(crate) fn routes(document: String) -> Router<App> {
-    let docs = docs(&serde_json::from_str(&document).unwrap_or_default());
+    let docs = page_text(&docs(&serde_json::from_str(&document).unwrap_or_default()));
+    // Shared by all answers.
+    let (docs, document) = (Bytes::from(docs), Bytes::from(document));
     Router::new()
         .route("/docs", get(move || async move { page(docs) }))
         .route("/style.css", get(|| async { ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE) }))
@@ -33,12 +36,16 @@ pub(crate) fn routes(document: String) -> Router<App> {
         )
 }
 
-fn page(body: String) -> impl IntoResponse {
+fn page(text: Bytes) -> impl IntoResponse {
+    let headers = [(header::CONTENT_SECURITY_POLICY, POLICY), (header::REFERRER_POLICY, "no-referrer")];
+    (headers, Html(text))
+}
+
+fn page_text(body: &str) -> String {
     let head = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Pointsman</title>\
                 <meta name=\"viewport\" content=\"width=device-width\">\
                 <link rel=\"stylesheet\" href=\"/style.css\"></head><body>";
-    let headers = [(header::CONTENT_SECURITY_POLICY, POLICY), (header::REFERRER_POLICY, "no-referrer")];
-    (headers, Html(format!("{head}{body}</body></html>\n")))
+    format!("{head}{body}</body></html>\n")
 }
 
 /// The calls of the API, by their tag.

@@ -12,7 +12,8 @@ pub(crate) struct PageSize(usize);
 
 const FEWEST: usize = 1;
 const MOST: usize = 512;
-const TARGET_BYTES: usize = 1 << 20;
+/// The bytes that a page is meant to have.
+pub(crate) const TARGET_BYTES: usize = 1 << 20;
 
 impl Default for PageSize {
     fn default() -> Self {
@@ -32,6 +33,16 @@ impl PageSize {
             self.0 = (TARGET_BYTES / each.max(1)).clamp(FEWEST, MOST);
         }
     }
+}
+
+/// The memory that a page takes while it is sent: its events, and the piece of text that is being written.
+pub(crate) fn page_bytes(events: &[Arc<Event>]) -> usize {
+    events.iter().map(|event| event_bytes(event)).sum::<usize>() + PIECE_BYTES
+}
+
+fn event_bytes(event: &Event) -> usize {
+    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<Event>() + event.value.as_str().len() + context
 }
 
 /// How much of a page is written out at a time. A reader that does not read holds one such piece; the events

@@ -9,6 +9,8 @@
 //! | 409 | it contradicts what is already there |
 //! | 413, 414, 415 | body or address too large; a media type that is not taken |
 //! | 422 | well-formed, but refused |
+//! | 429 | too many failed authentications; `Retry-After` says when to try again |
+//! | 431 | the head of the request is too large |
 //! | 500 | a fault of the server or of its store |
 //! | 503 | overloaded or unavailable; `Retry-After` says when to come again |
 
@@ -54,6 +56,8 @@ enum Kind {
     AddressTooLong,
     MediaType,
     Refused,
+    TooManyRequests { retry_after: u32 },
+    HeadTooLarge,
     Broken,
     Unavailable,
 }
@@ -77,6 +81,14 @@ impl Kind {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "This media type is not taken")
             }
             Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused", "Well-formed, but refused"),
+            Self::TooManyRequests { .. } => {
+                (StatusCode::TOO_MANY_REQUESTS, "too-many-requests", "Too many requests")
+            }
+            Self::HeadTooLarge => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "head-too-large",
+                "Request header fields too large",
+            ),
             Self::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "Something is broken here"),
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not now"),
         }
@@ -89,6 +101,7 @@ impl Kind {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pointsman\"")))
             }
             Self::Unavailable => Some((header::RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            Self::TooManyRequests { retry_after } => Some((header::RETRY_AFTER, retry_after.into())),
             _ => None,
         }
     }
@@ -152,6 +165,14 @@ impl Problem {
         Self::new(Kind::Refused, detail)
     }
 
+    pub(crate) fn too_many_requests(detail: impl fmt::Display, retry_after: u32) -> Self {
+        Self::new(Kind::TooManyRequests { retry_after }, detail)
+    }
+
+    pub(crate) fn head_too_large(detail: impl fmt::Display) -> Self {
+        Self::new(Kind::HeadTooLarge, detail)
+    }
+
     pub(crate) fn broken(detail: impl fmt::Display) -> Self {
         Self::new(Kind::Broken, detail)
     }
@@ -179,8 +200,9 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// The status and the document.
+    fn encode(self) -> (StatusCode, String) {
         let (status, slug, title) = self.kind.policy();
         let body = pointsman_api::Problem {
             kind: format!("urn:pointsman:problem:{slug}"),
@@ -190,10 +212,31 @@ impl IntoResponse for Problem {
             parameter: self.parameter.filter(|name| name.len() <= LONGEST),
             pointer: self.pointer.filter(|pointer| pointer.len() <= LONGEST),
         };
-        let text = serde_json::to_string(&body).unwrap_or_default();
+        (status, serde_json::to_string(&body).unwrap_or_default())
+    }
+
+    /// The whole response as it is written to a connection that has no request, and is closed after it.
+    pub(crate) fn into_raw_response(self) -> String {
+        let header = self.kind.header();
+        let (status, body) = self.encode();
+        let (media, length) = (pointsman_api::problem::MEDIA_TYPE, body.len());
+        let mut response =
+            format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n");
+        if let Some((name, value)) = &header {
+            response.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
+        }
+        response.push_str("connection: close\r\n\r\n");
+        response + &body
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let header = self.kind.header();
+        let (status, text) = self.encode();
         let media = [(header::CONTENT_TYPE, pointsman_api::problem::MEDIA_TYPE)];
         let mut response = (status, media, text).into_response();
-        response.headers_mut().extend(self.kind.header());
+        response.headers_mut().extend(header);
         response
     }
 }

@@ -112,14 +112,12 @@ impl Server {
 
         let stopping = CancellationToken::new();
         let tokens = accepted(&config.tokens, first.as_ref());
-        let app = Shared::new(engine.clone(), config.store.kind(), tokens, stopping.clone());
+        let app = Shared::new(engine.clone(), &config, tokens, stopping.clone());
         app.configured.started(node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let listening = listener.map(|listener| {
             let drain = DRAIN_REQUESTS.min(config.drain);
-            let router = router::router(app.clone());
-            let connections = listen::connections(config.max_connections, config.workers);
-            tokio::spawn(listen::run(listener, router, connections, stopping.clone(), drain))
+            tokio::spawn(serve(listener, app.clone(), drain))
         });
         let deeds = app.deeds.clone();
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
@@ -177,6 +175,14 @@ impl Server {
         self.engine.stop(self.drain).await;
         self.engine.store().close();
     }
+}
+
+/// Answers HTTP until the server stops.
+async fn serve(listener: TcpListener, app: App, drain: Duration) {
+    let (router, connections) = (router::router(app.clone()), app.connections.clone());
+    let listening = listen::run(listener, router, connections, app.stopping.clone(), drain);
+    let logging = app.stopping.run_until_cancelled(app.failed_authentications.log());
+    tokio::join!(listening, logging);
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {

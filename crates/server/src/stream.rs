@@ -23,7 +23,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
 use crate::events::Watch;
-use crate::paging::piece;
+use crate::limits::{StreamMemory, StreamPermit};
+use crate::paging::{page_bytes, piece};
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE};
 use crate::walk::{GATHER, Step, Walk};
@@ -60,6 +61,7 @@ pub(crate) async fn stream(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let watch = Watch::of(&Watch::query(&uri, &[])?, &caller)?;
+    let permit = app.streams.open(&caller)?;
     // Listening begins before anything is read, so that no change falls between the two.
     let changes = (!watch.certain_types).then(|| app.engine.changes());
     let named = last_event_id(&headers)?.or(watch.after);
@@ -83,6 +85,8 @@ pub(crate) async fn stream(
         alive: Instant::now() + KEEP_ALIVE,
         last: false,
         over: false,
+        page_memory: StreamMemory::default(),
+        _permit: permit,
     };
     Ok(sse::response(stream::unfold(follower, |mut follower| async move {
         let frames = follower.next().await?;
@@ -118,6 +122,9 @@ struct Follower {
     /// The server stops: what has been journaled until then is all that is still told.
     last: bool,
     over: bool,
+    /// The memory of a large page until it is sent.
+    page_memory: StreamMemory,
+    _permit: StreamPermit,
 }
 
 /// What a follower waits for.
@@ -142,10 +149,7 @@ impl Follower {
                 return Some(self.piece());
             }
             let frames = match self.walk.step(usize::MAX).await {
-                Ok(Step::Events(events)) => {
-                    self.page = events.into();
-                    Some(self.piece())
-                }
+                Ok(Step::Events(events)) => self.load(events).await.then(|| self.piece()),
                 Ok(Step::Nothing) => None,
                 Ok(Step::End) => self.at_the_head().await,
                 Ok(Step::Torn { head }) => {
@@ -161,6 +165,20 @@ impl Follower {
             }
         }
         None
+    }
+
+    /// Takes a page to send, if there is memory for it. Otherwise the page is dropped and read again once there is; a
+    /// stream for which there is none in time ends, and its reader resumes it.
+    async fn load(&mut self, events: Vec<Arc<Event>>) -> bool {
+        let bytes = page_bytes(&events);
+        if !self.page_memory.fit(&self.app, &self.caller, bytes) {
+            drop(events);
+            self.walk = Walk::forwards(self.app.clone(), self.filter.clone(), self.sent);
+            self.over = !self.page_memory.wait(&self.app, &self.caller, bytes).await;
+            return false;
+        }
+        self.page = events.into();
+        true
     }
 
     /// As much of the page as goes out at a time.
@@ -183,6 +201,7 @@ impl Follower {
 
     /// Everything journaled has been told: tells of tasks, or waits.
     async fn at_the_head(&mut self) -> Option<String> {
+        self.page_memory.release();
         let heard = std::mem::take(&mut self.heard);
         let frames: String = heard.iter().filter(|change| self.wanted(change)).map(task_frame).collect();
         if !frames.is_empty() {

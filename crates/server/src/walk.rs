@@ -74,6 +74,11 @@ impl Walk {
         self.head.max(self.after)
     }
 
+    /// Whether there is nothing more to read.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// The last id that was looked at when nothing matched: where a reader that got nothing goes on. A walk
     /// backwards that did not come to its end has left out what lies below, so that all of it is still to come.
     pub(crate) fn reached(&self) -> EventId {

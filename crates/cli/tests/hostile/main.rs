@@ -11,6 +11,7 @@ mod addresses;
 mod arena;
 mod atoms;
 mod bodies;
+mod crowds;
 mod framing;
 mod request;
 mod slow;

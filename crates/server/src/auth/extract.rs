@@ -1,12 +1,12 @@
 //! Callers as handlers ask for them: a handler's first argument says which role it needs.
 
 use axum::extract::FromRequestParts;
-use http::header::AUTHORIZATION;
 use http::request::Parts;
 use pointsman_core::Tenant;
 
-use super::{Caller, Role};
+use super::{Caller, Identity, Role};
 use crate::app::App;
+use crate::listen::Connection;
 use crate::problem::Problem;
 
 /// A caller with the role that its name says.
@@ -34,19 +34,18 @@ impl FromRequestParts<App> for Anyone {
     }
 }
 
+/// The sender of a request. Unknown tokens are throttled by the address that they come from.
 fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
-    let presented = presented(parts).ok_or_else(|| {
-        Problem::unauthorized("send a token: `Authorization: Bearer …` or `X-Admin-Token: …`")
-    })?;
-    app.tokens.borrow().caller(presented).ok_or_else(|| Problem::unauthorized("this token is not known"))
-}
-
-fn presented(parts: &Parts) -> Option<&str> {
-    if let Some(value) = parts.headers.get(AUTHORIZATION) {
-        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());
+    match parts.extensions.get::<Identity>() {
+        Some(Identity::Known(caller)) => Ok(caller.clone()),
+        Some(Identity::UnknownToken) => Err(match parts.extensions.get::<Connection>() {
+            Some(connection) => app.failed_authentications.refuse(connection.address()),
+            None => Problem::unauthorized("this token is not known"),
+        }),
+        Some(Identity::Anonymous) | None => {
+            Err(Problem::unauthorized("send a token: `Authorization: Bearer …` or `X-Admin-Token: …`"))
+        }
     }
-    parts.headers.get("x-admin-token")?.to_str().ok()
 }
 
 impl Caller {

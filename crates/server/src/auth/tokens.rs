@@ -13,6 +13,16 @@ use crate::config::TokenDef;
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Vec<TokenDef>);
 
+/// Tells tokens apart: the hash of one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TokenId([u8; 32]);
+
+impl std::fmt::Debug for TokenId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenId")
+    }
+}
+
 /// Who sent a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -35,6 +45,12 @@ impl From<&TokenDef> for Caller {
     fn from(token: &TokenDef) -> Self {
         let TokenDef { name, role, tenant, sha256 } = token.clone();
         Self { name, role, tenant, sha256 }
+    }
+}
+
+impl Caller {
+    pub(crate) fn token_id(&self) -> TokenId {
+        TokenId(self.sha256)
     }
 }
 

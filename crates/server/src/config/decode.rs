@@ -149,6 +149,43 @@ pub(super) fn whole(
     })
 }
 
+/// A number of bytes within bounds, with or without a binary unit.
+pub(super) fn bytes(
+    node: &Node,
+    findings: &mut Findings,
+    bounds: std::ops::RangeInclusive<u64>,
+) -> Option<u64> {
+    parsed(node, findings, |text| match parse_bytes(text) {
+        Some(bytes) if bounds.contains(&bytes) => Ok(bytes),
+        Some(bytes) if bytes < *bounds.start() => {
+            Err(format!("{text} is too small; the least is {}", format_bytes(*bounds.start())))
+        }
+        Some(_) => Err(format!("{text} is too large; the most is {}", format_bytes(*bounds.end()))),
+        None => Err(format!(
+            "{text:?} is not a size; write a number of bytes, or one like `64KiB`, `256MiB` or `1GiB`"
+        )),
+    })
+}
+
+const BYTE_UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let unit = BYTE_UNITS.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok()).flatten()?;
+    number.checked_mul(1 << shift)
+}
+
+/// A number of bytes in the largest unit that divides it.
+fn format_bytes(bytes: u64) -> String {
+    let unit = BYTE_UNITS.into_iter().rev().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    match unit {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => bytes.to_string(),
+    }
+}
+
 /// A duration of at least `least`.
 pub(super) fn duration(node: &Node, findings: &mut Findings, least: Duration) -> Option<Duration> {
     parsed(node, findings, |text| match parse_config_duration(text) {

@@ -42,6 +42,7 @@ mod schedules;
 mod schema;
 mod secret;
 mod server;
+mod server_limits;
 mod setup;
 mod show;
 mod snapshot;
@@ -79,6 +80,7 @@ pub use lookup::{Flag, Sources};
 pub use run::{CommandRun, HttpRun, Run};
 pub use schedules::Planned;
 pub use secret::Env;
+pub use server_limits::ServerLimits;
 pub use store::StoreUrl;
 pub use tokens::TokenDef;
 pub use watch::{Watch, watch};
@@ -91,6 +93,8 @@ pub struct Config {
     pub name: String,
     pub listen: SocketAddr,
     pub max_connections: usize,
+    /// How connections and the memory of answers are shared.
+    pub limits: ServerLimits,
     /// How long running attempts and requests may go on when the process is told to stop.
     pub drain: Duration,
     /// How many tasks run at a time.
@@ -137,6 +141,7 @@ impl Config {
             ("name", self.name == running.name),
             ("server.listen", self.listen == running.listen),
             ("server.max_connections", self.max_connections == running.max_connections),
+            ("server.limits", self.limits == running.limits),
             ("server.drain", self.drain == running.drain),
             ("workers", self.workers == running.workers),
             ("rooms", (self.rooms, self.http) == (running.rooms, running.http)),

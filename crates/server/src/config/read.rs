@@ -238,6 +238,7 @@ impl Draft {
             name: self.name.to_string(),
             listen: self.server.listen,
             max_connections: self.server.max_connections,
+            limits: self.server.limits,
             drain: self.server.drain,
             workers: self.workers,
             rooms: self.rooms.engine,

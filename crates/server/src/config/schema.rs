@@ -2,7 +2,10 @@
 //! are checked against it; the sections themselves are read in the files of their names.
 
 use super::decode::Keys;
-use super::{chains, handlers, network, retention, retry, run, schedules, server, sources, tenants, tokens};
+use super::{
+    chains, handlers, network, retention, retry, run, schedules, server, server_limits, sources, tenants,
+    tokens,
+};
 
 pub(super) const ROOT: Keys = Keys {
     of: "the configuration",
@@ -41,6 +44,7 @@ pub(super) fn shape(path: &[&str]) -> Shape {
     match path {
         [] => Shape::Section(&ROOT),
         ["server"] => Shape::Section(&server::KEYS),
+        ["server", "limits"] => Shape::Section(&server_limits::KEYS),
         ["journal"] => Shape::Section(&retention::JOURNAL),
         ["history"] => Shape::Section(&retention::HISTORY),
         ["network"] => Shape::Section(&network::KEYS),

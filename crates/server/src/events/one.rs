@@ -1,12 +1,12 @@
-//! One event, one object.
+//! One event.
 
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{CauseBody, EventDetail, EventSnapshot, LaneBody, ObjectDetail, TaskBody};
+use pointsman_api::{CauseBody, EventDetail, EventSnapshot, TaskBody};
+use pointsman_core::EventId;
 use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;
-use pointsman_core::{EventId, ObjectKey};
 
 use super::caused;
 use crate::app::App;
@@ -14,9 +14,6 @@ use crate::auth::{Caller, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::segment::Segment;
-
-/// The most events of an object that are shown.
-const MOST_EVENTS: usize = 1000;
 
 /// One event, its tasks, what caused it, and the tree of what it caused.
 #[utoipa::path(
@@ -63,41 +60,4 @@ async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBod
     let (event, task) = if hidden { (None, None) } else { (cause.event, task) };
     let task = task.map(|task| task.id.to_string());
     Ok(CauseBody { event_id: event.map(EventId::get), task, depth: cause.depth })
-}
-
-/// An object's chain of events, newest first, and the state of its lanes.
-#[utoipa::path(
-    get,
-    path = "/api/v1/objects/{key}",
-    operation_id = "show_object",
-    tag = "events",
-    params(
-        ("key" = String, Path, description = "the object's key, percent-encoded"),
-        ("tenant" = Option<String>, Query, description = "whose object; `default` if not given"),
-        ("limit" = Option<u16>, Query, description = "how many events at most: 1 to 1000, 1000 if not given"),
-    ),
-    responses((status = 200, description = "The object", body = ObjectDetail)),
-)]
-pub(crate) async fn object(
-    Viewer(caller): Viewer,
-    State(app): State<App>,
-    Segment(key): Segment<ObjectKey>,
-    uri: Uri,
-) -> Result<Json<ObjectDetail>, Problem> {
-    let query = Query::of(&uri, &["tenant", "limit"])?;
-    let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
-    let limit = query.limit(MOST_EVENTS, MOST_EVENTS)?;
-    let object = app.store().object(&tenant, &key, limit).await?;
-    let object = object.ok_or_else(|| {
-        Problem::not_found(format!("nothing has happened to {:?} of the tenant {tenant}", key.as_str()))
-    })?;
-    Ok(Json(ObjectDetail {
-        event_id: object.extent.head.get(),
-        key: key.to_string(),
-        tenant: tenant.to_string(),
-        last: object.last.get(),
-        events: object.events.iter().map(|event| EventSnapshot::from(&**event)).collect(),
-        lanes: object.lanes.iter().map(LaneBody::from).collect(),
-        more_lanes: object.more_lanes,
-    }))
 }

@@ -24,7 +24,8 @@ use tokio::time::{Instant, timeout_at};
 use super::Watch;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
-use crate::paging::piece;
+use crate::limits::PageMemory;
+use crate::paging::{TARGET_BYTES, page_bytes, piece};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::walk::{GATHER, Step, Walk};
@@ -98,9 +99,16 @@ pub(crate) async fn answer(
     };
     // A deadline beyond what the clock can count never comes.
     let deadline = Instant::now().checked_add(terms.timeout);
-    Ok(match first(app, caller, walk, wanted, deadline).await? {
+    let waiting = (!terms.timeout.is_zero()).then(|| app.streams.open(caller)).transpose()?;
+    let found = first(app, caller, walk, wanted, deadline).await?;
+    drop(waiting);
+    Ok(match found {
         Found::Events { events, walk } => {
-            let answer = Answer { walk, wanted, page: events.into(), begun: false };
+            let page = page_bytes(&events);
+            // If others follow, they are about as large as pages are meant to be.
+            let bytes = if walk.has_ended() { page } else { page.max(TARGET_BYTES) };
+            let memory = PageMemory::reserve(&app.answers, caller, bytes)?;
+            let answer = Answer { walk, wanted, page: events.into(), begun: false, memory };
             let text = stream::unfold(Some(answer), Answer::chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
         }
@@ -254,6 +262,8 @@ struct Answer {
     /// Found, but not sent yet.
     page: VecDeque<Arc<Event>>,
     begun: bool,
+    /// Of the page.
+    memory: PageMemory,
 }
 
 type Chunk = Result<Bytes, io::Error>;
@@ -264,7 +274,10 @@ impl Answer {
         let mut answer = answer?;
         while answer.page.is_empty() {
             match answer.walk.step(answer.wanted).await {
-                Ok(Step::Events(events)) => answer.page = events.into(),
+                Ok(Step::Events(events)) => match answer.memory.fit(page_bytes(&events)) {
+                    Ok(()) => answer.page = events.into(),
+                    Err(error) => return Some((Err(error), None)),
+                },
                 Ok(Step::Nothing) => {}
                 Ok(Step::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
                 Ok(Step::Torn { .. }) => {

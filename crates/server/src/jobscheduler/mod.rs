@@ -171,7 +171,7 @@ async fn answer(app: App, caller: Caller, uri: &Uri, wanted: Wanted) -> Result<R
     match query.read("return", Return::read)?.unwrap_or(Return::Overview) {
         Return::Overview => {
             takes_none(&query, &["after", "timeout", "limit"], "OrderOverview")?;
-            overview(&app, tenant, &wanted).await
+            overview(&app, &caller, tenant, &wanted).await
         }
         Return::Statistics => {
             takes_none(&query, &["after", "timeout", "limit"], "OrderStatistics")?;
@@ -180,7 +180,9 @@ async fn answer(app: App, caller: Caller, uri: &Uri, wanted: Wanted) -> Result<R
         Return::StatisticsChanged => {
             takes_none(&query, &["limit"], "OrderStatisticsChanged")?;
             let after = seq::after(query.parse("after")?)?;
-            Statistics::of(app, caller, tenant, wanted).changed(after, seq::timeout(&query)?).await
+            let timeout = seq::timeout(&query)?;
+            let _waiting = (!timeout.is_zero()).then(|| app.streams.open(&caller)).transpose()?;
+            Statistics::of(app, caller, tenant, wanted).changed(after, timeout).await
         }
         Return::Events(kinds) => {
             let certain_types = !kinds.is_empty();

@@ -16,6 +16,8 @@ use utoipa::ToSchema;
 
 use super::wanted::Wanted;
 use crate::app::App;
+use crate::auth::Caller;
+use crate::limits::{SMALL_ANSWER, held};
 use crate::orders::no_such_order;
 use crate::problem::Problem;
 
@@ -117,12 +119,13 @@ impl OrderOverview {
 /// `tenant`: whose; where none is named, one order is `default`'s, and several are those of all tenants.
 pub(super) async fn overview(
     app: &App,
+    caller: &Caller,
     tenant: Option<Tenant>,
     wanted: &Wanted,
 ) -> Result<Response, Problem> {
     let Some(key) = &wanted.one else {
         let page = app.store().all_orders(&wanted.path, tenant.as_ref()).await?;
-        return Ok(whole(page.orders, page.extent.head, app.now()));
+        return whole(app, caller, page.orders, page.extent.head);
     };
     let tenant = tenant.unwrap_or_default();
     let found = app.store().order(&tenant, key).await?;
@@ -140,11 +143,18 @@ pub(super) struct Stamped<T> {
     pub(super) event_id: u64,
 }
 
-/// All orders as one text, written piece by piece.
-fn whole(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Response {
-    let rest = Rest { orders: orders.into_iter(), head, begun: false, now };
-    let text = stream::iter(rest.map(Ok::<_, std::convert::Infallible>));
-    ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
+/// All orders as one text, sent piece by piece. What else is known of them is dropped before anything is sent.
+fn whole(app: &App, caller: &Caller, orders: Vec<OrderView>, head: EventId) -> Result<Response, Problem> {
+    let pieces = pieces(orders, head, app.now());
+    let bytes: usize = pieces.iter().map(Bytes::len).sum();
+    let memory = (bytes > SMALL_ANSWER).then(|| app.answers.reserve(caller, bytes)).transpose()?;
+    let text = stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));
+    let body = Body::from_stream(held(text, memory));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+fn pieces(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
+    Rest { orders: orders.into_iter(), head, begun: false, now }.collect()
 }
 
 /// What is still to be written.
@@ -183,7 +193,6 @@ impl Iterator for Rest {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::BodyExt;
     use pointsman_core::order::Order;
     use pointsman_core::{Json, Priority};
     use serde_json::Value;
@@ -213,17 +222,16 @@ mod tests {
         OrderView { order, task: None, setback: None, stranded: false, held: None, failed: None }
     }
 
-    async fn text(count: usize) -> Value {
+    fn text(count: usize) -> Value {
         let orders = (0..count).map(|n| view(&format!("/a/b,{n}"))).collect();
-        let body = whole(orders, EventId::new(7).unwrap(), NOW).into_body().collect().await.unwrap();
-        serde_json::from_slice(&body.to_bytes()).unwrap()
+        serde_json::from_slice(&pieces(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
     }
 
-    #[tokio::test]
-    async fn any_number_of_orders_is_one_whole_answer() {
-        assert_eq!(text(0).await, serde_json::json!({"orders": [], "eventId": 7}));
+    #[test]
+    fn any_number_of_orders_is_one_whole_answer() {
+        assert_eq!(text(0), serde_json::json!({"orders": [], "eventId": 7}));
         for count in [1, 2, 2_000] {
-            let all = text(count).await;
+            let all = text(count);
             let orders = all["orders"].as_array().unwrap();
             let paths: std::collections::BTreeSet<_> = orders.iter().map(|o| o["path"].as_str()).collect();
             assert_eq!((orders.len(), paths.len(), &all["eventId"]), (count, count, &7.into()));

@@ -1,70 +1,85 @@
 //! The accept loop.
 //!
+//! ```text
+//!  admission     which connections are admitted, and which one makes room for a new one
+//!  refusal       503 for a connection that finds no room at all
+//!  lingering     how long clients have to read such answers
+//!  patient       ends a connection whose client does not read
+//!  parse_errors  problem bodies for requests that cannot be parsed
+//!  room          how many connections the process has files for
+//! ```
+//!
 //! Every connection is bounded: in the time its request's head may take (which also ends idle ones), in the
-//! size and number of its headers, in how long it may refuse to read its answer, and in number. One too many
-//! is told so and closed.
+//! size and number of its headers, in how long it may refuse to read its answer, and in number.
 
+mod admission;
+mod lingering;
+mod parse_errors;
 mod patient;
+mod refusal;
 mod room;
 
 use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use admission::Admitted;
+pub(crate) use admission::{Admission, Connection, Slot};
+use lingering::Lingering;
+use parse_errors::ParseErrors;
 use patient::Patient;
+use refusal::refuse;
 pub(crate) use room::connections;
 
 /// How long the head of a request may take, and how long a connection may stand idle.
 const HEAD: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
+/// How much of an answer is buffered for a client beyond the piece that is being written.
+const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// How long a client may leave its answer unread.
 const UNREAD: Duration = Duration::from_secs(60);
-/// How many connections are turned away in good manners at a time.
-const MAX_REFUSALS: usize = 64;
-/// What a connection beyond the cap is told.
-const FULL: &str = "{\"type\":\"urn:pointsman:problem:unavailable\",\"title\":\"Not now\",\"status\":503,\
-    \"detail\":\"too many connections\"}";
 
 /// Accepts connections until `stopping`, then lets requests end for up to `drain`.
 pub(crate) async fn run(
     listener: TcpListener,
     router: Router,
-    max_connections: usize,
+    admission: Arc<Admission>,
     stopping: CancellationToken,
     drain: Duration,
 ) {
-    let slots = Arc::new(Semaphore::new(max_connections));
-    let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
-    let graceful = GracefulShutdown::new();
-    let cut = CancellationToken::new();
+    let server = Server {
+        router,
+        graceful: GracefulShutdown::new(),
+        cut: CancellationToken::new(),
+        lingering: Arc::default(),
+    };
     loop {
-        let stream = tokio::select! {
+        let (stream, address) = tokio::select! {
             biased;
             () = stopping.cancelled() => break,
             accepted = accept(&listener) => accepted,
         };
-        match slots.clone().try_acquire_owned() {
-            Ok(slot) => serve(stream, router.clone(), slot, &graceful, cut.clone()),
-            Err(_) => {
-                if let Ok(permit) = refusals.clone().try_acquire_owned() {
-                    tokio::spawn(timeout(Duration::from_secs(1), refuse(stream, permit)));
-                }
-            }
+        match admission.admit(address.ip(), Instant::now()) {
+            Some(admitted) => server.serve(stream, admitted),
+            None => server.refuse(stream),
         }
     }
     drop(listener);
+    let Server { graceful, cut, .. } = server;
     if timeout(drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time; their connections are cut");
         cut.cancel();
@@ -72,13 +87,13 @@ pub(crate) async fn run(
 }
 
 /// The next connection. Whatever keeps one from being accepted passes: a client that left, too many files.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 // Answers are written whole; waiting for more to send would only delay them.
                 let _ = stream.set_nodelay(true);
-                return stream;
+                return (stream, address);
             }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
@@ -94,40 +109,69 @@ fn is_the_clients(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn serve(
-    stream: TcpStream,
+/// What all connections share.
+struct Server {
     router: Router,
-    slot: OwnedSemaphorePermit,
-    graceful: &GracefulShutdown,
+    graceful: GracefulShutdown,
     cut: CancellationToken,
-) {
-    let io = TokioIo::new(Patient::new(stream, UNREAD));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_headers(MAX_HEADERS)
-        .max_header_size(MAX_HEAD_BYTES)
-        .serve_connection(io, TowerToHyperService::new(router));
-    let connection = graceful.watch(connection);
-    tokio::spawn(async move {
-        if let Some(Err(error)) = cut.run_until_cancelled(connection).await {
-            tracing::debug!(%error, "a connection ended badly");
-        }
-        drop(slot);
-    });
+    /// Connections that are refused or had to make room, while they are answered.
+    lingering: Arc<Lingering>,
 }
 
-async fn refuse(mut stream: TcpStream, _permit: OwnedSemaphorePermit) -> io::Result<()> {
-    let length = FULL.len();
-    let head = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
-         connection: close\r\ncontent-length: {length}\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(FULL.as_bytes()).await?;
-    stream.shutdown().await?;
-    // Closing with something unread would reset the connection under the answer.
-    let mut unread = [0; 4096];
-    while stream.read(&mut unread).await? > 0 {}
-    Ok(())
+impl Server {
+    fn refuse(&self, stream: TcpStream) {
+        let lingering = self.lingering.clone();
+        tokio::spawn(async move { lingering.run(refuse(stream)).await });
+    }
+
+    /// Serves a connection until it ends or has to make room for another. Its requests carry a [`Connection`].
+    fn serve(&self, stream: TcpStream, admitted: Admitted) {
+        let io = TokioIo::new(ParseErrors::new(Patient::new(stream, UNREAD)));
+        let router = TowerToHyperService::new(self.router.clone());
+        let connection = admitted.connection.clone();
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
+            let in_progress = connection.begin_request();
+            request.extensions_mut().insert(connection.clone());
+            let answering = router.call(request);
+            async move {
+                let _in_progress = in_progress;
+                answering.await
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .max_headers(MAX_HEADERS)
+            .max_header_size(MAX_HEAD_BYTES)
+            .max_buf_size(MAX_BUFFERED_BYTES)
+            .serve_connection(io, service);
+        let connection = self.graceful.watch(connection);
+        let (cut, lingering) = (self.cut.clone(), self.lingering.clone());
+        tokio::spawn(async move {
+            let connection = cut.run_until_cancelled(connection);
+            if let Some(Some(Err(error))) = until_closed(&admitted, &lingering, connection).await {
+                tracing::debug!(%error, "a connection ended badly");
+            }
+        });
+    }
+}
+
+/// Runs a connection until it ends or has to make room. A request that has been received by then, or that follows on a
+/// connection that was only just admitted, is answered within a moment.
+async fn until_closed<T>(
+    admitted: &Admitted,
+    lingering: &Lingering,
+    connection: impl Future<Output = T>,
+) -> Option<T> {
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // First, so that what was received has become a request.
+        biased;
+        ended = connection.as_mut() => return Some(ended),
+        () = admitted.connection.closed() => {}
+    }
+    if !admitted.connection.has_request_in_progress() && !admitted.is_fresh(Instant::now()) {
+        return None;
+    }
+    lingering.run(connection).await
 }

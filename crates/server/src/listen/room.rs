@@ -3,8 +3,11 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Files that are kept for all but connections, and those for each task that runs.
-const KEPT: u64 = 128;
+use super::lingering::MAX_LINGERING;
+
+/// Files that are kept for all but admitted connections, those that are being refused or closed among them, and those
+/// for each task that runs.
+const KEPT: u64 = 128 + MAX_LINGERING as u64;
 const KEPT_FOR_A_TASK: u64 = 8;
 
 /// As many connections as wished, or as the process can have beside so many tasks. Its own limit is raised for

@@ -3,12 +3,11 @@
 
 use std::io;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use http::{Uri, header};
+use http::Uri;
 use pointsman_api::{SourceTasks, TaskBody};
 use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
@@ -16,6 +15,7 @@ use pointsman_core::store::{TaskFilter, TaskPage};
 use crate::app::App;
 use crate::auth::Viewer;
 use crate::known;
+use crate::limits::answer_in_pieces;
 use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::tasks::Wanted;
@@ -59,12 +59,10 @@ pub(crate) async fn list(
         end: Some(end),
         ..TaskFilter::default()
     };
-    // The first page is read before anything is answered, so that a store that is away is told as such.
     let page = app.store().tasks(filter.clone(), None, PAGE).await?;
-    let rest = Rest { app, filter, page, begun: false };
-    let text = stream::once(async { Ok(Bytes::from_static(b"{\"tasks\":[")) });
-    let text = futures::StreamExt::chain(text, stream::unfold(Some(rest), piece));
-    Ok(([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response())
+    let budget = app.answers.clone();
+    let rest = Rest { app, filter, page, opening: "{\"tasks\":[", begun: false };
+    answer_in_pieces(&budget, &caller, stream::unfold(Some(rest), piece)).await
 }
 
 fn status(text: &str) -> Result<Wanted, String> {
@@ -78,13 +76,15 @@ struct Rest {
     app: App,
     filter: TaskFilter,
     page: TaskPage,
+    /// Written before the first piece.
+    opening: &'static str,
     begun: bool,
 }
 
 /// Writes a page and reads the next one.
 async fn piece(rest: Option<Rest>) -> Option<(io::Result<Bytes>, Option<Rest>)> {
     let mut rest = rest?;
-    let mut text = String::new();
+    let mut text = std::mem::take(&mut rest.opening).to_owned();
     for task in rest.page.tasks.drain(..) {
         if rest.begun {
             text.push(',');

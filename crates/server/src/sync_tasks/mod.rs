@@ -74,7 +74,7 @@ pub(crate) async fn logs(
 ) -> Result<Response, Problem> {
     let period = Query::of(&uri, &["start", "end"])?.period()?;
     visible(&app, &caller, &id).await?;
-    Ok(whole(Reader::new(app, id, period), Opening::Plain))
+    whole(Reader::new(app, id, period), &caller, Opening::Plain).await
 }
 
 /// Synchronises a collection of a source, unless it is being synchronised already.

@@ -3,12 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, Uri};
 use pointsman_api::{LogBody, LogList};
 use pointsman_core::store::StoredLine;
 use pointsman_core::{EventId, Status, TaskId};
@@ -19,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use super::one::visible;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
+use crate::limits::{StreamMemory, StreamPermit, answer_in_pieces};
 use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::segment::{Segment, TaskName};
@@ -67,12 +67,22 @@ pub(crate) async fn logs(
     let (_, extent) = visible(&app, &caller, &id).await?;
     let reader = Reader::new(app, id, period);
     if follow != Some(true) {
-        return Ok(whole(reader, Opening::Stamped(extent.head)));
+        return whole(reader, &caller, Opening::Stamped(extent.head)).await;
     }
+    let permit = reader.app.streams.open(&caller)?;
     let from = last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
     let reader = Reader { from, ..reader };
     let alive = Instant::now() + KEEP_ALIVE;
-    let follower = Follower { reader, caller, logged, changes, alive, over: false };
+    let follower = Follower {
+        reader,
+        caller,
+        logged,
+        changes,
+        alive,
+        over: false,
+        memory: StreamMemory::default(),
+        _permit: permit,
+    };
     Ok(sse::response(stream::unfold(follower, |mut follower| async move {
         let frames = follower.next().await?;
         Some((frames, follower))
@@ -131,13 +141,13 @@ pub(crate) enum Opening {
 }
 
 /// A whole log as an answer, streamed.
-pub(crate) fn whole(reader: Reader, opening: Opening) -> Response {
+pub(crate) async fn whole(reader: Reader, caller: &Caller, opening: Opening) -> Result<Response, Problem> {
+    let budget = reader.app.answers.clone();
     let opening = match opening {
         Opening::Stamped(head) => format!("{{\"eventId\":{head},\"logs\":["),
         Opening::Plain => "{\"logs\":[".to_owned(),
     };
-    let text = stream::unfold(Some((reader, opening, false)), piece);
-    ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
+    answer_in_pieces(&budget, caller, stream::unfold(Some((reader, opening, false)), piece)).await
 }
 
 /// What is still to be told: by whom, what stands before it, and whether a line has been written.
@@ -173,16 +183,27 @@ struct Follower {
     changes: Option<broadcast::Receiver<TaskChange>>,
     alive: Instant,
     over: bool,
+    /// The memory of the lines that are being sent.
+    memory: StreamMemory,
+    _permit: StreamPermit,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<String> {
         while !self.over && self.reader.app.tokens.borrow().knows(&self.caller) {
             self.logged.mark_unchanged();
+            let from = self.reader.from;
             let stretch = self.reader.next().await.ok()??;
             let frames: String =
                 stretch.lines.iter().map(|line| sse::frame(Some(line.number), "log", &text(line))).collect();
             let ended = matches!(stretch.status, Status::Done | Status::Error | Status::Missing);
+            if !self.memory.fit(&self.reader.app, &self.caller, frames.len()) {
+                self.reader.from = from;
+                let bytes = frames.len();
+                drop((frames, stretch));
+                self.over = !self.memory.wait(&self.reader.app, &self.caller, bytes).await;
+                continue;
+            }
             if !frames.is_empty() {
                 self.alive = Instant::now() + KEEP_ALIVE;
                 return Some(frames);
@@ -197,6 +218,7 @@ impl Follower {
                     self.alive = Instant::now() + KEEP_ALIVE;
                     return Some(sse::keep_alive(None));
                 }
+                self.memory.release();
                 self.wait().await;
             }
         }

@@ -20,6 +20,8 @@ use crate::problem::Problem;
 
 /// The most handlers, and the most tasks, of one claim.
 const MOST: usize = 256;
+/// The memory that there must be for each task of a claim.
+const USUAL_TASK_BYTES: usize = 16 << 10;
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const USUAL_LEASE: Duration = Duration::from_secs(60);
 const SHORTEST_LEASE: Duration = Duration::from_secs(1);
@@ -57,6 +59,8 @@ pub(crate) async fn claim(
     let wait = said.wait.map(|raw| wait(&raw)).transpose()?.unwrap_or_default();
     let lease = said.lease.as_deref().map(lease).transpose()?.unwrap_or(USUAL_LEASE);
     check(&app, &caller, &names).await?;
+    // Tasks that have been leased must be handed over, so that there must be room before.
+    app.answers.check_room(&caller, max * USUAL_TASK_BYTES)?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
         max,

@@ -16,6 +16,7 @@ mod hostile;
 mod house;
 mod jobscheduler;
 mod journal;
+mod limits;
 mod nodes;
 mod objects;
 mod order_tenants;

@@ -1,0 +1,87 @@
+//! Open streams and long polls, counted per token.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::auth::{Caller, TokenId};
+use crate::metrics::HttpMetrics;
+use crate::problem::Problem;
+
+/// How many streams and long polls each token has open. Each of them occupies a connection for as long as its reader
+/// likes.
+#[derive(Debug)]
+pub(crate) struct StreamShares {
+    most: usize,
+    open: Mutex<HashMap<TokenId, usize>>,
+    metrics: Arc<HttpMetrics>,
+}
+
+/// An open stream, counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    shares: Arc<StreamShares>,
+    token: TokenId,
+}
+
+impl StreamShares {
+    pub(crate) fn new(most: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
+        Arc::new(Self { most, open: Mutex::default(), metrics })
+    }
+
+    /// Counts one more stream of a token, or refuses it.
+    pub(crate) fn open(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
+        let token = caller.token_id();
+        let mut open = self.counts();
+        let count = open.entry(token).or_default();
+        if *count >= self.most {
+            self.metrics.refused_stream();
+            return Err(Problem::unavailable(format!(
+                "the token {:?} has {} streams and long polls open, which is the most; close some of them, or \
+                 raise `server.limits.streams_per_client`",
+                caller.name, self.most
+            )));
+        }
+        *count += 1;
+        Ok(StreamPermit { shares: self.clone(), token })
+    }
+
+    /// The streams that are open.
+    pub(crate) fn count(&self) -> usize {
+        self.counts().values().sum()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<TokenId, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut open = self.shares.counts();
+        if let Some(count) = open.get_mut(&self.token) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.token);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::caller;
+    use super::*;
+
+    #[test]
+    fn each_token_has_its_own_share() {
+        let shares = StreamShares::new(2, Arc::default());
+        let (one, other) = (caller("one"), caller("other"));
+        let held = [shares.open(&one).unwrap(), shares.open(&one).unwrap()];
+        assert!(shares.open(&one).is_err());
+        let _other = shares.open(&other).unwrap();
+        assert_eq!(shares.count(), 3);
+        drop(held);
+        assert!(shares.open(&one).is_ok());
+        assert_eq!(shares.counts().len(), 1, "tokens without streams are not kept");
+    }
+}

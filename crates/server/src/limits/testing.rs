@@ -1,0 +1,20 @@
+//! Fixtures of this folder's tests.
+
+use crate::auth::{Caller, Role, hash};
+use crate::config::{ServerLimits, TokenDef};
+
+pub(super) fn caller(name: &str) -> Caller {
+    let token = TokenDef { name: name.into(), role: Role::Viewer, tenant: None, sha256: hash(name) };
+    Caller::from(&token)
+}
+
+pub(super) fn limits() -> ServerLimits {
+    ServerLimits {
+        anonymous: 1,
+        per_address: 1,
+        reserve: 1,
+        streams_per_client: 1,
+        answer_memory: 1 << 20,
+        answer_memory_per_client: 1 << 20,
+    }
+}

@@ -1,0 +1,62 @@
+//! Connections that are about to be closed, while their clients read an answer.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How long a client has.
+const LINGER: Duration = Duration::from_secs(5);
+/// How many connections linger. One more ends the oldest, which has had the most time.
+pub(super) const MAX_LINGERING: usize = 128;
+
+/// The lingering connections, oldest first. Some of them may have ended by themselves.
+#[derive(Debug, Default)]
+pub(super) struct Lingering(Mutex<VecDeque<CancellationToken>>);
+
+impl Lingering {
+    /// Lets a connection go on for a moment.
+    pub(super) async fn run<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
+        let end = self.enter();
+        let ended = timeout(LINGER, end.run_until_cancelled(connection)).await;
+        ended.ok().flatten()
+    }
+
+    fn enter(&self) -> CancellationToken {
+        let mut lingering = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lingering.len() >= MAX_LINGERING
+            && let Some(oldest) = lingering.pop_front()
+        {
+            oldest.cancel();
+        }
+        let end = CancellationToken::new();
+        lingering.push_back(end.clone());
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_oldest_makes_room() {
+        let lingering = Arc::new(Lingering::default());
+        let first = tokio::spawn({
+            let lingering = lingering.clone();
+            async move { lingering.run(pending::<()>()).await }
+        });
+        while lingering.0.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..MAX_LINGERING {
+            assert_eq!(lingering.run(ready(1)).await, Some(1));
+        }
+        assert_eq!(first.await.unwrap(), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Metrics of the HTTP side: connections, refusals, streams, answers and failed authentications.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The counters and gauges, written in front of the engine's.
+#[derive(Debug)]
+pub(crate) struct HttpMetrics {
+    registry: Registry,
+    connections: Family<ConnectionLabels, Gauge>,
+    evicted: Counter,
+    refused: Family<RefusalLabels, Counter>,
+    streams: Gauge,
+    answer_bytes: Gauge,
+    failed_authentications: Counter,
+}
+
+/// How many connections are open, by what they may be used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OpenConnections {
+    pub(crate) authenticated: usize,
+    pub(crate) unauthenticated: usize,
+    pub(crate) reserve: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConnectionLabels {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    limit: &'static str,
+}
+
+impl Default for HttpMetrics {
+    fn default() -> Self {
+        let mut new = Self {
+            registry: Registry::with_prefix("pointsman"),
+            connections: Family::default(),
+            evicted: Counter::default(),
+            refused: Family::default(),
+            streams: Gauge::default(),
+            answer_bytes: Gauge::default(),
+            failed_authentications: Counter::default(),
+        };
+        new.register();
+        new
+    }
+}
+
+impl HttpMetrics {
+    fn register(&mut self) {
+        let to = &mut self.registry;
+        to.register("http_connections", "Open connections, by kind", self.connections.clone());
+        let evicted = "Connections without a valid token that were closed to make room for others";
+        to.register("http_connections_evicted", evicted, self.evicted.clone());
+        to.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
+        to.register("http_streams", "Open streams and long polls", self.streams.clone());
+        let bytes = "Bytes of large answers that clients have not read yet";
+        to.register("http_answer_bytes", bytes, self.answer_bytes.clone());
+        let failed = "Requests with an unknown token";
+        to.register("http_failed_authentications", failed, self.failed_authentications.clone());
+        for limit in ["connections", "streams", "answers", "failed_authentications"] {
+            // Shown as 0 from the start.
+            drop(self.refused.get_or_create(&RefusalLabels { limit }));
+        }
+    }
+
+    pub(crate) fn evicted_connection(&self) {
+        self.evicted.inc();
+    }
+
+    pub(crate) fn refused_connection(&self) {
+        self.refused("connections");
+    }
+
+    pub(crate) fn refused_stream(&self) {
+        self.refused("streams");
+    }
+
+    pub(crate) fn refused_answers(&self) {
+        self.refused("answers");
+    }
+
+    pub(crate) fn throttled_authentication(&self) {
+        self.refused("failed_authentications");
+    }
+
+    pub(crate) fn failed_authentication(&self) {
+        self.failed_authentications.inc();
+    }
+
+    fn refused(&self, limit: &'static str) {
+        self.refused.get_or_create(&RefusalLabels { limit }).inc();
+    }
+
+    /// The OpenMetrics text, without its end mark: the engine's metrics follow.
+    pub(crate) fn encode(&self, open: OpenConnections, streams: usize, answer_bytes: u64) -> String {
+        let OpenConnections { authenticated, unauthenticated, reserve } = open;
+        for (kind, count) in
+            [("authenticated", authenticated), ("unauthenticated", unauthenticated), ("reserve", reserve)]
+        {
+            self.connections.get_or_create(&ConnectionLabels { kind }).set(gauge_value(count as u64));
+        }
+        self.streams.set(gauge_value(streams as u64));
+        self.answer_bytes.set(gauge_value(answer_bytes));
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode_registry(&mut text, &self.registry);
+        text
+    }
+}
+
+fn gauge_value(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_documented() {
+        let metrics = HttpMetrics::default();
+        metrics.evicted_connection();
+        metrics.refused_stream();
+        metrics.failed_authentication();
+        let open = OpenConnections { authenticated: 3, unauthenticated: 2, reserve: 1 };
+        let text = metrics.encode(open, 4, 5);
+        for line in [
+            "pointsman_http_connections{kind=\"authenticated\"} 3",
+            "pointsman_http_connections{kind=\"unauthenticated\"} 2",
+            "pointsman_http_connections{kind=\"reserve\"} 1",
+            "pointsman_http_connections_evicted_total 1",
+            "pointsman_http_refused_total{limit=\"connections\"} 0",
+            "pointsman_http_refused_total{limit=\"streams\"} 1",
+            "pointsman_http_refused_total{limit=\"answers\"} 0",
+            "pointsman_http_refused_total{limit=\"failed_authentications\"} 0",
+            "pointsman_http_streams 4",
+            "pointsman_http_answer_bytes 5",
+            "pointsman_http_failed_authentications_total 1",
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line} in\n{text}");
+        }
+        assert!(!text.contains("# EOF"));
+    }
+}

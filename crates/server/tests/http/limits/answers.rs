@@ -1,0 +1,120 @@
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use super::{metric, server_with};
+use crate::client::HANGS;
+use crate::house::House;
+
+const EVENTS: usize = 5;
+const VALUE: usize = 1_000_000;
+const MIB: u64 = 1 << 20;
+
+const LIMITS: &str = "limits: {answer_memory: 32MiB, answer_memory_per_client: 16MiB}";
+const PULLED: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
+
+/// A server with an object whose events take 5 MB.
+async fn server() -> House {
+    let house = server_with(LIMITS, PULLED).await;
+    for _ in 0..EVENTS {
+        house.emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(VALUE))).await;
+    }
+    house
+}
+
+/// A client that reads nothing but the status of its answer.
+async fn slow_reader(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(house.address).await.unwrap();
+    let bearer = format!("Bearer {token}");
+    let head = house.head("GET", path, &[("authorization", &bearer)]);
+    stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    timeout(HANGS, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
+    (stream, std::str::from_utf8(&status[9..]).unwrap().parse().unwrap())
+}
+
+async fn slow_readers(house: &House, token: &str, path: &str, count: usize) -> (Vec<TcpStream>, usize) {
+    let (mut served, mut refused) = (Vec::new(), 0);
+    for _ in 0..count {
+        match slow_reader(house, token, path).await {
+            (stream, 200) => served.push(stream),
+            (_, 503) => refused += 1,
+            (_, status) => panic!("{status}"),
+        }
+    }
+    (served, refused)
+}
+
+/// Reads until the answer is there in full, and answers with the number of its events.
+async fn until_whole(house: &House, token: &str, path: &str, member: &str) -> usize {
+    let asking = async {
+        loop {
+            let answer = house.call_as(token, "GET", path, "").await;
+            if answer.status == 200 {
+                return answer.json()[member].as_array().unwrap().len();
+            }
+            assert_eq!(answer.problem(), 503);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    timeout(HANGS, asking).await.expect("memory is given back in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_readers_of_large_answers_take_no_more_than_their_share() {
+    let house = server().await;
+    for (path, member) in
+        [("/api/v1/objects/large", "events"), ("/api/v1/events?after=0&key=large", "eventSnapshots")]
+    {
+        let (held, refused) = slow_readers(&house, "viewer", path, 40).await;
+        assert!(!held.is_empty() && held.len() <= 16, "{} readers of {path} were served", held.len());
+        assert_eq!(held.len() + refused, 40);
+        let used = metric(&house, "pointsman_http_answer_bytes").await;
+        assert!((1..=16 * MIB).contains(&used), "{used} bytes are in use for {path}");
+        let answer = house.call_as("viewer", "GET", path, "").await;
+        assert_eq!(answer.problem(), 503);
+        assert!(answer.header("retry-after").is_some());
+        // Small answers, and others' large ones, are given.
+        assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+        assert_eq!(until_whole(&house, "other-viewer", path, member).await, EVENTS);
+        drop(held);
+        assert_eq!(until_whole(&house, "viewer", path, member).await, EVENTS);
+    }
+    assert!(metric(&house, "pointsman_http_refused_total{limit=\"answers\"}").await > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_readers_of_streams_take_no_more_than_their_share() {
+    let house = server().await;
+    let path = "/api/v1/stream?after=0&key=large";
+    let (held, refused) = slow_readers(&house, "viewer", path, 40).await;
+    assert_eq!((held.len(), refused), (40, 0));
+    let used = metric(&house, "pointsman_http_answer_bytes").await;
+    assert!(used <= 16 * MIB, "{used} bytes are in use");
+    let mut frames =
+        crate::stream::Frames::open(&house, path, &[("authorization", "Bearer other-viewer")]).await;
+    for _ in 0..EVENTS {
+        assert_eq!(frames.next().await.unwrap().event, "a");
+    }
+    drop(held);
+    let mut frames = crate::stream::Frames::open(&house, path, &[("authorization", "Bearer viewer")]).await;
+    for _ in 0..EVENTS {
+        assert_eq!(frames.next().await.unwrap().event, "a");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_without_room_for_its_answer_leases_nothing() {
+    let house = server().await;
+    let task = house.task_of(r#"{"type":"work"}"#).await;
+    let (held, _) = slow_readers(&house, "admin", "/api/v1/objects/large", 8).await;
+    let claim = r#"{"handlers":["pulled"],"max":256}"#;
+    assert_eq!(house.post("/api/v1/worker/claim", claim).await.problem(), 503);
+    drop(held);
+    until_whole(&house, "admin", "/api/v1/objects/large", "events").await;
+    let claimed = house.post("/api/v1/worker/claim", claim).await.json();
+    assert_eq!(claimed["tasks"][0]["id"], task.as_str());
+    assert_eq!(claimed["tasks"][0]["attempt"], 1);
+}

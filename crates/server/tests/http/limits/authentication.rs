@@ -1,0 +1,29 @@
+use super::{metric, server};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_are_throttled_and_valid_ones_are_not() {
+    let house = server("max_connections: 64").await;
+    let mut throttled = 0;
+    for number in 0..300 {
+        let answer = house.call_as(&format!("guess-{number}"), "GET", "/api/v1/me", "").await;
+        match answer.problem() {
+            401 => {}
+            429 => {
+                let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+                assert!((1..=2).contains(&wait), "{answer:?}");
+                throttled += 1;
+            }
+            _ => panic!("{answer:?}"),
+        }
+        assert!(number >= 100 || throttled == 0, "the first ones are not throttled");
+    }
+    assert!(throttled > 0);
+    for _ in 0..20 {
+        assert_eq!(house.call_as("viewer", "GET", "/api/v1/me", "").await.status, 200);
+    }
+    // Where no token is needed, a wrong one does no harm.
+    assert_eq!(house.call_as("guess", "GET", "/livez", "").await.status, 200);
+    assert_eq!(metric(&house, "pointsman_http_failed_authentications_total").await, 300);
+    let refused = metric(&house, "pointsman_http_refused_total{limit=\"failed_authentications\"}").await;
+    assert_eq!(refused, throttled);
+}

@@ -1,0 +1,178 @@
+use futures::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{metric, server};
+use crate::client::{Answer, HANGS, read};
+use crate::house::House;
+
+async fn connect(house: &House) -> TcpStream {
+    TcpStream::connect(house.address).await.unwrap()
+}
+
+/// A connection that has sent a request, and its answer's status.
+async fn open(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+    let mut stream = connect(house).await;
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: keep-alive\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    timeout(HANGS, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
+    let status = std::str::from_utf8(&status[9..]).unwrap().parse().unwrap();
+    (stream, status)
+}
+
+async fn streams(house: &House, token: &str, count: usize) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let (stream, status) = open(house, token, "/api/v1/stream").await;
+        assert_eq!(status, 200);
+        streams.push(stream);
+    }
+    streams
+}
+
+impl House {
+    /// Asks until a connection is served again that is not one of the reserve.
+    async fn until_served(&self, token: &str) {
+        let asking = async {
+            while self.call_as(token, "GET", "/api/v1/handlers", "").await.status != 200 {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        timeout(HANGS, asking).await.expect("a connection in time");
+    }
+
+    /// Asks until a metric has this value.
+    async fn until_metric(&self, name: &str, value: u64) {
+        let asking = async {
+            while metric(self, name).await != value {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        timeout(HANGS, asking).await.unwrap_or_else(|_| panic!("{name} never becomes {value}"));
+    }
+}
+
+fn assert_refused(answer: &Answer) {
+    assert_eq!(answer.problem(), 503, "{answer:?}");
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+}
+
+async fn assert_serves_health_checks_and_producers(house: &House) {
+    for path in ["/livez", "/healthz", "/readyz"] {
+        assert_eq!(house.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
+    }
+    assert_eq!(house.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_without_a_token_lock_nobody_out() {
+    let house = server("max_connections: 64").await;
+    let mut idle = Vec::new();
+    for number in 0..200 {
+        idle.push(match number % 3 {
+            0 => connect(&house).await,
+            1 => {
+                let mut stream = connect(&house).await;
+                stream.write_all(b"GET /livez HTTP/1.1\r\nhost").await.unwrap();
+                stream
+            }
+            _ => open(&house, "wrong", "/livez").await.0,
+        });
+    }
+    assert_serves_health_checks_and_producers(&house).await;
+    assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+    assert!(metric(&house, "pointsman_http_connections_evicted_total").await >= 100);
+    assert!(metric(&house, "pointsman_http_connections{kind=\"unauthenticated\"}").await <= 48);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_with_a_valid_token_are_not_closed_for_strangers() {
+    let house = server("max_connections: 64").await;
+    let mut kept = Vec::new();
+    for _ in 0..8 {
+        kept.push(open(&house, "viewer", "/api/v1/stream").await.0);
+    }
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        idle.push(connect(&house).await);
+    }
+    let id = house.emit(r#"{"type":"seen"}"#).await;
+    for mut stream in kept {
+        let wanted = format!("id: {id}");
+        let mut text = Vec::new();
+        while !String::from_utf8_lossy(&text).contains(&wanted) {
+            let read = timeout(HANGS, stream.read_buf(&mut text)).await.expect("the event in time").unwrap();
+            assert!(read > 0, "the stream was closed");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_checks_and_producers_have_a_reserve() {
+    let house = server("max_connections: 64").await;
+    let streams = streams(&house, "viewer", 48).await;
+    let refused =
+        join_all((0..50).map(|_| house.call_as("other-viewer", "GET", "/api/v1/handlers", ""))).await;
+    refused.iter().for_each(assert_refused);
+    for _ in 0..20 {
+        assert_serves_health_checks_and_producers(&house).await;
+    }
+    // What a producer sends is read before it is judged, so that a large body gets its answer too.
+    let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
+    assert_refused(&house.call_as("other-viewer", "POST", "/api/v1/events", &large).await);
+    drop(streams);
+    house.until_served("other-viewer").await;
+    house.until_metric("pointsman_http_streams", 0).await;
+    assert!(metric(&house, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_has_its_share_of_streams() {
+    let house = server("limits: {streams_per_client: 8}").await;
+    let mut held = Vec::new();
+    for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"].repeat(4) {
+        let mut stream = connect(&house).await;
+        let head = house.head("GET", path, &[("authorization", "Bearer viewer")]);
+        stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    house.until_metric("pointsman_http_streams", 8).await;
+    for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"] {
+        assert_refused(&house.call_as("viewer", "GET", path, "").await);
+    }
+    assert_eq!(house.call_as("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
+    assert_eq!(open(&house, "other-viewer", "/api/v1/stream").await.1, 200);
+    held.clear();
+    house.until_metric("pointsman_http_streams", 0).await;
+    assert_eq!(open(&house, "viewer", "/api/v1/stream").await.1, 200);
+    assert_eq!(metric(&house, "pointsman_http_refused_total{limit=\"streams\"}").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_has_its_share_of_connections() {
+    let house = server("limits: {per_address: 8}").await;
+    let held = streams(&house, "viewer", 8).await;
+    assert_refused(&house.call_as("other-viewer", "GET", "/api/v1/handlers", "").await);
+    assert_serves_health_checks_and_producers(&house).await;
+    drop(held);
+    house.until_served("other-viewer").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_cap_are_refused_in_order() {
+    let house = server("max_connections: 2").await;
+    let held = streams(&house, "viewer", 2).await;
+    for _ in 0..10 {
+        let refused = join_all((0..20).map(|_| house.get("/healthz"))).await;
+        refused.iter().for_each(assert_refused);
+    }
+    // A client that reads before it writes is answered as well.
+    assert_refused(&read(&mut connect(&house).await).await);
+    drop(held);
+    house.until_served("viewer").await;
+    house.server.stop().await;
+}
