@@ -26,6 +26,8 @@ pub struct Settings {
     pub sweep: Duration,
     pub journal: Retention,
     pub history: Retention,
+    /// How long an unused object is kept after its last event.
+    pub objects: Duration,
     pub rooms: Rooms,
     /// A run that ends by itself; a node that goes on for ever has none.
     pub bound: Option<Bound>,
@@ -40,6 +42,9 @@ pub struct Bound {
     pub max_events: u64,
 }
 
+/// How long an unused object is kept, unless the settings say otherwise.
+const OBJECTS_RETAIN_FOR: Duration = Duration::from_secs(90 * 86_400);
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -50,6 +55,7 @@ impl Default for Settings {
             sweep: Duration::from_secs(5),
             journal: Retention::default(),
             history: Retention::default(),
+            objects: OBJECTS_RETAIN_FOR,
             rooms: Rooms::default(),
             bound: None,
         }

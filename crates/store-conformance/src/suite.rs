@@ -188,6 +188,18 @@ macro_rules! suite {
                 a_node_that_left_or_was_given_up_is_gone
                 those_that_live_are_all_told_of
             }
+            object_retention {
+                an_unused_object_is_deleted_and_starts_a_new_chain
+                many_unused_objects_are_deleted_in_batches
+                an_object_with_an_event_in_the_journal_stays
+                an_object_with_a_recent_event_stays
+                an_object_with_an_unfinished_task_stays
+                an_object_is_deleted_once_its_last_task_has_ended
+                a_retried_task_keeps_its_object
+                a_task_of_a_deleted_object_cannot_be_retried
+                objects_of_other_tenants_and_parents_of_subs_are_apart
+                objects_that_stay_are_not_visited_again
+            }
             objects {
                 lanes_tell_who_is_first_and_how_many_wait
                 a_head_is_told_as_lists_have_it

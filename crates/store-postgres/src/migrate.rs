@@ -20,6 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_outbox.sql", include_str!("../migrations/0003_outbox.sql")),
     ("0004_causes.sql", include_str!("../migrations/0004_causes.sql")),
     ("0005_versions.sql", include_str!("../migrations/0005_versions.sql")),
+    ("0007_objects.sql", include_str!("../migrations/0007_objects.sql")),
 ];
 
 /// The newest layout.

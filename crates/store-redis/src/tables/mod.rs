@@ -9,6 +9,7 @@ mod ended;
 mod events;
 mod forgetting;
 mod moving;
+mod objects;
 pub(crate) mod outbox;
 mod registry;
 pub(crate) mod schedules;
@@ -53,6 +54,8 @@ pub struct RedisTables {
     outbox: Outbox,
     /// No deed before this number is there any more.
     first_deed: Cell<Option<i64>>,
+    /// Where to continue the scan for objects that are not in their index.
+    object_scan: Cell<u64>,
     /// How many things were written since the start.
     rows: Cell<u64>,
 }
@@ -71,6 +74,7 @@ impl RedisTables {
             company: Cell::default(),
             outbox: Outbox::default(),
             first_deed: Cell::default(),
+            object_scan: Cell::default(),
             rows: Cell::default(),
         }
     }
