@@ -53,6 +53,7 @@ use pointsman_store::news::News;
 use pointsman_store::{Fault, Keeper, Writer};
 
 use backend::PgBackend;
+use outbox::RefusedRows;
 use pool::{Pool, READERS};
 use tables::PgTables;
 use unit::Units;
@@ -76,6 +77,7 @@ pub struct Postgres {
     news: Arc<News>,
     beside: Arc<Beside>,
     endpoint: Arc<Endpoint>,
+    refused: Arc<RefusedRows>,
 }
 
 impl Postgres {
@@ -91,7 +93,8 @@ impl Postgres {
         let news = Arc::new(News::default());
         writer.overhear(news.clone());
         let beside = Arc::new(Beside::default());
-        let postgres = Self { pool, units, writer: writer.clone(), news, beside, endpoint };
+        let postgres =
+            Self { pool, units, writer: writer.clone(), news, beside, endpoint, refused: Arc::default() };
         postgres.run_beside();
         Ok(Keeper::new(writer, postgres))
     }
@@ -131,7 +134,7 @@ impl Postgres {
             tokio::spawn(watch::tell(Arc::downgrade(news), pool.clone())),
             tokio::spawn(watch::look(news.clone(), pool.clone(), writer.clone())),
             tokio::spawn(sweep::run(endpoint.clone())),
-            tokio::spawn(drainer::run(news.clone(), pool.clone(), writer.clone())),
+            tokio::spawn(drainer::run(news.clone(), pool.clone(), writer.clone(), self.refused.clone())),
         ];
         if let Some(direct) = endpoint.for_listening() {
             tasks.push(tokio::spawn(watch::listen(news.clone(), direct.clone(), writer.clone())));

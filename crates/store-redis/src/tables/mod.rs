@@ -19,6 +19,7 @@ mod transaction;
 
 use std::cell::{Cell, RefCell};
 
+use pointsman_store::SetAsideLog;
 use pointsman_store::clock::Clock;
 use pointsman_store::commits::{Change, Point};
 use pointsman_store::tables::Counters;
@@ -52,6 +53,7 @@ pub struct RedisTables {
     company: Cell<u32>,
     /// What this transaction journals first.
     outbox: Outbox,
+    pub(crate) set_aside_log: RefCell<SetAsideLog>,
     /// No deed before this number is there any more.
     first_deed: Cell<Option<i64>>,
     /// Where to continue the scan for objects that are not in their index.
@@ -73,6 +75,7 @@ impl RedisTables {
             remembered: Cell::default(),
             company: Cell::default(),
             outbox: Outbox::default(),
+            set_aside_log: RefCell::default(),
             first_deed: Cell::default(),
             object_scan: Cell::default(),
             rows: Cell::default(),
