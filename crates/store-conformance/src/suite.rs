@@ -268,6 +268,7 @@ macro_rules! suite {
             rates {
                 no_more_begin_than_the_rate_allows
                 a_rate_is_kept_and_reached_over_time
+                no_window_sees_more_starts_than_the_rate_and_its_burst
                 a_rate_holds_over_tenants_and_nodes
                 a_rate_holds_for_what_is_born_running_and_what_was_scheduled
                 a_retry_is_a_start

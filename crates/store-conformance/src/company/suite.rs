@@ -83,6 +83,7 @@ macro_rules! company {
             }
             rates {
                 a_rate_is_kept_and_reached_over_time
+                no_window_sees_more_starts_than_the_rate_and_its_burst
             }
             rescue {
                 a_node_learns_which_attempts_lost_their_task
