@@ -80,6 +80,22 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
     assert_eq!(world.emit(event("note").key("a")).await.prev, Some(last));
 }
 
+/// Whatever the retention of objects: the journal is longer.
+pub async fn objects_in_the_journal_are_not_visited(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit(event("note").key("old")).await;
+    world.pass(2 * DAY).await;
+    world.emit_all((0..600).map(note).collect()).await;
+    world.tick(60);
+    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+    assert_eq!(world.prune_all(retain, EVERYTHING, secs(1)).await.objects, 1);
+    for _ in 0..3 {
+        world.tick(60);
+        let pruned = must(world.store.prune(retain, EVERYTHING, secs(1), world.now).await);
+        assert_eq!((pruned.objects, pruned.more), (0, false), "one call finds that there is nothing to do");
+    }
+}
+
 /// Its first event is old, its last one is not.
 pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     let mut world = World::new(harness, Plan::default()).await;

@@ -192,6 +192,7 @@ macro_rules! suite {
                 an_unused_object_is_deleted_and_starts_a_new_chain
                 many_unused_objects_are_deleted_in_batches
                 an_object_with_an_event_in_the_journal_stays
+                objects_in_the_journal_are_not_visited
                 an_object_with_a_recent_event_stays
                 an_object_with_an_unfinished_task_stays
                 an_object_is_deleted_once_its_last_task_has_ended

@@ -3,13 +3,15 @@
 //! An object has no list of its unfinished tasks: keeping one would cost a write for each task. Instead, each object has
 //! a `checked` id, its first event's to begin with, and objects are found in the order of these. A round has three steps:
 //!
-//! 1. Choose the cutoffs. If no object was checked at or before the one by age, the round ends here.
-//! 2. Page through the unfinished tasks of old events, and set `checked` of their objects to now.
-//! 3. Visit the objects that were checked at or before the cutoff: delete those whose last event is old and no longer in
-//!    the journal, and set `checked` of the others.
+//! 1. Choose the cutoff: events up to it are old, and no longer in the journal. If no object was checked at or before
+//!    it, the round ends here.
+//! 2. Page through the unfinished tasks of events up to the cutoff, and set `checked` of their objects to now.
+//! 3. Visit the objects that were checked at or before the cutoff: set `checked` of those that have had an event since
+//!    to that event, and delete the others.
 //!
-//! A visited object that stays is not visited again before another retention period has passed, so that the cost of a
-//! round follows the deleted objects and the old unfinished tasks, not the objects that stay.
+//! A visited object that stays is not visited again before another retention period has passed and the journal has
+//! dropped its last event, so that the cost of a round follows the deleted objects and the old unfinished tasks, not the
+//! objects that stay.
 
 use std::time::Duration;
 
@@ -28,16 +30,8 @@ const LONGEST_ROUND: Duration = Duration::from_secs(3600);
 /// How far a round has come. It is lost with the node's memory; the next one starts from the beginning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ObjectRound {
-    cutoffs: Cutoffs,
+    cutoff: EventId,
     step: RoundStep,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Cutoffs {
-    /// Younger ids are within the retention period.
-    age: EventId,
-    /// Later events are young, or in the journal.
-    event: EventId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,65 +45,72 @@ enum RoundStep {
 
 impl ObjectRound {
     /// Whether a round that begins now would find many more: this one was interrupted for a while.
-    fn is_outdated(&self, age: EventId) -> bool {
-        age.timestamp() > self.cutoffs.age.timestamp().plus(LONGEST_ROUND)
+    fn is_outdated(&self, cutoff: EventId) -> bool {
+        cutoff.timestamp() > self.cutoff.timestamp().plus(LONGEST_ROUND)
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
     /// Deletes a batch of unused objects; answers how many, and whether the round goes on.
     pub(crate) fn prune_objects(&mut self, retain_for: Duration, now: Timestamp) -> Result<(u64, bool)> {
-        let age = first_id_at(now.minus(retain_for));
-        let round = match self.state.object_round.take().filter(|round| !round.is_outdated(age)) {
+        let cutoff = self.object_cutoff(retain_for, now);
+        let round = match self.state.object_round.take().filter(|round| !round.is_outdated(cutoff)) {
             Some(round) => Some(round),
-            None => self.begin_object_round(age)?,
+            None => self.begin_object_round(cutoff)?,
         };
-        let Some(ObjectRound { cutoffs, step }) = round else { return Ok((0, false)) };
-        let in_use = first_id_at(now).max(EventId::from_i64(cutoffs.age.as_i64() + 1));
+        let Some(ObjectRound { cutoff, step }) = round else { return Ok((0, false)) };
+        let in_use = first_id_at(now).max(EventId::from_i64(cutoff.as_i64() + 1));
         let (deleted, next) = match step {
-            RoundStep::Tasks(after) => (0, Some(self.keep_objects_of_tasks(after, cutoffs, in_use)?)),
-            RoundStep::LateTasks(after) => (0, Some(self.keep_objects_of_late(after, cutoffs, in_use)?)),
-            RoundStep::Objects => self.delete_unused(cutoffs, in_use)?,
+            RoundStep::Tasks(after) => (0, Some(self.keep_objects_of_tasks(after, cutoff, in_use)?)),
+            RoundStep::LateTasks(after) => (0, Some(self.keep_objects_of_late(after, cutoff, in_use)?)),
+            RoundStep::Objects => self.delete_unused(cutoff, in_use)?,
         };
-        self.state.object_round = next.map(|step| ObjectRound { cutoffs, step });
+        self.state.object_round = next.map(|step| ObjectRound { cutoff, step });
         Ok((deleted, next.is_some()))
     }
 
-    fn begin_object_round(&self, age: EventId) -> Result<Option<ObjectRound>> {
-        let event = age.min(self.state.counters.forgotten);
-        let is_due = event > EventId::ZERO && !self.tables.idle_objects(age, 1)?.is_empty();
-        let cutoffs = Cutoffs { age, event };
-        Ok(is_due.then_some(ObjectRound { cutoffs, step: RoundStep::Tasks(TaskSeq(0)) }))
+    /// Up to this id, events are older than the retention period and no longer in the journal. An empty journal has no
+    /// event after it either, and does not count.
+    fn object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
+        let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.forgotten);
+        if forgotten >= self.state.ids.last() { age } else { age.min(forgotten) }
+    }
+
+    fn begin_object_round(&self, cutoff: EventId) -> Result<Option<ObjectRound>> {
+        let is_due = cutoff > EventId::ZERO && !self.tables.idle_objects(cutoff, 1)?.is_empty();
+        Ok(is_due.then_some(ObjectRound { cutoff, step: RoundStep::Tasks(TaskSeq(0)) }))
     }
 
     /// Tasks that are not late are numbered in the order of their events, so that the first one of a younger event ends
     /// this step.
-    fn keep_objects_of_tasks(&self, after: TaskSeq, cutoffs: Cutoffs, in_use: EventId) -> Result<RoundStep> {
+    fn keep_objects_of_tasks(&self, after: TaskSeq, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
         let tasks = self.tables.unfinished_after(after, BATCH)?;
         let (old, younger): (Vec<EventId>, Vec<EventId>) =
-            tasks.iter().filter_map(|(_, event)| *event).partition(|event| *event <= cutoffs.event);
-        self.tables.keep_objects(&old, cutoffs.age, in_use)?;
+            tasks.iter().filter_map(|(_, event)| *event).partition(|event| *event <= cutoff);
+        self.tables.keep_objects(&old, cutoff, in_use)?;
         Ok(match tasks.last() {
             Some((last, _)) if tasks.len() >= BATCH && younger.is_empty() => RoundStep::Tasks(*last),
             Some(_) | None => RoundStep::LateTasks(EventId::ZERO),
         })
     }
 
-    fn keep_objects_of_late(&self, after: EventId, cutoffs: Cutoffs, in_use: EventId) -> Result<RoundStep> {
-        let events = self.tables.late_events(after, cutoffs.event, BATCH)?;
-        self.tables.keep_objects(&events, cutoffs.age, in_use)?;
+    fn keep_objects_of_late(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
+        let events = self.tables.late_events(after, cutoff, BATCH)?;
+        self.tables.keep_objects(&events, cutoff, in_use)?;
         Ok(match events.last() {
             Some(last) if events.len() >= BATCH => RoundStep::LateTasks(*last),
             Some(_) | None => RoundStep::Objects,
         })
     }
 
-    fn delete_unused(&self, cutoffs: Cutoffs, in_use: EventId) -> Result<(u64, Option<RoundStep>)> {
-        let idle = self.tables.idle_objects(cutoffs.age, BATCH)?;
+    fn delete_unused(&self, cutoff: EventId, in_use: EventId) -> Result<(u64, Option<RoundStep>)> {
+        let idle = self.tables.idle_objects(cutoff, BATCH)?;
         let next = (idle.len() >= BATCH).then_some(RoundStep::Objects);
+        // A clock that is behind may have given a new event an id before the cutoff.
+        let newest = cutoff.min(self.state.counters.forgotten);
         let (unused, used): (Vec<_>, Vec<_>) =
-            idle.into_iter().partition(|idle| idle.object.last <= cutoffs.event && !idle.queued);
-        let checked = |last: EventId| if last > cutoffs.age { last } else { in_use };
+            idle.into_iter().partition(|idle| idle.object.last <= newest && !idle.queued);
+        let checked = |last: EventId| if last > cutoff { last } else { in_use };
         let used: Vec<_> =
             used.into_iter().map(|idle| (idle.tenant, idle.key, checked(idle.object.last))).collect();
         self.tables.set_objects_checked(&used)?;
