@@ -722,7 +722,8 @@ CREATE TABLE pointsman.object (
     key text NOT NULL COLLATE pg_catalog."C",
     number bigint NOT NULL,
     last bigint NOT NULL,
-    sent bytea NOT NULL
+    sent bytea NOT NULL,
+    checked bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.05');
 
@@ -960,6 +961,8 @@ CREATE INDEX journal_kept_id_idx ON pointsman.journal_kept USING btree (id);
 CREATE INDEX log_task ON ONLY pointsman.log USING btree (task, n);
 
 CREATE INDEX log_kept_task_n_idx ON pointsman.log_kept USING btree (task, n);
+
+CREATE INDEX object_checked ON pointsman.object USING btree (checked);
 
 CREATE INDEX orders_chain ON pointsman.orders USING btree (chain, n);
 

@@ -126,7 +126,12 @@ fn exit_of(error: &StartError) -> Exit {
     match error {
         StartError::Unguarded(_) | StartError::Config(_) | StartError::HandlerTwice(_) => Exit::Configuration,
         // These may go away by themselves, or when another process ends.
-        StartError::Store(OpenError::InUse { .. } | OpenError::Io { .. } | OpenError::Sqlite { .. })
+        StartError::Store(
+            OpenError::InUse { .. }
+            | OpenError::DiskFull { .. }
+            | OpenError::Io { .. }
+            | OpenError::Sqlite { .. },
+        )
         | StartError::Engine(_) => Exit::Unavailable,
         StartError::Postgres(error) => exit_of_postgres(error),
         StartError::Redis(error) => exit_of_redis(error),

@@ -50,15 +50,20 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The time between two starts at an even pace.
+    /// The time between two starts at an even pace, in whole microseconds: rounded down, more than the rate would begin.
     pub fn step(self) -> Duration {
-        self.per / self.count.max(1)
+        let micros = self.per.as_micros().div_ceil(u128::from(self.count.max(1)));
+        Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// How many may come at once after a pause: a tenth of them, so that no period sees more than 1.1 times as
-    /// many as it allows.
+    /// How many may begin at once after a pause: a tenth of them.
     fn burst(self) -> u32 {
         (self.count / 10).max(1)
+    }
+
+    /// How many begin at most in any time shorter than the period: the rate, and what was saved up in a pause.
+    pub fn most_in_period(self) -> u32 {
+        self.count + self.burst() - 1
     }
 }
 
@@ -283,7 +288,7 @@ mod tests {
 
     #[test]
     fn no_period_sees_more_than_its_rate_and_a_tenth() {
-        for rate in ["1/s", "7/s", "100/m", "25/m", "1000/h"] {
+        for rate in ["1/s", "7/s", "20/s", "100/m", "25/m", "1000/h"] {
             let limits = limits(Some(rate), None);
             let rate = limits.rate.unwrap();
             let mut pace = Pace::default();
@@ -301,9 +306,16 @@ mod tests {
             let most = starts.iter().enumerate().map(|(first, start)| {
                 starts[first..].iter().take_while(|later| later.since(*start) < rate.per).count()
             });
-            let bound = (f64::from(rate.count) * 1.1).floor() as usize + 1;
-            assert!(most.max().unwrap() <= bound, "{rate}: {bound}");
+            assert!(most.max().unwrap() as u32 <= rate.most_in_period(), "{rate}");
+            assert!(rate.most_in_period() * 10 <= rate.count * 11);
             assert!(starts.len() as u32 >= rate.count * 3, "{rate}: it is reached, too");
+        }
+    }
+
+    #[test]
+    fn steps_of_high_rates_are_rounded_up() {
+        for (rate, micros) in [("1000000/s", 1), ("600000/s", 2), ("7/s", 142_858), ("100/m", 600_000)] {
+            assert_eq!(rate.parse::<Rate>().unwrap().step(), Duration::from_micros(micros), "{rate}");
         }
     }
 

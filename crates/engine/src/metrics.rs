@@ -22,6 +22,7 @@ pub struct Metrics {
     pub(crate) events_emitted: Counter,
     pub(crate) store_errors: Counter,
     pub(crate) journal_reads: Counter,
+    pub(crate) objects_pruned: Counter,
     emit_seconds: Histogram,
     start_latency: Histogram,
     task_seconds: Family<ByHandler, Histogram, fn() -> Histogram>,
@@ -99,6 +100,7 @@ impl Default for Metrics {
             events_emitted: Counter::default(),
             store_errors: Counter::default(),
             journal_reads: Counter::default(),
+            objects_pruned: Counter::default(),
             emit_seconds: seconds(),
             start_latency: seconds(),
             task_seconds: Family::new_with_constructor(seconds),
@@ -129,6 +131,8 @@ impl Metrics {
         to.register("start_latency_seconds", latency, self.start_latency.clone());
         to.register("store_errors", "Calls that the store could not answer", self.store_errors.clone());
         to.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
+        let pruned = "Objects that this node deleted because nothing referred to them any more";
+        to.register("objects_pruned", pruned, self.objects_pruned.clone());
         to.register("backlog_tasks", "Live tasks, by where they stand", self.backlog.clone());
         let read = "1 if the store told the backlog in time, 0 if it is left out";
         to.register("backlog_read", read, self.backlog_read.clone());
@@ -251,6 +255,7 @@ mod tests {
             "pointsman_start_latency_seconds_count 0",
             "pointsman_store_errors_total 0",
             "pointsman_journal_reads_total 0",
+            "pointsman_objects_pruned_total 0",
         ] {
             assert!(text.lines().any(|have| have == line), "{line} in\n{text}");
         }

@@ -1,4 +1,4 @@
-//! The room that forgets: old events and old history, by count and by age. It works in small pieces and lets
+//! The pruner: deletes old events and old history, by count and by age, and unused objects. It works in small pieces and lets
 //! others write in between.
 
 use std::sync::Arc;
@@ -28,11 +28,11 @@ async fn prune(node: Arc<Node>) {
             continue;
         }
         match sweep(&node, journal, history).await {
-            Ok(pruned) => {
-                if pruned.events + pruned.tasks > 0 {
-                    tracing::debug!(events = pruned.events, tasks = pruned.tasks, "pruned");
+            Ok(Pruned { events, tasks, objects, more }) => {
+                if events + tasks + objects > 0 {
+                    tracing::debug!(events, tasks, objects, "pruned");
                 }
-                sleep(if pruned.more { REST } else { PERIOD }).await;
+                sleep(if more { REST } else { PERIOD }).await;
             }
             Err(error) => {
                 node.store_failed();
@@ -46,7 +46,8 @@ async fn prune(node: Arc<Node>) {
 /// One piece. When it answers, what is forgotten is no longer told from memory either: the mark may have moved though
 /// nothing was removed yet.
 async fn sweep(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
-    let pruned = node.store.prune(journal, history, node.time.now()).await?;
+    let pruned = node.store.prune(journal, history, node.settings.objects, node.time.now()).await?;
+    node.metrics.objects_pruned.inc_by(pruned.objects);
     node.observer.forget().await?;
     Ok(pruned)
 }
@@ -91,6 +92,27 @@ mod tests {
             assert_eq!(page.extent.is_torn(ids[index]), index < last, "{index}, forgotten up to {last}");
             assert_eq!(page.extent.forgotten, forgotten);
         }
+        engine.stop(Duration::ZERO).await;
+    }
+    #[tokio::test]
+    async fn unused_objects_are_deleted_and_counted() {
+        let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
+        let mut settings = Settings { objects: Duration::ZERO, ..Settings::default() };
+        settings.rooms.pruner = false;
+        let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
+        let node = engine.node();
+        let of = |n: usize| {
+            let key = Some(pointsman_core::ObjectKey::new(format!("object:{n}")).unwrap());
+            NewEvent { key, ..NewEvent::of(HandlingKey::new("a").unwrap()) }
+        };
+        engine.emit(Emission { events: (0..700).map(of).collect(), idempotency: None }).await.unwrap();
+        let nothing = Retention { count: 0, age: Duration::ZERO };
+        while node.metrics.objects_pruned.get() < 700 {
+            sweep(node, nothing, Retention::default()).await.unwrap();
+        }
+        assert!(node.metrics.encode().contains("pointsman_objects_pruned_total 700"));
+        let again = engine.emit(Emission { events: vec![of(1)], idempotency: None }).await.unwrap();
+        assert_eq!(again.events[0].prev, None);
         engine.stop(Duration::ZERO).await;
     }
 }

@@ -27,6 +27,8 @@ pub struct Settings {
     pub sweep: Duration,
     pub journal: Retention,
     pub history: Retention,
+    /// How long an unused object is kept after its last event.
+    pub objects: Duration,
     pub rooms: Rooms,
     /// The time that the node goes by. Whoever opens a store on a server measures its clock first, so that nothing is
     /// written by a clock that is off.
@@ -44,6 +46,9 @@ pub struct Bound {
     pub max_events: u64,
 }
 
+/// How long an unused object is kept, unless the settings say otherwise.
+const OBJECTS_RETAIN_FOR: Duration = Duration::from_secs(90 * 86_400);
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -54,6 +59,7 @@ impl Default for Settings {
             sweep: Duration::from_secs(5),
             journal: Retention::default(),
             history: Retention::default(),
+            objects: OBJECTS_RETAIN_FOR,
             rooms: Rooms::default(),
             time: Arc::default(),
             bound: None,

@@ -129,7 +129,7 @@ async fn a_cursor_in_memory_is_torn_when_the_journal_forgets_what_follows_it() {
     assert_eq!(followed.extent.forgotten, EventId::ZERO);
 
     let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
-    while store.prune(keep, Retention::default(), now()).await.unwrap().more {}
+    while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
     let extent = engine.observer().extent().await.unwrap();
     assert!(extent.is_torn(first));
     soon("the tail to know", async {

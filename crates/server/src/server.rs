@@ -202,6 +202,7 @@ pub fn settings(config: &Config) -> Settings {
         slots: config.workers,
         journal: config.journal,
         history: config.history,
+        objects: config.objects,
         rooms: config.rooms,
         ..Settings::default()
     }

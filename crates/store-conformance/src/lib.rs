@@ -48,6 +48,7 @@ pub mod lifecycle;
 pub mod logs;
 pub mod missing;
 pub mod nodes;
+pub mod object_retention;
 pub mod objects;
 pub mod observed;
 pub mod order_ids;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pointsman_core::Limits;
 use pointsman_core::limit::{Opening, Pace};
+use pointsman_core::{Limits, Timestamp};
 
 use crate::Harness;
 use crate::world::*;
@@ -54,6 +54,29 @@ pub async fn a_rate_is_kept_and_reached_over_time(harness: &dyn Harness) {
     }
     let seconds = world.now.since(beginning).as_secs();
     assert!(starts * 10 >= seconds * 8 && starts * 10 <= seconds * 11, "{starts} in {seconds} s");
+}
+
+/// Twenty a second, and two at once after a pause: 21 in any second, and never 22.
+pub async fn no_window_sees_more_starts_than_the_rate_and_its_burst(harness: &dyn Harness) {
+    let plan = Plan::default().on("record", &["index"]).free("index").paced("index", "20/s");
+    let mut world = World::new(harness, plan).await;
+    world.emit_many(200, event("record")).await;
+    let mut starts = Vec::new();
+    for round in 0..240usize {
+        let claimed = world.claim(20).await;
+        starts.extend(vec![world.now; claimed.len()]);
+        for task in &claimed {
+            world.succeed(task).await;
+        }
+        let pause = if round % 120 == 0 { 1_500 } else { 10 };
+        world.now = world.now.plus(Duration::from_millis(pause));
+    }
+    let within = |(first, start): (usize, &Timestamp)| {
+        starts[first..].iter().take_while(|later| later.since(*start) < secs(1)).count()
+    };
+    let most = starts.iter().enumerate().map(within).max();
+    assert_eq!(most, Some(21));
+    assert!(starts.len() >= 40, "{}", starts.len());
 }
 
 pub async fn a_rate_holds_over_tenants_and_nodes(harness: &dyn Harness) {

@@ -190,6 +190,19 @@ macro_rules! suite {
                 a_node_that_left_or_was_given_up_is_gone
                 those_that_live_are_all_told_of
             }
+            object_retention {
+                an_unused_object_is_deleted_and_starts_a_new_chain
+                many_unused_objects_are_deleted_in_batches
+                an_object_with_an_event_in_the_journal_stays
+                objects_in_the_journal_are_not_visited
+                an_object_with_a_recent_event_stays
+                an_object_with_an_unfinished_task_stays
+                an_object_is_deleted_once_its_last_task_has_ended
+                a_retried_task_keeps_its_object
+                a_task_of_a_deleted_object_cannot_be_retried
+                objects_of_other_tenants_and_parents_of_subs_are_apart
+                objects_that_stay_are_not_visited_again
+            }
             objects {
                 lanes_tell_who_is_first_and_how_many_wait
                 a_head_is_told_as_lists_have_it
@@ -258,6 +271,7 @@ macro_rules! suite {
             rates {
                 no_more_begin_than_the_rate_allows
                 a_rate_is_kept_and_reached_over_time
+                no_window_sees_more_starts_than_the_rate_and_its_burst
                 a_rate_holds_over_tenants_and_nodes
                 a_rate_holds_for_what_is_born_running_and_what_was_scheduled
                 a_retry_is_a_start

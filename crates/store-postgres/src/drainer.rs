@@ -18,7 +18,7 @@ use pointsman_store::{Asked, Place, Txn, Writer, foresee_emissions};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
-use crate::outbox::{self, Blame, Drained, Standing, Step};
+use crate::outbox::{self, Blame, Drained, RefusedRows, Standing, Step};
 use crate::pool::Pool;
 use crate::rows::get;
 use crate::session::{Query, query};
@@ -40,6 +40,7 @@ struct Drainer {
     writer: Writer<PgTables>,
     /// Nobody asks for events to be taken from the outbox, so that nobody says what time it is.
     time: Arc<CallerTime>,
+    refused: Arc<RefusedRows>,
 }
 
 /// What a look found.
@@ -60,20 +61,19 @@ enum Untaken {
     Store(StoreError),
 }
 
-/// Tells of what was set aside; answers how many rows there were.
-fn told(drained: Drained) -> usize {
-    for (n, reason) in drained.refused {
-        tracing::warn!(n, %reason, "a row of the outbox is not an event and was set aside");
-    }
-    drained.rows
-}
-
 /// Drains the outbox whenever something lies in it, as long as the store is open.
-pub(crate) async fn run(news: Arc<News>, pool: Pool, writer: Writer<PgTables>, time: Arc<CallerTime>) {
-    let drainer = Drainer { pool, writer, time };
+pub(crate) async fn run(
+    news: Arc<News>,
+    pool: Pool,
+    writer: Writer<PgTables>,
+    time: Arc<CallerTime>,
+    refused: Arc<RefusedRows>,
+) {
+    let drainer = Drainer { pool, writer, time, refused };
     let mut pause = SOON;
     // If not now, then with the first sweep.
     let _ = drainer.take_strays().await;
+    let _ = drainer.count_refused().await;
     let mut swept = Instant::now();
     let mut outage = Outage::default();
     loop {
@@ -92,6 +92,7 @@ pub(crate) async fn run(news: Arc<News>, pool: Pool, writer: Writer<PgTables>, t
             Ok(_) => SOON,
             Err(_) => SELDOM,
         };
+        drainer.refused.log_due();
         if swept.elapsed() >= SWEEP {
             swept = Instant::now();
             if let Err(error) = drainer.sweep().await {
@@ -166,7 +167,7 @@ impl Drainer {
         let blamed = blame.clone();
         let drain = move |txn: &mut Txn<'_, PgTables>, _| outbox::drain(txn, numbers, most, now, &blamed);
         match (self.writer.run_asked(asked, drain).await, blame.get()) {
-            (Ok(drained), _) => Ok(told(drained)),
+            (Ok(drained), _) => Ok(self.note(&drained)),
             (Err(_), Some((n, reason))) => Err(Untaken::Contents(*n, reason.clone())),
             (Err(error), None) => Err(Untaken::Store(error)),
         }
@@ -175,7 +176,7 @@ impl Drainer {
     async fn set_aside(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
         let now = self.time.now();
         let drained = self.writer.run(move |txn| outbox::set_aside(txn, n, &reason, now)).await?;
-        Ok(told(drained))
+        Ok(self.note(&drained))
     }
 
     /// Takes rows at numbers where nobody looks, because none was ever given out there.
@@ -213,7 +214,24 @@ impl Drainer {
         ] {
             while self.write(forget, [age, PIECE]).await? == PIECE.unsigned_abs() {}
         }
+        self.count_refused().await
+    }
+
+    async fn count_refused(&self) -> std::result::Result<(), StoreError> {
+        let counted = self.pool.glance((), |session, ()| {
+            Box::pin(async {
+                let rows = session.query(query!("outbox/count_refused"), &[]).await?;
+                rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))
+            })
+        });
+        self.refused.set_count(counted.await?.unsigned_abs());
         Ok(())
+    }
+
+    /// Notes what was set aside; answers how many rows there were.
+    fn note(&self, drained: &Drained) -> usize {
+        self.refused.add(drained);
+        drained.rows
     }
 
     /// A single statement, in a transaction of its own.
@@ -288,8 +306,8 @@ mod tests {
     async fn what_is_old_is_forgotten() {
         let url = shared().unwrap().create_database().unwrap();
         let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
-        let drainer =
-            Drainer { pool: store.pool.clone(), writer: store.writer.clone(), time: store.time.clone() };
+        let (pool, writer, time) = (store.pool.clone(), store.writer.clone(), store.time.clone());
+        let drainer = Drainer { pool, writer, time, refused: Arc::default() };
         let (server, database) = (shared().unwrap(), url.rsplit('/').next().unwrap());
         let old_and_new = "
             CREATE FUNCTION ago(i bigint) RETURNS bigint LANGUAGE sql AS

@@ -54,6 +54,7 @@ use pointsman_store::news::News;
 use pointsman_store::{Fault, Keeper, Writer};
 
 use backend::PgBackend;
+use outbox::RefusedRows;
 use pool::{Pool, READERS};
 use tables::PgTables;
 use unit::Units;
@@ -78,6 +79,7 @@ pub struct Postgres {
     news: Arc<News>,
     beside: Arc<Beside>,
     endpoint: Arc<Endpoint>,
+    refused: Arc<RefusedRows>,
 }
 
 impl Postgres {
@@ -94,7 +96,16 @@ impl Postgres {
         let news = Arc::new(News::default());
         writer.overhear(news.clone());
         let beside = Arc::new(Beside::default());
-        let postgres = Self { pool, units, writer: writer.clone(), time, news, beside, endpoint };
+        let postgres = Self {
+            pool,
+            units,
+            writer: writer.clone(),
+            time,
+            news,
+            beside,
+            endpoint,
+            refused: Arc::default(),
+        };
         postgres.run_beside();
         Ok(Keeper::new(writer, postgres))
     }
@@ -144,7 +155,13 @@ impl Postgres {
             tokio::spawn(watch::tell(Arc::downgrade(news), pool.clone())),
             tokio::spawn(watch::look(news.clone(), pool.clone(), writer.clone())),
             tokio::spawn(sweep::run(endpoint.clone())),
-            tokio::spawn(drainer::run(news.clone(), pool.clone(), writer.clone(), time.clone())),
+            tokio::spawn(drainer::run(
+                news.clone(),
+                pool.clone(),
+                writer.clone(),
+                time.clone(),
+                self.refused.clone(),
+            )),
         ];
         if let Some(direct) = endpoint.for_listening() {
             tasks.push(tokio::spawn(watch::listen(news.clone(), direct.clone(), writer.clone())));

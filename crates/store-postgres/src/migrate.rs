@@ -21,7 +21,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_causes.sql", include_str!("../migrations/0004_causes.sql")),
     ("0005_versions.sql", include_str!("../migrations/0005_versions.sql")),
     ("0006_orders.sql", include_str!("../migrations/0006_orders.sql")),
-    ("0009_frame_types.sql", include_str!("../migrations/0009_frame_types.sql")),
+    ("0007_objects.sql", include_str!("../migrations/0007_objects.sql")),
+    ("0008_frame_types.sql", include_str!("../migrations/0008_frame_types.sql")),
 ];
 
 /// The newest layout.

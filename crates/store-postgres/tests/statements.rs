@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::{
-    Harness, causes, claims, idempotency, late, ledger, logs, missing, nodes, order_lists, orders, per_key,
-    pull, replay, rescue, retention, schedules, sources, sync_handlers, tasks,
+    Harness, causes, claims, idempotency, late, ledger, logs, missing, nodes, object_retention, order_lists,
+    orders, per_key, pull, replay, rescue, retention, schedules, sources, sync_handlers, tasks,
 };
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared;
@@ -123,6 +123,7 @@ async fn tell_stories(many: &Many) {
     rescue::a_silent_node_loses_its_tasks(many).await;
     pull::a_lease_that_runs_out_counts_as_a_crash(many).await;
     retention::history_is_pruned_by_age_with_its_logs(many).await;
+    object_retention::an_unused_object_is_deleted_and_starts_a_new_chain(many).await;
     order_lists::chains_count_their_orders_by_node(many).await;
     schedules::a_firing_emits_its_event(many).await;
 }

@@ -7,6 +7,7 @@
 use pointsman_core::chain::OrderKey;
 use pointsman_core::store::NodeId;
 use pointsman_core::{TaskId, TaskSeq, Tenant};
+use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{Phase, QueueId};
 
 use crate::codec::{Member, digits};
@@ -99,6 +100,8 @@ pub(crate) enum Index {
     FiresByAge,
     /// When it was given, and its key.
     AnswersByAge,
+    /// The event at which retention last found an object in use, and its field.
+    ObjectsByCheck,
 }
 
 /// The names of keys in Redis.
@@ -185,6 +188,7 @@ impl Keys {
             Index::EndedOrdersByAge => "ended-orders-by-age",
             Index::FiresByAge => "fires-by-age",
             Index::AnswersByAge => "answers-by-age",
+            Index::ObjectsByCheck => "objects-by-check",
         };
         self.named(&format!("pointsman:{name}"))
     }
@@ -250,6 +254,14 @@ pub(crate) fn key_of_order_field(field: &[u8]) -> &[u8] {
 /// The name of the object with this field.
 pub(crate) fn name_of_field(field: &[u8]) -> &[u8] {
     field.strip_prefix(b"/").unwrap_or(field)
+}
+
+/// Tenant and key of the object with this field.
+pub(crate) fn name_in_field(field: &[u8]) -> Result<(Tenant, String)> {
+    let text = std::str::from_utf8(field).map_err(Fault::damaged)?;
+    let (tenant, key) = text.split_once('/').ok_or_else(|| Fault::damaged("an object without a tenant"))?;
+    let tenant = if tenant.is_empty() { Ok(Tenant::default()) } else { Tenant::new(tenant) };
+    Ok((tenant.map_err(Fault::damaged)?, key.into()))
 }
 
 /// The bucket of a task, and its field there.

@@ -100,8 +100,17 @@ pub(crate) fn unpack_event(event: EventId, bytes: &[u8]) -> Result<Journaled> {
     Ok(Journaled { event: columns.event()?, first_task, tasks })
 }
 
-pub(crate) fn pack_object(object: &Object) -> Vec<u8> {
-    Packer::default().int(object.number).int(object.last.as_i64()).bytes(&object.encode_sent()).done()
+/// An object, and when retention last found it in use.
+pub(crate) fn pack_object(object: &Object, checked: EventId) -> Vec<u8> {
+    let packed = Packer::default().int(object.number).int(object.last.as_i64()).bytes(&object.encode_sent());
+    packed.int(checked.as_i64()).done()
+}
+
+/// When retention last found an object in use; nothing if its row was written by an older version.
+pub(crate) fn unpack_checked(bytes: &[u8]) -> Result<Option<EventId>> {
+    let mut row = Unpacker::new(bytes);
+    let (_number, _last, _sent) = (row.int()?, row.int()?, row.bytes()?);
+    if row.ends().is_ok() { Ok(None) } else { row.int().map(|checked| Some(id(checked))) }
 }
 
 pub(crate) fn unpack_object(bytes: &[u8]) -> Result<Object> {

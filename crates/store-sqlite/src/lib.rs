@@ -79,12 +79,11 @@ impl Sqlite {
 
     fn start(place: Place, now: Timestamp) -> Result<SqliteStore, OpenError> {
         let path = place.path();
-        let io = |source| OpenError::Io { path: path.clone(), source };
-        let damaged =
-            |fault: error::Fault| OpenError::Damaged { path: path.clone(), what: fault.to_string() };
+        let io = |source| OpenError::from_io(&path, source);
+        let fault = |fault: error::Fault| OpenError::from_fault(&path, fault);
         let lock = open::lock(&place)?;
-        let backend = SqliteBackend::new(open::writer(&place)?, lock).map_err(damaged)?;
-        let writer = Writer::start(backend, "sqlite-writer", now).map_err(io)?.map_err(damaged)?;
+        let backend = SqliteBackend::new(open::writer(&place)?, lock).map_err(fault)?;
+        let writer = Writer::start(backend, "sqlite-writer", now).map_err(io)?.map_err(fault)?;
         let (readers, checkpointer) = match place {
             Place::File(path) => {
                 let checkpointer = Checkpointer::start(&path, writer.work()).map_err(io)?;

@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004.sql"),
     include_str!("../migrations/0005.sql"),
     include_str!("../migrations/0006.sql"),
+    include_str!("../migrations/0007.sql"),
 ];
 
 /// The newest layout.
@@ -55,7 +56,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// other's tasks for orphans.
 pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
     let Place::File(path) = place else { return Ok(Lock { _file: None }) };
-    let io = |source| OpenError::Io { path: path.clone(), source };
+    let io = |source| OpenError::from_io(path, source);
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -89,7 +90,7 @@ fn keep_private(place: &Place) -> Result<(), OpenError> {
     match made {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(source) => Err(OpenError::Io { path: path.clone(), source }),
+        Err(source) => Err(OpenError::from_io(path, source)),
     }
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
         Place::File(path) => Connection::open(path),
         Place::Memory => Connection::open_in_memory(),
     };
-    let mut conn = conn.map_err(|e| explain(&path, e))?;
+    let mut conn = conn.map_err(|e| OpenError::from_sqlite(&path, e))?;
     conn.set_prepared_statement_cache_capacity(256);
     // Mostly the log is folded back beside the writer (see checkpoint.rs). At 128 MB the writer does what is left
     // itself, so that the log can start anew.
@@ -111,7 +112,7 @@ pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
          PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -32768;
          PRAGMA wal_autocheckpoint = 32000;";
-    conn.execute_batch(settings).map_err(|e| explain(&path, e))?;
+    conn.execute_batch(settings).map_err(|e| OpenError::from_sqlite(&path, e))?;
     migrate(&mut conn, &path)?;
     Ok(conn)
 }
@@ -126,7 +127,7 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let fault = |e| explain(path, e);
+    let fault = |e| OpenError::from_sqlite(path, e);
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
     let found = version(&tx).map_err(fault)?;
     if found > KNOWN {
@@ -149,13 +150,6 @@ pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
     }
     let version = conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0));
     Ok(version.optional()?.unwrap_or(0))
-}
-
-pub(crate) fn explain(path: &Path, source: rusqlite::Error) -> OpenError {
-    match source.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => OpenError::NotADatabase { path: path.into() },
-        _ => OpenError::Sqlite { path: path.into(), source },
-    }
 }
 
 #[cfg(test)]

@@ -202,6 +202,74 @@ async fn a_disk_that_is_full_refuses_and_recovers() {
     assert_eq!(types(&again).await.last().map(String::as_str), Some("after"));
 }
 
+/// A small disk in memory, unmounted when dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// Nothing where this user may not mount one.
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs"])
+            .arg(folder.path())
+            .output();
+        match mount {
+            Ok(done) if done.status.success() => Some(Self(folder)),
+            refused => {
+                eprintln!("skipped, because no disk can be mounted: {refused:?}");
+                None
+            }
+        }
+    }
+
+    /// Uses up all space that is left.
+    fn fill(&self) -> std::path::PathBuf {
+        let ballast = self.0.path().join("ballast");
+        let mut file = std::fs::File::create(&ballast).unwrap();
+        while std::io::Write::write(&mut file, &[0; 4096]).is_ok_and(|written| written > 0) {}
+        ballast
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).output();
+    }
+}
+
+#[tokio::test]
+async fn opening_on_a_full_disk_says_that_it_is_full() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let path = disk.0.path().join("a.db");
+    let store = Sqlite::open(&path, NOW).unwrap();
+    store.register(Registration::default(), NOW).await.unwrap();
+    store.join("node", NOW).await.unwrap();
+    store.append(vec![emission("before")], None, NOW).await.unwrap();
+    let kept: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
+        .into_iter()
+        .map(|name| (name, std::fs::read(disk.0.path().join(name)).unwrap_or_default()))
+        .collect();
+    store.close();
+    drop(store);
+    // After a clean end, and after a crash that left the log behind.
+    for with_log in [false, true] {
+        if with_log {
+            for (name, bytes) in &kept {
+                std::fs::write(disk.0.path().join(name), bytes).unwrap();
+            }
+        }
+        let ballast = disk.fill();
+        let error = Sqlite::open(&path, NOW).expect_err("there is no space to write");
+        let message = error.to_string();
+        assert!(matches!(error, OpenError::DiskFull { .. }), "{with_log}: {message}: {error:?}");
+        assert!(message.contains("disk is full; free some space and start again"), "{message}");
+        std::fs::remove_file(ballast).unwrap();
+        let store = Sqlite::open(&path, NOW).unwrap();
+        assert_eq!(types(&store).await.first().map(String::as_str), Some("before"));
+        store.close();
+    }
+}
+
 #[tokio::test]
 async fn a_closed_store_says_so() {
     let store = Arc::new(Sqlite::in_memory(NOW).unwrap());

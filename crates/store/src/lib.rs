@@ -14,7 +14,7 @@
 //!   what readers share.
 //! - `writer.rs` is the thread and its group commit, `work.rs` what it has done and whether it can, `state.rs` the memory beside the tables, `foresight.rs` what a group
 //!   of jobs will look at.
-//! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`, `replay.rs` and `prune.rs` are the
+//! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`, `replay.rs`, `prune.rs` and `prune_objects.rs` are the
 //!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
 //!   run, `reform.rs` what a changed registration means for those that wait.
 //! - What runs next: `queues/` counts and keeps them, `turns.rs` knows whose turn it is, `bands.rs` which key's,
@@ -50,6 +50,7 @@ mod observe;
 mod orders;
 mod phase;
 mod prune;
+mod prune_objects;
 mod queues;
 mod reads;
 mod recent;
@@ -60,6 +61,7 @@ mod replay;
 pub mod row;
 mod runs;
 mod schedules;
+mod set_aside;
 pub mod sql;
 mod state;
 mod store;
@@ -77,6 +79,7 @@ pub use error::{Fault, Result};
 pub use foresight::foresee_emissions;
 pub use lanes::{LANES, lane_number, lanes_of, object_of_lane};
 pub use reads::Reads;
+pub use set_aside::SetAsideLog;
 pub use state::State;
 pub use store::Keeper;
 pub use work::{Readable, Work};

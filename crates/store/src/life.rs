@@ -214,16 +214,17 @@ impl<T: Tables> Txn<'_, T> {
         command: Command,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
-        let queue = self.state.queue(past.queue)?;
+        let queue = self.state.queue(past.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
+        let object = match (&queue.of, &past.key) {
+            (QueueOf::Events, Some(key)) => self.object_if_kept(&queue.tenant, key)?,
+            (QueueOf::Events, None) | (QueueOf::Collection(_) | QueueOf::Node { .. }, _) => None,
+        };
         let track = match &queue.of {
             QueueOf::Collection(collection) => {
                 Track::of_pair(self.state.salt, handler.id, collection.as_str())
             }
-            QueueOf::Events => {
-                let object = self.object_of(&queue.tenant, past.key.as_deref())?;
-                Track::of(self.state.salt, &handler, object)
-            }
+            QueueOf::Events => Track::of(self.state.salt, &handler, object),
             QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
             QueueOf::Node { .. } => Track::default(),
         };
@@ -232,10 +233,14 @@ impl<T: Tables> Txn<'_, T> {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if let Some(event) = past.event
-            && self.tables.event(event)?.is_none()
-        {
-            return Ok(Err(Rejected::Forgotten));
+        if let Some(event) = past.event {
+            let is_deleted = past.key.is_some() && object.is_none();
+            if is_deleted || self.tables.event(event)?.is_none() {
+                return Ok(Err(Rejected::Forgotten));
+            }
+            if let Some(key) = past.key.as_deref().filter(|_| event <= self.state.counters.forgotten) {
+                self.keep_object(&queue.tenant, key, now)?;
+            }
         }
         let priority = Priority::try_from(past.priority).map_err(Fault::damaged)?;
         let mut live = Live {

@@ -52,7 +52,12 @@ impl<T: Tables> Txn<'_, T> {
     /// The number of an object that has had an event.
     pub(crate) fn object_of(&self, tenant: &Tenant, key: Option<&str>) -> Result<Option<ObjectNumber>> {
         let Some(key) = key else { return Ok(None) };
-        let found = self.tables.object(tenant, key)?.map(|object| object.number);
+        let found = self.object_if_kept(tenant, key)?;
         found.ok_or_else(|| Fault::damaged(format!("nothing is known of the object {key}"))).map(Some)
+    }
+
+    /// The number of an object; nothing if retention has deleted it.
+    pub(crate) fn object_if_kept(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
+        Ok(self.tables.object(tenant, key)?.map(|object| object.number))
     }
 }

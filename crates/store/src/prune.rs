@@ -19,18 +19,22 @@ const ROUGHLY: i64 = 1000;
 const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn prune(&mut self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned> {
+    pub(crate) fn prune(
+        &mut self,
+        journal: Retention,
+        history: Retention,
+        objects: Duration,
+        now: Timestamp,
+    ) -> Result<Pruned> {
         self.forget(journal, now)?;
         let (events, more_events) = self.drop_events()?;
         let (tasks, more_tasks) = self.drop_history(history, now)?;
         let more_answers = self.tables.drop_answers(now.minus(REMEMBER_ANSWERS))?;
         let more_orders = self.tables.drop_ended_orders(now.minus(REMEMBER_ANSWERS))?;
         let more_records = self.tables.drop_records(now.minus(history.age))?;
-        Ok(Pruned {
-            events,
-            tasks,
-            more: more_events || more_tasks || more_answers || more_orders || more_records,
-        })
+        let (objects, more_objects) = self.prune_objects(objects, now)?;
+        let more = more_events || more_tasks || more_answers || more_orders || more_records || more_objects;
+        Ok(Pruned { events, tasks, objects, more })
     }
 
     /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events

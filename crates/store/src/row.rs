@@ -203,6 +203,16 @@ pub struct Object {
     pub sent: Vec<(HandlerId, EventId)>,
 }
 
+/// An object that retention has not found in use for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleObject {
+    pub tenant: Tenant,
+    pub key: String,
+    pub object: Object,
+    /// An outbox contains events of it that are not journaled yet.
+    pub queued: bool,
+}
+
 impl Object {
     pub fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
         self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
@@ -155,8 +155,14 @@ impl<R: Reads> Journal for Keeper<R> {
         self.reads.object(tenant, key, limit).await
     }
 
-    async fn prune(&self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned> {
-        self.writer.run(move |txn| txn.prune(journal, history, now)).await
+    async fn prune(
+        &self,
+        journal: Retention,
+        history: Retention,
+        objects: Duration,
+        now: Timestamp,
+    ) -> Result<Pruned> {
+        self.writer.run(move |txn| txn.prune(journal, history, objects, now)).await
     }
 }
 

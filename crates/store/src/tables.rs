@@ -18,8 +18,8 @@ use pointsman_core::{
 
 use crate::error::{Fault, Result};
 use crate::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
-    QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, IdleObject, Known, Live, Numbered, Object, Past,
+    Phase, QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
 };
 use crate::writer::Txn;
 
@@ -342,6 +342,26 @@ pub trait Tables: 'static {
 
     /// Removes some rows of the fire ledger, nodes that are gone and deeds from before then; whether there may be more.
     fn drop_records(&self, before: Timestamp) -> Result<bool>;
+
+    /// Objects whose `checked` id is not above this one, the least first, at most so many. A new object is checked at its
+    /// first event, one that was copied from another store at 0.
+    fn idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>>;
+
+    /// Sets the `checked` ids of objects; [`Tables::put_object`] leaves them as they are.
+    fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()>;
+
+    /// Sets the `checked` ids of these events' objects that are not above `up_to` so far.
+    fn keep_objects(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()>;
+
+    fn delete_objects(&self, objects: &[IdleObject]) -> Result<()>;
+
+    /// Unfinished tasks with a greater number, in their order, at most so many, with their events: none for those that are
+    /// late.
+    fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>>;
+
+    /// Events behind `after` and up to `up_to` that have late unfinished tasks, in their order, at most so many. Events
+    /// whose late tasks have ended may be among them.
+    fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>>;
 
     // --- fetching many at once ---------------------------------------------------------------------------------
 

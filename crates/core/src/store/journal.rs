@@ -1,6 +1,7 @@
 //! Events in, events out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -137,6 +138,7 @@ impl LaneView {
 pub struct Pruned {
     pub events: u64,
     pub tasks: u64,
+    pub objects: u64,
     /// There is more to remove; the sweep was cut short to let others write.
     pub more: bool,
 }
@@ -183,7 +185,16 @@ pub trait Journal: Send + Sync {
     /// however many stand in them.
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
 
-    /// Forgets old events and old history. An unfinished task keeps its event, though observers no longer see
-    /// it.
-    async fn prune(&self, journal: Retention, history: Retention, now: Timestamp) -> Result<Pruned>;
+    /// Deletes old events, old history and unused objects, a batch a call.
+    ///
+    /// An unfinished task keeps its event, though observers no longer see it. An object is deleted once its last event
+    /// is older than `objects`, has left the journal, and no task of the object is unfinished; its next event starts a
+    /// new chain.
+    async fn prune(
+        &self,
+        journal: Retention,
+        history: Retention,
+        objects: Duration,
+        now: Timestamp,
+    ) -> Result<Pruned>;
 }

@@ -104,6 +104,8 @@ pub struct Config {
     pub http: bool,
     pub journal: Retention,
     pub history: Retention,
+    /// How long an unused object is kept.
+    pub objects: Duration,
     pub tokens: Vec<TokenDef>,
     /// The shares of tenants; 1 for those not named.
     pub tenants: BTreeMap<Tenant, Weight>,
@@ -147,6 +149,7 @@ impl Config {
             ("rooms", (self.rooms, self.http) == (running.rooms, running.http)),
             ("journal", self.journal == running.journal),
             ("history", self.history == running.history),
+            ("objects", self.objects == running.objects),
         ];
         compared.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::route::ChainRoutes;
@@ -129,6 +130,7 @@ struct Draft {
     rooms: rooms::Chosen,
     journal: Retention,
     history: Retention,
+    objects: Duration,
     tokens: Vec<TokenDef>,
     network: NetworkAccess,
     tenants: BTreeMap<Tenant, Weight>,
@@ -157,6 +159,7 @@ fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft
     let rooms = root.need("rooms", what, findings).and_then(|n| rooms::read(n, findings));
     let journal = root.need("journal", what, findings).and_then(|n| retention::journal(n, findings));
     let history = root.need("history", what, findings).and_then(|n| retention::history(n, findings));
+    let objects = root.need("objects", what, findings).and_then(|n| retention::objects(n, findings));
     let tokens = root.need("auth", what, findings).and_then(|n| tokens::read(n, vault, findings));
     if let (Some(server), Some(rooms), Some(tokens)) = (&server, &rooms, &tokens) {
         guard(&root, server, rooms.http, tokens, findings);
@@ -175,6 +178,7 @@ fn draft(tree: Node, vault: &mut Vault, findings: &mut Findings) -> Option<Draft
         rooms: rooms?,
         journal: journal?,
         history: history?,
+        objects: objects?,
         tokens: tokens?,
         network: network?,
         tenants: tenants?,
@@ -245,6 +249,7 @@ impl Draft {
             http: self.rooms.http,
             journal: self.journal,
             history: self.history,
+            objects: self.objects,
             tokens: self.tokens,
             network: self.network,
             tenants: self.tenants,

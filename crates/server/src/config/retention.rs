@@ -1,4 +1,4 @@
-//! `journal` and `history`: how much is kept, and for how long.
+//! `journal`, `history` and `objects`: how much is kept, and for how long.
 
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub(super) const JOURNAL: Keys =
 pub(super) const HISTORY: Keys =
     Keys { of: "the history", known: &["retain_tasks", "retain_for"], later: &[] };
 
+pub(super) const OBJECTS: Keys = Keys { of: "the objects", known: &["retain_for"], later: &[] };
+
 /// Counts beyond this are a slip of the keyboard.
 const MOST: u64 = 1_000_000_000_000;
 
@@ -25,12 +27,19 @@ pub(super) fn history(node: &Node, findings: &mut Findings) -> Option<Retention>
     read(node, &HISTORY, "retain_tasks", 0, findings)
 }
 
+pub(super) fn objects(node: &Node, findings: &mut Findings) -> Option<Duration> {
+    retain_for(&Fields::open(node, &OBJECTS, findings)?, &OBJECTS, findings)
+}
+
+fn retain_for(fields: &Fields<'_>, keys: &Keys, findings: &mut Findings) -> Option<Duration> {
+    let age = fields.need("retain_for", keys.of, findings);
+    age.and_then(|n| duration(n, findings, Duration::from_secs(1)))
+}
+
 fn read(node: &Node, keys: &Keys, count: &str, least: u64, findings: &mut Findings) -> Option<Retention> {
     let fields = Fields::open(node, keys, findings)?;
     let count = fields.need(count, keys.of, findings).and_then(|n| whole(n, findings, least..=MOST));
-    let age = fields
-        .need("retain_for", keys.of, findings)
-        .and_then(|n| duration(n, findings, Duration::from_secs(1)));
+    let age = retain_for(&fields, keys, findings);
     Some(Retention { count: count?, age: age? })
 }
 
@@ -48,5 +57,12 @@ mod tests {
             ["9999 is too small; the least is 10000"]
         );
         assert_eq!(read_text("{retain_tasks: 0, retain_for: 1d}", history).unwrap().count, 0);
+    }
+
+    #[test]
+    fn objects_are_kept_for_at_least_a_second() {
+        assert_eq!(read_text("{retain_for: 90d}", objects).unwrap(), Duration::from_secs(90 * 86_400));
+        assert_eq!(faults_of("{retain_for: 1ms}", objects).len(), 1);
+        assert_eq!(faults_of("{retain_for: 1d, retain_objects: 5}", objects).len(), 1);
     }
 }

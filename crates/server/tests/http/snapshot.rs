@@ -229,8 +229,11 @@ async fn forget(engine: Engine, stop: Arc<AtomicBool>, forgotten: Arc<AtomicUsiz
             && let Some(oldest) = young.last()
         {
             let then = oldest.id.timestamp();
-            let pruned =
-                engine.store().prune(nothing_older, Retention::default(), then).await.expect("a store");
+            let pruned = engine
+                .store()
+                .prune(nothing_older, Retention::default(), Duration::MAX, then)
+                .await
+                .expect("a store");
             forgotten.fetch_add(pruned.events as usize, Ordering::Relaxed);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
@@ -56,7 +57,7 @@ handed_on!(Journal {
     read(read: Read) -> Page;
     event(id: EventId) -> Option<EventView>;
     object(tenant: &Tenant, key: &ObjectKey, limit: usize) -> Option<ObjectView>;
-    prune(journal: Retention, history: Retention, now: Timestamp) -> Pruned;
+    prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> Pruned;
 });
 
 handed_on!(Queue {

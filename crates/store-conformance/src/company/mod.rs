@@ -3,6 +3,7 @@
 mod agree;
 mod chorus;
 pub mod orders;
+pub mod pruning;
 pub mod racing;
 mod suite;
 pub mod walk;

@@ -7,6 +7,11 @@ macro_rules! company {
     ($cluster:expr) => {
         $crate::together! {
             $cluster;
+            pruning {
+                a_deleted_object_does_not_come_back_from_the_cache_of_another_node
+                nodes_that_emit_while_others_prune_keep_chains_whole
+                nodes_that_retry_while_others_prune_keep_the_object
+            }
             racing {
                 racing_emits_are_journaled_once_and_in_order
                 racing_claims_never_meet_and_lanes_keep_their_order
@@ -54,6 +59,12 @@ macro_rules! company {
             late {
                 late_tasks_run_one_at_a_time_in_the_order_they_were_retried
             }
+            object_retention {
+                an_unused_object_is_deleted_and_starts_a_new_chain
+                an_object_with_an_unfinished_task_stays
+                an_object_is_deleted_once_its_last_task_has_ended
+                a_retried_task_keeps_its_object
+            }
             objects {
                 a_halted_head_is_told_until_it_is_retried_or_dropped
             }
@@ -84,6 +95,7 @@ macro_rules! company {
             }
             rates {
                 a_rate_is_kept_and_reached_over_time
+                no_window_sees_more_starts_than_the_rate_and_its_burst
             }
             rescue {
                 a_node_learns_which_attempts_lost_their_task
@@ -164,7 +176,12 @@ mod tests {
     fn every_behaviour_is_listed() {
         let listed: Vec<&str> = include_str!("suite.rs").lines().map(str::trim).collect();
         let mut found = 0;
-        for text in [include_str!("orders.rs"), include_str!("racing.rs"), include_str!("walk.rs")] {
+        for text in [
+            include_str!("orders.rs"),
+            include_str!("pruning.rs"),
+            include_str!("racing.rs"),
+            include_str!("walk.rs"),
+        ] {
             for line in text.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
                 let (name, _) = line.split_once('(').expect("a function has arguments");
                 assert!(listed.contains(&name), "{name} is not in the suite");

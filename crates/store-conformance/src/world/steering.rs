@@ -1,5 +1,7 @@
 //! Rules, retries, sweeps: what operators and the rescuer do.
 
+use std::time::Duration;
+
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{Claimed, Pruned, Rescued, Sweep};
 use pointsman_core::task::Rejected;
@@ -49,6 +51,15 @@ impl World<'_> {
         must(self.store.rescue(Sweep::whole(secs(LEASE)), self.now).await)
     }
 
+    /// Lets time pass while the node lives. Ids follow the clock by at most an hour a sweep.
+    pub async fn pass(&mut self, seconds: u64) {
+        self.tick(seconds);
+        for _ in 0..=seconds / 3_600 {
+            self.heartbeat().await;
+            self.rescue().await;
+        }
+    }
+
     /// Undefines a handler and sweeps; answers how many of its tasks were parked.
     pub async fn lose(&mut self, name: &str) -> u64 {
         self.register(self.plan.clone().without(name)).await;
@@ -76,11 +87,22 @@ impl World<'_> {
 
     /// Sweeps until nothing is left to remove.
     pub async fn prune(&self, journal: Retention, history: Retention) -> Pruned {
+        self.prune_all(journal, history, Duration::MAX).await
+    }
+
+    /// Deletes unused objects, and all events, that are older than this.
+    pub async fn prune_objects(&self, retain_for: Duration) -> u64 {
+        let events = Retention { count: 1_000_000_000, age: retain_for };
+        self.prune_all(events, EVERYTHING, retain_for).await.objects
+    }
+
+    pub async fn prune_all(&self, journal: Retention, history: Retention, objects: Duration) -> Pruned {
         let mut sum = Pruned::default();
         for _ in 0..ENDLESS {
-            let pruned = must(self.store.prune(journal, history, self.now).await);
+            let pruned = must(self.store.prune(journal, history, objects, self.now).await);
             sum.events += pruned.events;
             sum.tasks += pruned.tasks;
+            sum.objects += pruned.objects;
             if !pruned.more {
                 return sum;
             }

@@ -76,7 +76,7 @@ impl Doctor {
             0 => Finding::ok("refused", "nothing was put aside"),
             _ => {
                 let rows = if count == 1 { "row" } else { "rows" };
-                let found = format!("{count} {rows} of the outbox were no events, the last: {last}");
+                let found = format!("{count} {rows} of the outbox could not become events, the last: {last}");
                 Finding::warning("refused", found).advise(
                     "Look at them: SELECT n, type, reason FROM pointsman.outbox_refused. Whoever writes into \
                      the outbox by hand should call pointsman.emit, which says at once what is wrong.",

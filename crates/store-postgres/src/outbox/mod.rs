@@ -9,12 +9,13 @@
 
 mod entry;
 mod mark;
+mod refused;
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use pointsman_core::store::{Emission, Sequenced};
-use pointsman_core::{EventId, Timestamp};
+use pointsman_core::{EventId, Json, NewEvent, Timestamp};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::tables::Tables;
 use pointsman_store::{Room, Txn};
@@ -27,6 +28,7 @@ use crate::tables::PgTables;
 use entry::Entry;
 pub(crate) use entry::is_idempotency_key;
 pub(crate) use mark::{Standing, Step};
+pub(crate) use refused::RefusedRows;
 
 /// So many rows at most go in one transaction, and no more when they have so many bytes.
 pub(crate) const MOST: i64 = 1000;
@@ -36,7 +38,7 @@ const MOST_BYTES: i64 = 4 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Drained {
     pub(crate) rows: usize,
-    /// Those that are no events, and why not.
+    /// Those that were set aside, and why.
     pub(crate) refused: Vec<(i64, String)>,
 }
 
@@ -85,11 +87,15 @@ fn keep(txn: &mut Txn<'_, PgTables>, rows: Vec<Entry>, now: Timestamp) -> Result
     let mut drained = Drained { rows: rows.len(), ..Drained::default() };
     let mut receipts = Receipts::default();
     for entry in rows {
-        match entry.emission(now) {
-            Ok(emission) => receipts.note(&entry, sequence(txn, emission, now)?),
-            Err(fault) => {
-                drained.refused.push((entry.n, fault.to_string()));
-                refuse(txn.tables, entry, fault.to_string(), now)?;
+        let sequenced = match entry.emission(now) {
+            Ok(emission) => sequence(txn, emission, now)?,
+            Err(fault) => Err(fault.to_string()),
+        };
+        match sequenced {
+            Ok(event) => receipts.note(&entry, event),
+            Err(reason) => {
+                drained.refused.push((entry.n, reason.clone()));
+                refuse(txn.tables, entry, reason, now)?;
             }
         }
     }
@@ -119,22 +125,46 @@ fn refuse(tables: &PgTables, entry: Entry, reason: String, now: Timestamp) -> Re
     tables.ask(refuse, entry.set_aside(reason, now)).map(drop)
 }
 
-/// Journals what an entry asks for. If its idempotency key was used before, it was over HTTP, because in SQL the second
-/// to use it leaves no entry: then it stands for the event that was made then.
-fn sequence(txn: &mut Txn<'_, PgTables>, emission: Emission, now: Timestamp) -> Result<EventId> {
+/// Journals an entry; answers its event, or why there is none.
+///
+/// In SQL the second use of an idempotency key leaves no entry. So if the key was used before, that was over HTTP, while
+/// the transaction that emitted this entry was open: the same content stands for the event that was made then, and
+/// other content is set aside.
+fn sequence(
+    txn: &mut Txn<'_, PgTables>,
+    emission: Emission,
+    now: Timestamp,
+) -> Result<std::result::Result<EventId, String>> {
     let Emission { events, idempotency } = emission;
     if let Some(used) = &idempotency
         && let Some((_, answer)) = txn.tables.answer(&used.tenant, &used.key)?
     {
         let earlier: Vec<Sequenced> = serde_json::from_str(&answer).map_err(Fault::damaged)?;
-        return last_of(&earlier);
+        let event = last_of(&earlier)?;
+        let is_same = earlier.len() == events.len() && has_content_of(txn.tables, event, events.last())?;
+        let refused = || {
+            let key = &used.key;
+            format!(
+                "idempotency_key: the idempotency key {key:?} was used before with other content, for event {event}"
+            )
+        };
+        return Ok(if is_same { Ok(event) } else { Err(refused()) });
     }
     let sequenced = txn.journal(events, &mut Room::default(), now)?;
     if let Some(used) = &idempotency {
         let answer = serde_json::to_string(&sequenced).map_err(Fault::damaged)?;
         txn.tables.put_answer(used, &answer, now)?;
     }
-    last_of(&sequenced)
+    last_of(&sequenced).map(Ok)
+}
+
+/// Whether an event in the journal has the content of this one. When its tasks fall due and their priority is not in the
+/// journal, and does not count.
+fn has_content_of(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
+    let (Some(event), Some(new)) = (tables.event(event)?, new) else { return Ok(false) };
+    let value = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
+    Ok((&event.kind, &event.key, &event.sub, &event.context) == (&new.kind, &new.key, &new.sub, &new.context)
+        && value(&event.value) == value(&new.value))
 }
 
 fn last_of(events: &[Sequenced]) -> Result<EventId> {

@@ -198,6 +198,10 @@ impl Reads for Postgres {
         read.await
     }
 
+    fn warnings(&self) -> Vec<String> {
+        self.refused.warnings()
+    }
+
     fn close(&self) {
         self.beside.stop();
         self.pool.close();

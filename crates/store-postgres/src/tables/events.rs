@@ -1,13 +1,12 @@
-//! Events, objects and answers.
+//! Events and answers.
 
 use pointsman_core::store::Idempotency;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::Result;
-use pointsman_store::row::Object;
 
 use super::PgTables;
 use super::held::HeldEvent;
-use super::seen::{Answer, answer_of, object_of};
+use super::seen::{Answer, answer_of};
 use crate::link::params;
 use crate::rows::{event_of, get};
 use crate::session::query;
@@ -90,22 +89,5 @@ impl PgTables {
         let query = query!("write/last_event_up_to", INT8);
         let last = self.ask_one(query, params![id.as_i64()], |row| get(row, 0))?;
         Ok(last.map_or(EventId::ZERO, EventId::from_i64))
-    }
-
-    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
-        let name = (tenant.clone(), key.to_string());
-        if let Some(known) = self.seen.borrow().object(&name) {
-            return Ok(known.cloned());
-        }
-        let asked = params![name.0.to_string(), name.1.clone()];
-        let found = self.ask_one(query!("write/object", TEXT, TEXT), asked, |row| object_of(row, 0))?;
-        self.seen.borrow_mut().learn(name, found.clone());
-        Ok(found)
-    }
-
-    pub(super) fn keep_object(&self, tenant: &Tenant, key: &str, object: &Object) {
-        self.held.borrow_mut().put_object(tenant, key, object);
-        self.touched.object(object.number);
-        self.seen.borrow_mut().learn((tenant.clone(), key.into()), Some(object.clone()));
     }
 }

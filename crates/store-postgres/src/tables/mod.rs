@@ -9,6 +9,7 @@ mod events;
 mod forgetting;
 mod held;
 mod lanes;
+mod objects;
 mod orders;
 mod registry;
 mod schedules;

@@ -103,11 +103,24 @@ impl Seen {
     pub(crate) fn learn(&mut self, name: (Tenant, String), object: Option<Object>) {
         match object {
             Some(object) => {
-                self.names.insert(name, object.number);
-                self.objects.insert(object.number, Some(object));
+                let number = object.number;
+                self.objects.insert(number, Some(object));
+                // An object that was deleted and has come back has another number.
+                if let Some(before) = self.names.insert(name, number).filter(|before| *before != number) {
+                    self.objects.remove(&before);
+                }
             }
             None => drop(self.absent.insert(name)),
         }
+    }
+
+    /// Drops what is cached of an object that this transaction has deleted.
+    pub(crate) fn drop_cached_object(&mut self, name: (Tenant, String)) {
+        if let Some(number) = self.names.remove(&name) {
+            self.objects.remove(&number);
+            self.lanes.forget_object(number);
+        }
+        self.absent.insert(name);
     }
 
     /// Somebody else wrote something of these objects, and of lanes that belong to none: of what is known, only that stays

@@ -13,8 +13,8 @@ use pointsman_core::{
 };
 use pointsman_store::error::Result;
 use pointsman_store::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
-    QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, IdleObject, Known, Live, Numbered, Object, Past,
+    Phase, QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
 };
 use pointsman_store::tables::{Counters, Tables};
 
@@ -333,6 +333,30 @@ impl Tables for PgTables {
 
     fn drop_records(&self, before: Timestamp) -> Result<bool> {
         self.forget_records(before)
+    }
+
+    fn idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+        self.find_idle_objects(up_to, most)
+    }
+
+    fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+        self.check_objects(objects)
+    }
+
+    fn keep_objects(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
+        self.check_objects_of(events, up_to, checked)
+    }
+
+    fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
+        self.remove_objects(objects)
+    }
+
+    fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
+        self.list_unfinished(after, most)
+    }
+
+    fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>> {
+        self.list_late_events(after, up_to, most)
     }
 
     fn foresee(&self, events: &[EventId], orders: &[i64]) -> Result<()> {

@@ -1,8 +1,8 @@
 //! An idempotency key makes one event, however often and from wherever it is used.
 
 use futures::future::join_all;
-use pointsman_core::store::{Emission, Idempotency, Journal, Refused};
-use pointsman_core::{HandlingKey, NewEvent, Tenant};
+use pointsman_core::store::{Emission, Idempotency, Journal, Refused, Store};
+use pointsman_core::{HandlingKey, Json, NewEvent, ObjectKey, Tenant};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -110,12 +110,62 @@ async fn the_second_is_refused_if_it_sends_something_else() {
 
 fn over_http() -> Emission {
     let idempotency = Idempotency { tenant: Tenant::default(), key: "once".into(), digest: [1; 32] };
-    let event = NewEvent::of(HandlingKey::new("paid").unwrap());
+    let event = NewEvent {
+        key: Some(ObjectKey::new("order:1").unwrap()),
+        value: Json::parse("{\"sum\":7}").unwrap(),
+        ..NewEvent::of(HandlingKey::new("paid").unwrap())
+    };
     Emission { events: vec![event], idempotency: Some(idempotency) }
 }
 
+/// What the server says of a receipt that stands for no event.
+async fn why_none(client: &Client, receipt: Uuid) -> String {
+    let error = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap_err();
+    error.as_db_error().unwrap().message().to_string()
+}
+
+/// It takes the key, stays open, and commits when HTTP has used the key for something else.
 #[tokio::test]
-async fn a_key_used_over_http_stands_for_the_event_it_made() {
+async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_the_reason() {
+    let house = House::new().await;
+    let client = house.client().await;
+    for (n, call) in [
+        "emit('paid', 'order:1', '{\"sum\": 8}', idempotency_key => 'once')",
+        "emit('paid', 'order:2', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('sent', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', '{\"ip\": \"::1\"}', idempotency_key => 'once')",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("once-{n}");
+        client.batch_execute("BEGIN").await.unwrap();
+        let receipt = emit(&client, &call.replace("once", &key)).await;
+        let mut http = over_http();
+        http.idempotency.as_mut().unwrap().key = key.clone();
+        let (mut answers, _) = house.store.append(vec![http], None, now()).await.unwrap();
+        let made = answers.remove(0).unwrap().events.remove(0).id;
+        client.batch_execute("COMMIT").await.unwrap();
+        emit(&client, "emit('after')").await;
+        house.events(n * 2 + 2).await;
+        let reason = format!(
+            "idempotency_key: the idempotency key \"{key}\" was used before with other content, for event {made}"
+        );
+        assert_eq!(why_none(&client, receipt).await, format!("receipt: this was not an event: {reason}"));
+        let sql = "SELECT reason FROM pointsman.outbox_refused WHERE receipt = $1";
+        assert_eq!(client.query_one(sql, &[&receipt]).await.unwrap().get::<_, String>(0), reason);
+        let rows = if n == 0 { "1 row of".to_string() } else { format!("{} rows of", n + 1) };
+        let warned = async {
+            while !house.store.warnings().iter().any(|warning| warning.starts_with(&rows)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, warned).await.expect("a warning counts the rows that were set aside");
+    }
+}
+
+#[tokio::test]
+async fn a_key_used_over_http_for_the_same_content_stands_for_the_event_it_made() {
     let house = House::new().await;
     let client = house.client().await;
     let (mut answers, _) = house.store.append(vec![over_http()], None, now()).await.unwrap();

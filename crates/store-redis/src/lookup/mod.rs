@@ -64,7 +64,7 @@ impl Sight {
 }
 
 /// The other object that has the same name in the keys of 001, if one can have it.
-fn same_name(tenant: &Tenant, key: &str) -> Option<(Tenant, String)> {
+pub(crate) fn same_name(tenant: &Tenant, key: &str) -> Option<(Tenant, String)> {
     if !tenant.is_default() {
         return Some((Tenant::default(), object_name(tenant, key)));
     }

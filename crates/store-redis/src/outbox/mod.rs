@@ -19,7 +19,7 @@ pub(crate) mod stray;
 use pointsman_core::{EventId, NewEvent, Timestamp};
 use pointsman_store::error::Result;
 use pointsman_store::tables::Foreseen;
-use pointsman_store::{Room, Txn, foresee_emissions};
+use pointsman_store::{Room, SetAsideLog, Txn, foresee_emissions};
 
 use crate::tables::RedisTables;
 use crate::tables::outbox::{Behind, Found};
@@ -40,14 +40,29 @@ struct Left {
 /// Journals what was left for the objects of a transaction. Where that is much, it is committed a piece at a time before the
 /// transaction itself. Answers whether it is all: if not, whoever writes to one of these objects waits for the next one.
 pub(crate) fn serve(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
+    let mut all = journal_all(txn)?;
     for _ in 1..PIECES {
-        if journal_all(txn)? {
-            return Ok(true);
+        if all {
+            break;
         }
         txn.state.flush(txn.tables)?;
         txn.tables.commit_and_go_on()?;
+        all = journal_all(txn)?;
     }
-    journal_all(txn)
+    log_set_aside(txn.tables);
+    Ok(all)
+}
+
+/// Logs entries that were set aside, if the last such line is long enough ago.
+fn log_set_aside(tables: &RedisTables) {
+    let due = tables.set_aside_log.borrow_mut().take_due(std::time::Instant::now());
+    if let Some((entries, example)) = due {
+        tracing::warn!(
+            entries,
+            example,
+            "outbox entries are not events; moved them to events.set.aside, where `pointsman doctor` shows the newest"
+        );
+    }
 }
 
 /// Journals what was found; answers whether that was all. What is in flight goes first, by the ids that it was given.
@@ -62,7 +77,8 @@ fn journal_all(txn: &mut Txn<'_, RedisTables>) -> Result<bool> {
     let left: Vec<(Found, Vec<Left>)> = found.into_iter().map(|found| understand(found, now)).collect();
     look_ahead(txn, &left)?;
     for (found, events) in &left {
-        txn.tables.acknowledge(found, headers(found, events, now));
+        let headers = headers(found, events, now, &mut txn.tables.set_aside_log.borrow_mut());
+        txn.tables.acknowledge(found, headers);
     }
     let events = left.into_iter().flat_map(|(_, events)| events);
     let (mut flying, queued): (Vec<Left>, Vec<Left>) = events.partition(|left| left.given.is_some());
@@ -106,12 +122,12 @@ fn journal(txn: &mut Txn<'_, RedisTables>, events: Vec<Left>, now: Timestamp) ->
 }
 
 /// What stands before each event that is set aside; nothing for those that are journaled.
-fn headers(found: &Found, events: &[Left], now: Timestamp) -> Vec<String> {
+fn headers(found: &Found, events: &[Left], now: Timestamp, log: &mut SetAsideLog) -> Vec<String> {
     let header = |left: &Left| match &left.event {
         Ok(_) => String::new(),
         Err(reason) => {
             let object = String::from_utf8_lossy(&found.object);
-            tracing::warn!(%object, reason, "something in an outbox is not an event, and was set aside");
+            log.add(|| format!("object {object:?}: {reason}"));
             let told = serde_json::json!({"object": object, "reason": reason, "at": now});
             format!("{told}\n")
         }

@@ -136,7 +136,7 @@ impl Rows {
                 }
             }
             if let Table::LastIds = table {
-                write_last_ids(keys, &put, writes);
+                write_last_ids(keys, &put, &gone, writes);
                 continue;
             }
             let key = keys.table(table);
@@ -164,14 +164,16 @@ fn find<'r>(tables: &'r HashMap<Table, Fields>, table: &Table, field: &[u8]) -> 
     tables.get(table)?.get(field).map(Option::as_ref)
 }
 
-/// `OBJ:last.event.id` of each object, which is never removed.
-fn write_last_ids(keys: &Keys, put: &[&[u8]], writes: &mut Batch) {
+/// `OBJ:last.event.id` of each object.
+fn write_last_ids(keys: &Keys, put: &[&[u8]], gone: &[&[u8]], writes: &mut Batch) {
     let mut words: Words = Vec::with_capacity(put.len());
     let (pairs, _) = put.as_chunks::<2>();
     for [object, id] in pairs {
         words.extend([keys.last_id(object), id.to_vec()]);
     }
     writes.write_many(&[b"MSET"], 2, &words);
+    let gone: Words = gone.iter().map(|object| keys.last_id(object)).collect();
+    writes.write_many(&[b"UNLINK"], 1, &gone);
 }
 
 /// Where it is told that there is such a bucket of tasks.

@@ -1,16 +1,15 @@
-//! The journal, the answers given for idempotency keys, and what is remembered of objects.
+//! The journal, and the answers given for idempotency keys.
 
 use std::ops::Bound;
 
 use pointsman_core::store::Idempotency;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::error::{Fault, Result};
-use pointsman_store::row::Object;
 
 use super::RedisTables;
 use super::transaction::answer_field;
 use crate::codec::{Ordered, Packer, Unpacker, ordered};
-use crate::keys::{Index, Table, object_field, object_name};
+use crate::keys::{Index, Table};
 use crate::rows;
 use crate::sight::{Question, Way};
 
@@ -78,15 +77,5 @@ impl RedisTables {
         }
         let last = self.sight.events(EventId::ZERO, id, Way::Down, 1)?;
         Ok(last.first().map_or(EventId::ZERO, |(id, _)| *id))
-    }
-
-    pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
-        self.sight.object(tenant, key)
-    }
-
-    pub(super) fn keep_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
-        self.sight.put(Table::Objects, object_field(tenant, key), rows::pack_object(object));
-        self.sight.put(Table::LastIds, object_name(tenant, key), object.last.to_string().into_bytes());
-        Ok(())
     }
 }

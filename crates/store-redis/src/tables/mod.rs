@@ -9,6 +9,7 @@ mod ended;
 mod events;
 mod forgetting;
 mod moving;
+mod objects;
 pub(crate) mod outbox;
 mod registry;
 pub(crate) mod schedules;
@@ -18,6 +19,7 @@ mod transaction;
 
 use std::cell::{Cell, RefCell};
 
+use pointsman_store::SetAsideLog;
 use pointsman_store::clock::CallerTime;
 use pointsman_store::commits::{Change, Point};
 use pointsman_store::tables::Counters;
@@ -52,8 +54,11 @@ pub struct RedisTables {
     company: Cell<u32>,
     /// What this transaction journals first.
     outbox: Outbox,
+    pub(crate) set_aside_log: RefCell<SetAsideLog>,
     /// No deed before this number is there any more.
     first_deed: Cell<Option<i64>>,
+    /// Where to continue the scan for objects that are not in their index.
+    object_scan: Cell<u64>,
     /// How many things were written since the start.
     rows: Cell<u64>,
 }
@@ -71,7 +76,9 @@ impl RedisTables {
             remembered: Cell::default(),
             company: Cell::default(),
             outbox: Outbox::default(),
+            set_aside_log: RefCell::default(),
             first_deed: Cell::default(),
+            object_scan: Cell::default(),
             rows: Cell::default(),
         }
     }

@@ -13,8 +13,8 @@ use pointsman_core::{
 };
 use pointsman_store::error::Result;
 use pointsman_store::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
-    QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, IdleObject, Known, Live, Numbered, Object, Past,
+    Phase, QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
 };
 use pointsman_store::tables::{Counters, Tables};
 
@@ -124,6 +124,12 @@ impl Tables for RedisTables {
         drop_ended_orders(before: Timestamp) -> Result<bool> = drop_old_ended_orders;
         drop_answers(before: Timestamp) -> Result<bool> = forget_answers;
         drop_records(before: Timestamp) -> Result<bool> = forget_records;
+        idle_objects(up_to: EventId, most: usize) -> Result<Vec<IdleObject>> = find_idle_objects;
+        set_objects_checked(objects: &[(Tenant, String, EventId)]) -> Result<()> = check_objects;
+        keep_objects(events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> = check_objects_of;
+        delete_objects(objects: &[IdleObject]) -> Result<()> = remove_objects;
+        unfinished_after(after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>> = list_unfinished;
+        late_events(after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>> = list_late_events;
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -15,7 +15,7 @@ use pointsman_store::transfer::{Cell, Page, Place, Row};
 
 use super::RedisMove;
 use super::cells::row;
-use crate::keys::{Table, object_field};
+use crate::keys::{Table, name_in_field, object_field};
 use crate::link::{Words, words};
 use crate::rows;
 use crate::sight::{list, maybe_bytes, strings};
@@ -110,7 +110,7 @@ impl RedisMove {
             };
             let behind = after.take().map_or(Bound::Unbounded, Bound::Excluded);
             for (field, packed) in shelf.objects.range::<Vec<u8>, _>((behind, Bound::Unbounded)) {
-                page.push(part.place(field), row_of_object(field, &rows::unpack_object(packed)?)?);
+                page.push(part.place(field), row_of_object(field, packed)?);
                 if page.is_full() {
                     self.shelf = Some(shelf);
                     return Ok(page);
@@ -182,7 +182,7 @@ impl RedisMove {
                 let id = maybe_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
                 // What is no id tells nothing of an object.
                 let Some(last) = id.filter(|_| !known) else { continue };
-                let packed = rows::pack_object(&Object { number: 0, last, sent: vec![] });
+                let packed = rows::pack_object(&Object { number: 0, last, sent: vec![] }, EventId::ZERO);
                 fields.into_iter().try_for_each(|field| take(field, packed.clone()))?;
             }
             Ok(())
@@ -203,12 +203,12 @@ impl RedisMove {
     }
 }
 
-fn row_of_object(field: &[u8], object: &Object) -> Result<Row> {
-    let text = std::str::from_utf8(field).map_err(Fault::damaged)?;
-    let (tenant, key) = text.split_once('/').ok_or_else(|| Fault::damaged("an object without a tenant"))?;
-    let tenant = if tenant.is_empty() { Tenant::default().to_string() } else { tenant.into() };
-    let last: EventId = object.last;
-    Ok(row![tenant, key, object.number, last, object.encode_sent()])
+fn row_of_object(field: &[u8], packed: &[u8]) -> Result<Row> {
+    let (tenant, key) = name_in_field(field)?;
+    let object = rows::unpack_object(packed)?;
+    let (last, checked): (EventId, EventId) =
+        (object.last, rows::unpack_checked(packed)?.unwrap_or(EventId::ZERO));
+    Ok(row![tenant.to_string(), key, object.number, last, object.encode_sent(), checked])
 }
 
 #[cfg(test)]

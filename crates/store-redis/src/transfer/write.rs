@@ -228,7 +228,9 @@ impl RedisMove {
     fn put_object(&self, mut row: Cells) -> Result<()> {
         let (tenant, key, number) = (row.tenant()?, row.text()?, row.number()?);
         let (last, sent) = (EventId::from_i64(row.number()?), Object::decode_sent(&row.bytes()?));
-        self.tables.put_object(&tenant, &key, &Object { number, last, sent })
+        let checked = EventId::from_i64(row.number()?);
+        self.tables.add_object(&tenant, &key, &Object { number, last, sent }, checked);
+        Ok(())
     }
 
     fn put_task(&self, row: Cells) -> Result<()> {

@@ -1,7 +1,13 @@
 //! What is not an event is set aside as it came, and the object goes on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use pointsman_core::store::Store as _;
 use pointsman_testing::Reply;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::common::chains::assert_chained;
 use crate::common::invariants::{Watch, rest};
@@ -127,5 +133,68 @@ async fn the_newest_are_kept() {
         told.iter().any(|told| told.contains("10000 things") && told.contains("oldest are gone"))
     })
     .await;
+    node.close().await;
+}
+
+/// Counts the log lines about entries that were set aside, and the entries they tell of.
+#[derive(Default)]
+struct Lines {
+    lines: AtomicU64,
+    entries: AtomicU64,
+}
+
+impl Visit for &Lines {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "entries" {
+            self.lines.fetch_add(1, Ordering::Relaxed);
+            self.entries.fetch_add(value, Ordering::Relaxed);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+struct Counting(Arc<Lines>);
+
+impl Subscriber for Counting {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut &*self.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_entries_that_are_set_aside_make_few_log_lines() {
+    const ENTRIES: u64 = 3_000;
+    let lines = Arc::new(Lines::default());
+    tracing::subscriber::set_global_default(Counting(lines.clone())).unwrap();
+    let place = Place::shared();
+    let node = Node::open(&place).await;
+    let mut hand = place.connect();
+    for n in 0..ENTRIES / 100 {
+        hand.push(&format!("o{n}"), &vec!["not an event"; 100]);
+    }
+    hand.push("last", &[left("a", 1)]);
+    node.events(1).await;
+    rest(&place).await;
+    let aside = hand.ask(&["LLEN", ":events.set.aside"]);
+    assert_eq!(aside, Reply::Number(ENTRIES as i64));
+    let (lines, entries) = (lines.lines.load(Ordering::Relaxed), lines.entries.load(Ordering::Relaxed));
+    assert!((1..=30).contains(&lines) && entries <= ENTRIES, "{lines} lines about {entries} entries");
     node.close().await;
 }

@@ -10,5 +10,6 @@ mod invariants;
 mod languages;
 mod meddling;
 mod producer;
+mod pruning;
 mod scripts;
 mod takeover;

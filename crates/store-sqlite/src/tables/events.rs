@@ -1,13 +1,12 @@
-//! The journal, the answers given for idempotency keys, and what is remembered of objects.
+//! The journal, and the answers given for idempotency keys.
 
 use pointsman_core::store::Idempotency;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
-use pointsman_store::row::Object;
 use pointsman_store::views::context_text;
 use rusqlite::Connection;
 
 use super::row::{all, event, event_of, first};
-use crate::error::{Fault, Result};
+use crate::error::Result;
 
 /// Every so many events, one is marked.
 const MARK_EVERY: i64 = 1000;
@@ -84,21 +83,4 @@ pub(super) fn numbered(conn: &Connection, number: i64) -> Result<Option<EventId>
 pub(super) fn last_up_to(conn: &Connection, id: EventId) -> Result<EventId> {
     let sql = "SELECT coalesce(max(id), 0) FROM pointsman_journal WHERE id <= ?1";
     Ok(EventId::from_i64(conn.prepare_cached(sql)?.query_row([id.as_i64()], |r| r.get(0))?))
-}
-
-pub(super) fn object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
-    let sql = "SELECT last, sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
-    first(conn, sql, (tenant.as_str(), key), |row| {
-        let sent = row.get_ref(1)?.as_blob().map_err(Fault::damaged)?;
-        let last = EventId::from_i64(row.get(0)?);
-        Ok(Object { number: row.get(2)?, last, sent: Object::decode_sent(sent) })
-    })
-}
-
-pub(super) fn put_object(conn: &Connection, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent, number)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let row = (tenant.as_str(), key, object.last.as_i64(), object.encode_sent(), object.number);
-    conn.prepare_cached(sql)?.execute(row)?;
-    Ok(())
 }

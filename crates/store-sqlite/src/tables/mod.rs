@@ -5,6 +5,7 @@ pub(crate) mod ended;
 pub(crate) mod events;
 mod forgetting;
 pub(crate) mod numbers;
+mod objects;
 mod queues;
 pub(crate) mod registry;
 pub(crate) mod row;
@@ -23,8 +24,8 @@ use pointsman_core::{
     Event, EventId, HandlerDef, Place, Rule, RuleKind, ScheduleName, TaskSeq, Tenant, Timestamp,
 };
 use pointsman_store::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, Known, Live, Numbered, Object, Past, Phase,
-    QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, IdleObject, Known, Live, Numbered, Object, Past,
+    Phase, QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
 };
 use pointsman_store::tables::{Counters, Tables};
 use rusqlite::Connection;
@@ -103,11 +104,11 @@ impl Tables for SqliteTables {
     }
 
     fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
-        events::object(&self.conn, tenant, key)
+        objects::object(&self.conn, tenant, key)
     }
 
     fn put_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
-        events::put_object(&self.conn, tenant, key, object)
+        objects::put_object(&self.conn, tenant, key, object)
     }
 
     fn task(&self, seq: TaskSeq) -> Result<Option<Live>> {
@@ -445,5 +446,29 @@ impl Tables for SqliteTables {
 
     fn drop_records(&self, before: Timestamp) -> Result<bool> {
         forgetting::drop_records(&self.conn, before)
+    }
+
+    fn idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+        objects::idle_objects(&self.conn, up_to, most)
+    }
+
+    fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+        objects::set_objects_checked(&self.conn, objects)
+    }
+
+    fn keep_objects(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
+        objects::keep_objects(&self.conn, events, up_to, checked)
+    }
+
+    fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
+        objects::delete_objects(&self.conn, objects)
+    }
+
+    fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
+        objects::unfinished_after(&self.conn, after, most)
+    }
+
+    fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>> {
+        objects::late_events(&self.conn, after, up_to, most)
     }
 }

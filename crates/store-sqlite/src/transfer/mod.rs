@@ -31,7 +31,7 @@ impl SqliteMove {
         }
         let place = Place::File(path.into());
         let lock = open::lock(&place)?;
-        let explain = |error| open::explain(path, error);
+        let explain = |error| OpenError::from_sqlite(path, error);
         let layout = open::reader(path).and_then(|conn| open::version(&conn)).map_err(explain)?;
         if layout == 0 {
             return Err(none());

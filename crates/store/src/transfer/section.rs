@@ -158,7 +158,7 @@ impl Section {
                 "first_task",
                 "tasks",
             ],
-            Self::Objects => &["tenant", "key", "number", "last", "sent"],
+            Self::Objects => &["tenant", "key", "number", "last", "sent", "checked"],
             Self::Tasks => &[
                 "seq",
                 "queue",

@@ -1,0 +1,243 @@
+//! Objects that nothing refers to any more are deleted after a retention of their own.
+
+use std::time::Duration;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{ObjectView, Sequenced};
+use pointsman_core::task::Rejected;
+use pointsman_core::{EventId, NewEvent, Status};
+
+use crate::Harness;
+use crate::world::*;
+
+const DAY: u64 = 86_400;
+const ONE_DAY: Duration = Duration::from_secs(DAY);
+
+async fn view(world: &World<'_>, name: &str) -> Option<ObjectView> {
+    must(world.store.object(&tenant("default"), &key(name), 10).await)
+}
+
+fn note(object: usize) -> NewEvent {
+    event("note").key(&format!("object:{object}"))
+}
+
+fn prevs(events: &[Sequenced]) -> Vec<Option<EventId>> {
+    events.iter().map(|event| event.prev).collect()
+}
+
+pub async fn an_unused_object_is_deleted_and_starts_a_new_chain(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    world.emit_many(3, event("record").key("a")).await;
+    world.run_all().await;
+    world.pass(DAY - 60).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+    assert!(view(&world, "a").await.is_some());
+    world.pass(120).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+    assert!(view(&world, "a").await.is_none());
+
+    let first = world.emit(event("record").key("a")).await;
+    let second = world.emit(event("record").key("a")).await;
+    assert_eq!((first.prev, second.prev), (None, Some(first.id)));
+    let claimed = world.claim_one().await;
+    assert_eq!((claimed.event().prev, claimed.prev_sent), (None, None));
+    assert!(world.claim(10).await.is_empty(), "its lane runs one at a time");
+    world.succeed(&claimed).await;
+    assert_eq!(world.claim_one().await.prev_sent, Some(first.id));
+    let world = world.reopen().await;
+    assert_eq!(world.emit(event("record").key("a")).await.prev, Some(second.id));
+}
+
+pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
+    const MANY: usize = 1_300;
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit_all((0..MANY).map(note).collect()).await;
+    world.pass(2 * DAY).await;
+    let kept = world.emit(event("note").key("young")).await;
+    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+    let (mut deleted, mut calls) = (0, 0);
+    loop {
+        let pruned = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await);
+        assert!(pruned.objects <= 500, "{} in one transaction", pruned.objects);
+        deleted += pruned.objects;
+        calls += 1;
+        if !pruned.more {
+            break;
+        }
+    }
+    assert_eq!(deleted, MANY as u64);
+    assert!(calls < 100, "{calls}");
+    let again = world.emit_all((0..MANY).map(note).collect()).await.events;
+    assert!(prevs(&again).iter().all(Option::is_none));
+    assert_eq!(world.emit(event("note").key("young")).await.prev, Some(kept.id));
+}
+
+pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    let last = world.emit(event("note").key("a")).await.id;
+    world.tick(1_000 * DAY);
+    assert_eq!(world.prune_all(EVERYTHING, EVERYTHING, secs(1)).await.objects, 0);
+    assert_eq!(world.emit(event("note").key("a")).await.prev, Some(last));
+}
+
+/// Whatever the retention of objects: the journal is longer.
+pub async fn objects_in_the_journal_are_not_visited(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit(event("note").key("old")).await;
+    world.pass(2 * DAY).await;
+    world.emit_all((0..600).map(note).collect()).await;
+    world.tick(60);
+    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+    assert_eq!(world.prune_all(retain, EVERYTHING, secs(1)).await.objects, 1);
+    for _ in 0..3 {
+        world.tick(60);
+        let pruned = must(world.store.prune(retain, EVERYTHING, secs(1), world.now).await);
+        assert_eq!((pruned.objects, pruned.more), (0, false), "one call finds that there is nothing to do");
+    }
+}
+
+/// Its first event is old, its last one is not.
+pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit(event("note").key("a")).await;
+    world.emit(event("note").key("b")).await;
+    world.pass(DAY).await;
+    let last = world.emit(event("note").key("a")).await.id;
+    world.pass(DAY / 2).await;
+    assert_eq!(
+        world.prune_all(Retention { age: secs(1), ..EVERYTHING }, EVERYTHING, ONE_DAY).await.objects,
+        1
+    );
+    let mut world = world.reopen().await;
+    assert_eq!(view(&world, "a").await.map(|view| view.last), Some(last));
+    world.pass(DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1, "until it is old, too");
+}
+
+/// One object for each way in which a task may be unfinished.
+pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
+    let limits = pointsman_core::limit::Limits { concurrency_per_key: Some(1), ..Default::default() };
+    let plan = Plan::default()
+        .on("ordered", &["ordered"])
+        .on("free", &["free"])
+        .free("free")
+        .on("grouped", &["grouped"])
+        .limited("grouped", limits)
+        .free("grouped")
+        .on("halting", &["halting"])
+        .halting("halting")
+        .on("gone", &["gone"])
+        .on("running", &["running"]);
+    let mut world = World::new(harness, plan.clone()).await;
+    let kinds = ["ordered", "free", "grouped", "halting", "gone", "running", "delayed"];
+    let mut last = Vec::new();
+    for kind in kinds {
+        let new = match kind {
+            "delayed" => event("free").due(world.later(100 * DAY)),
+            kind => event(kind),
+        };
+        last.push(world.emit(new.key(kind)).await.id);
+    }
+    world.emit(event("note").key("unused")).await;
+    world.fail_for_good(&world.claim_one_for("halting").await).await;
+    let running = world.claim_one_for("running").await;
+    world.lose("gone").await;
+    world.pass(10 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1, "the unused one");
+    world.pass(10 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 0, "however long it takes");
+    world.register(plan).await;
+    for (kind, last) in kinds.into_iter().zip(last) {
+        assert_eq!(world.emit(event("note").key(kind)).await.prev, Some(last), "{kind}");
+    }
+    world.succeed(&running).await;
+    // A later task of the object waits for the first one.
+    let second = world.emit(event("ordered").key("ordered")).await;
+    let first = world.claim_for(&["ordered"], 10).await;
+    assert_eq!(first.len(), 1);
+    world.succeed(&first[0]).await;
+    assert_eq!(events_of(&world.claim_for(&["ordered"], 10).await), [second.id]);
+}
+
+pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple().free("index")).await;
+    world.emit(event("record").key("a")).await;
+    world.pass(10 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+    world.run_all().await;
+    world.pass(2 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+    assert_eq!(world.emit(event("record").key("a")).await.prev, None);
+}
+
+/// Its event is kept for another task only, and the object has no other task by the time it is retried.
+pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default().on("record", &["fails", "waits"])).await;
+    let emitted = world.emit(event("record").key("a")).await;
+    world.fail_for_good(&world.claim_one_for("fails").await).await;
+    world.pass(10 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+    let parked = emitted.tasks.iter().find(|id| id.to_string().contains("fails")).expect("its task").clone();
+    world.retry(&parked).await.expect("its event is kept");
+    world.succeed(&world.claim_one_for("waits").await).await;
+    world.pass(10 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+    assert_eq!(world.emit(event("note").key("a")).await.prev, Some(emitted.id));
+    let retried = world.claim_one_for("fails").await;
+    assert!(retried.late && retried.event().id == emitted.id);
+    world.snooze(&retried, 10).await;
+    assert_eq!(world.status(&parked).await, Status::New);
+}
+
+pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::simple()).await;
+    let parked = world.emit(event("record").key("a")).await.tasks.remove(0);
+    world.fail_for_good(&world.claim_one().await).await;
+    world.pass(2 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+    assert_eq!(world.retry(&parked).await, Err(Rejected::Forgotten));
+    assert_eq!(world.status(&parked).await, Status::Error);
+    let fresh = world.emit(event("record").key("a")).await;
+    assert_eq!(fresh.prev, None);
+    assert_eq!(world.retry(&parked).await, Err(Rejected::Forgotten));
+    assert_eq!(events_of(&world.claim(10).await), [fresh.id]);
+}
+
+/// On Redis a tenant and a key make a name that another tenant's key may have, too.
+pub async fn objects_of_other_tenants_and_parents_of_subs_are_apart(harness: &dyn Harness) {
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit(event("note").key("shop/a")).await;
+    world.emit(event("note").key("b").sub("part")).await;
+    world.pass(DAY).await;
+    let of_shop = world.emit(event("note").key("a").tenant("shop")).await;
+    let parent = world.emit(event("note").key("b")).await;
+    world.pass(DAY / 2).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+    let [default, shop, sub] = [
+        event("note").key("shop/a"),
+        event("note").key("a").tenant("shop"),
+        event("note").key("b").sub("part"),
+    ];
+    assert_eq!(world.emit(default).await.prev, None);
+    assert_eq!(world.emit(shop).await.prev, Some(of_shop.id));
+    assert_eq!(world.emit(sub).await.prev, Some(parent.id));
+}
+
+/// The cost of a round follows what it deletes.
+pub async fn objects_that_stay_are_not_visited_again(harness: &dyn Harness) {
+    const MANY: usize = 1_200;
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit_all((0..MANY).map(note).collect()).await;
+    world.pass(2 * DAY).await;
+    world.emit_all((0..MANY).map(note).collect()).await;
+    world.emit(event("note").key("last")).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+    for _ in 0..3 {
+        world.pass(60).await;
+        let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+        let pruned = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await);
+        assert!(!pruned.more, "one call finds that there is nothing to do");
+    }
+    world.pass(2 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64 + 1);
+}

@@ -1,0 +1,95 @@
+//! Objects: the last event of each, and when retention last found it in use.
+
+use pointsman_core::{EventId, TaskSeq, Tenant};
+use pointsman_store::row::{IdleObject, Object};
+use rusqlite::{Connection, Row};
+
+use super::row::{all, event_if_any, first};
+use crate::error::{Fault, Result};
+
+pub(super) fn object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+    let sql = "SELECT last, sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+    first(conn, sql, (tenant.as_str(), key), |row| object_of(row, 0))
+}
+
+/// last, sent, number.
+fn object_of(row: &Row<'_>, at: usize) -> Result<Object> {
+    let sent = row.get_ref(at + 1)?.as_blob().map_err(Fault::damaged)?;
+    let last = EventId::from_i64(row.get(at)?);
+    Ok(Object { number: row.get(at + 2)?, last, sent: Object::decode_sent(sent) })
+}
+
+/// Leaves `checked` of an existing object alone: its index would be written with each event.
+pub(super) fn put_object(conn: &Connection, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
+    let sql = "INSERT INTO pointsman_object (tenant, key, last, sent, number, checked)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?3)
+               ON CONFLICT (tenant, key) DO UPDATE
+               SET last = excluded.last, sent = excluded.sent, number = excluded.number";
+    let row = (tenant.as_str(), key, object.last.as_i64(), object.encode_sent(), object.number);
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+pub(super) fn idle_objects(conn: &Connection, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+    let sql = "SELECT tenant, key, last, sent, number FROM pointsman_object
+               WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
+    all(conn, sql, (up_to.as_i64(), most as i64), |row| {
+        let tenant: String = row.get(0)?;
+        let tenant = Tenant::new(tenant).map_err(Fault::damaged)?;
+        Ok(IdleObject { tenant, key: row.get(1)?, object: object_of(row, 2)?, queued: false })
+    })
+}
+
+pub(super) fn set_objects_checked(conn: &Connection, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    let sql = "UPDATE pointsman_object SET checked = ?3 WHERE tenant = ?1 AND key = ?2";
+    let mut update = conn.prepare_cached(sql)?;
+    for (tenant, key, checked) in objects {
+        update.execute((tenant.as_str(), key, checked.as_i64()))?;
+    }
+    Ok(())
+}
+
+pub(super) fn keep_objects(
+    conn: &Connection,
+    events: &[EventId],
+    up_to: EventId,
+    checked: EventId,
+) -> Result<()> {
+    let sql = "UPDATE pointsman_object SET checked = ?3
+               WHERE checked <= ?2 AND (tenant, key) = (SELECT tenant, key FROM pointsman_journal WHERE id = ?1)";
+    let mut update = conn.prepare_cached(sql)?;
+    for event in events {
+        update.execute((event.as_i64(), up_to.as_i64(), checked.as_i64()))?;
+    }
+    Ok(())
+}
+
+pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> Result<()> {
+    let mut delete = conn.prepare_cached("DELETE FROM pointsman_object WHERE tenant = ?1 AND key = ?2")?;
+    for IdleObject { tenant, key, .. } in objects {
+        delete.execute((tenant.as_str(), key))?;
+    }
+    Ok(())
+}
+
+pub(super) fn unfinished_after(
+    conn: &Connection,
+    after: TaskSeq,
+    most: usize,
+) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
+    let sql =
+        "SELECT seq, iif(late = 1, NULL, event) FROM pointsman_task WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+    all(conn, sql, (after.0, most as i64), |row| Ok((TaskSeq(row.get(0)?), event_if_any(row, 1)?)))
+}
+
+pub(super) fn late_events(
+    conn: &Connection,
+    after: EventId,
+    up_to: EventId,
+    most: usize,
+) -> Result<Vec<EventId>> {
+    let sql = "SELECT DISTINCT event FROM pointsman_task
+               WHERE late = 1 AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3";
+    let range = (after.as_i64(), up_to.as_i64(), most as i64);
+    all(conn, sql, range, |row| Ok(EventId::from_i64(row.get(0)?)))
+}

@@ -1,0 +1,55 @@
+//! The log of outbox entries that are set aside because they are not events: at intervals, with a count and an example.
+
+use std::time::{Duration, Instant};
+
+/// The least time between two log lines.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Entries that were set aside since the last log line.
+#[derive(Debug, Default)]
+pub struct SetAsideLog {
+    logged: Option<Instant>,
+    entries: u64,
+    example: String,
+}
+
+impl SetAsideLog {
+    /// Counts an entry. The first since the last log line is the example.
+    pub fn add(&mut self, example: impl FnOnce() -> String) {
+        if self.entries == 0 {
+            self.example = example();
+        }
+        self.entries += 1;
+    }
+
+    /// How many entries to log, and the example; nothing if there are none, or if the last line was logged just now.
+    pub fn take_due(&mut self, now: Instant) -> Option<(u64, String)> {
+        let is_early = self.logged.is_some_and(|logged| now.saturating_duration_since(logged) < INTERVAL);
+        if is_early || self.entries == 0 {
+            return None;
+        }
+        self.logged = Some(now);
+        Some((std::mem::take(&mut self.entries), std::mem::take(&mut self.example)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_entries_are_logged_at_intervals_and_counted() {
+        let (mut log, start) = (SetAsideLog::default(), Instant::now());
+        assert_eq!(log.take_due(start), None);
+        let mut lines = Vec::new();
+        for n in 0..20_000_u32 {
+            log.add(|| n.to_string());
+            lines.extend(log.take_due(start + Duration::from_millis(1) * n));
+        }
+        let examples: Vec<&str> = lines.iter().map(|(_, example)| example.as_str()).collect();
+        assert_eq!(examples, ["0", "1"]);
+        lines.extend(log.take_due(start + INTERVAL * 3));
+        assert_eq!(lines.iter().map(|(entries, _)| entries).sum::<u64>(), 20_000);
+        assert_eq!((lines.len(), log.take_due(start + INTERVAL * 9)), (3, None));
+    }
+}
