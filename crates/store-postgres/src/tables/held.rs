@@ -3,16 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use pointsman_core::chain::OrderKey;
-use pointsman_core::order::{EndedOrder, Order};
+use pointsman_core::order::Order;
 use pointsman_core::task::LogLine;
 use pointsman_core::{Event, TaskSeq, Tenant, Timestamp};
 use pointsman_store::row::{AttemptRow, Live, Numbered, Object, Past, Phase};
 
 use super::columns::{
-    AttemptColumns, EndedOrderColumns, EventColumns, LineColumns, LiveColumns, LockColumns, OrderColumns,
-    PastColumns,
+    AttemptColumns, EventColumns, LineColumns, LiveColumns, LockColumns, OrderColumns, PastColumns,
 };
+use super::ended_orders::HeldEndedOrders;
 use crate::link::{Piece, params};
 use crate::session::query;
 
@@ -61,7 +60,7 @@ pub(crate) struct Held {
     attempts: AttemptColumns,
     lines: LineColumns,
     orders: BTreeMap<i64, HeldOrder>,
-    ended_orders: BTreeMap<(OrderKey, Tenant), EndedOrder>,
+    pub(crate) ended_orders: HeldEndedOrders,
     /// Statements of tables that change seldom.
     others: Vec<Piece>,
     /// How many rows were ever written.
@@ -248,14 +247,6 @@ impl Held {
         }
     }
 
-    pub(crate) fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Option<EndedOrder> {
-        self.ended_orders.get(&(key.clone(), tenant.clone())).cloned()
-    }
-
-    pub(crate) fn put_ended_order(&mut self, ended: &EndedOrder) {
-        self.ended_orders.insert((ended.key.clone(), ended.tenant.clone()), ended.clone());
-    }
-
     pub(crate) fn hold(&mut self, piece: Piece) {
         self.others.push(piece);
     }
@@ -277,7 +268,7 @@ impl Held {
         self.release_tasks(&mut pieces);
         self.release_tracks(&mut pieces);
         self.release_orders(&mut pieces);
-        self.release_ended_orders(&mut pieces);
+        self.rows += self.ended_orders.release(&mut pieces);
         if let Some(attempts) = std::mem::take(&mut self.attempts).params(era) {
             self.rows += 1;
             pieces.push(Piece::Statement(
@@ -599,16 +590,5 @@ impl Held {
                 OrderColumns::of(saved).changeable(),
             ));
         }
-    }
-
-    fn release_ended_orders(&mut self, pieces: &mut Vec<Piece>) {
-        if self.ended_orders.is_empty() {
-            return;
-        }
-        self.rows += self.ended_orders.len() as u64;
-        let query =
-            query!("write/put_ended_orders", TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-        let ended = std::mem::take(&mut self.ended_orders).into_values().collect();
-        pieces.push(Piece::Statement(query, EndedOrderColumns::of(ended).whole()));
     }
 }

@@ -5,6 +5,7 @@
 //! question or with the commit (`held.rs`). A question that a table must answer takes along all that is held back.
 
 mod columns;
+mod ended_orders;
 mod events;
 mod forgetting;
 mod held;

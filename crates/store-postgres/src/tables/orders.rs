@@ -98,7 +98,7 @@ impl PgTables {
     }
 
     pub(super) fn find_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
-        let held = self.held.borrow().ended_order(tenant, key);
+        let held = self.held.borrow().ended_orders.get(tenant, key);
         if held.is_some() {
             return Ok(held);
         }
@@ -115,6 +115,6 @@ impl PgTables {
     }
 
     pub(super) fn keep_ended_order(&self, ended: &EndedOrder) {
-        self.held.borrow_mut().put_ended_order(ended);
+        self.held.borrow_mut().ended_orders.put(ended);
     }
 }
