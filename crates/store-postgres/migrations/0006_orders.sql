@@ -16,3 +16,11 @@ CREATE TABLE pointsman.ended_order (
     PRIMARY KEY (key, tenant)
 );
 CREATE INDEX ended_order_age ON pointsman.ended_order (ended);
+
+-- The table belongs to the owner of the schema like the others, whichever role applies this migration.
+DO $$
+DECLARE
+    owner name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pointsman');
+BEGIN
+    EXECUTE format('ALTER TABLE pointsman.ended_order OWNER TO %I', owner);
+END $$;
