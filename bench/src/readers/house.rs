@@ -61,6 +61,7 @@ impl House {
         // All readers use one token from one address.
         config.limits.per_address = config.max_connections;
         config.limits.streams_per_client = config.max_connections;
+        config.limits.reserve = 0;
         config.drain = Duration::from_secs(1);
         // Events make tasks, as they do elsewhere; running them would be another measurement.
         config.rooms = Rooms { scheduler: false, worker: false, pruner: false, ..Rooms::default() };

@@ -35,7 +35,7 @@ pub struct NodeBody {
 /// The clock of a node, as the node last reported it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClockBody {
-    /// By how many milliseconds the clock of the node's machine is ahead of the time that the node goes by, which is that
+    /// By how many milliseconds the clock of the node's machine is ahead of the time that the node uses, which is that
     /// of the store's server where there is one; negative if it is behind.
     pub offset_ms: i64,
     /// The clock is off by more than 30 seconds: the node claims, fires, prunes and accepts nothing until it agrees again.

@@ -9,7 +9,7 @@ use crate::output::{Output, clean, day_and_time, short};
 
 /// List the processes that run tasks
 ///
-/// Those that live, and those that were heard of last. `clock` is by how much the clock of a node's machine is ahead of the
+/// Nodes that are alive, and those that were last heard from. `clock` is the offset of the node's machine from the
 /// store's time; a node that is off by more than 30 s is out of service until it agrees again.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

@@ -23,7 +23,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 pub(crate) fn run(global: &Global, level: &str, node: impl Future<Output = Result>) -> Result {
     log_to_stderr(global, level)?;
     if let Err(error) = adopt_orphans() {
-        tracing::warn!(%error, "cannot adopt orphans; a process that a command moves to another session may outlive it");
+        tracing::warn!(%error, "cannot become a child subreaper; a process that a command detaches may outlive its attempt");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(node);

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 pub(crate) fn refuse_inspection() -> Result {
     set_dumpable(false).map_err(|errno| {
         Failure::runtime(format!(
-            "cannot keep other processes out of this one: prctl(PR_SET_DUMPABLE): {errno}"
+            "cannot deny other processes access to this process's memory: prctl(PR_SET_DUMPABLE): {errno}"
         ))
     })
 }

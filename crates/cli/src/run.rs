@@ -31,7 +31,7 @@ pub(crate) struct Run {
     /// Follow its log until it has ended, and exit as it does
     #[arg(short, long)]
     wait: bool,
-    /// A repeat with the same key queues nothing and answers the same task
+    /// A repeat with the same key queues nothing and prints the same task
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }

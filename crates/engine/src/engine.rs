@@ -22,7 +22,7 @@ use crate::node::{Node, Parts, registration};
 use crate::observer::Observer;
 use crate::pull::{Clerk, Desk};
 use crate::sequencer::{Intake, Sequencer};
-use crate::time::{TimeSource, keeper};
+use crate::time::{TimeSource, monitor};
 use crate::worker::Worker;
 use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler, telling};
 
@@ -108,7 +108,7 @@ impl Engine {
         journaling.start(|stop| sequencer.run(stop));
         last.start(|stop| fill(node.clone(), stop));
         late.start(|stop| writer.run(stop));
-        late.start(|stop| keeper::run(node.clone(), stop));
+        late.start(|stop| monitor::run(node.clone(), stop));
         late.start(|stop| rescuer::run(node.clone(), stop));
         if wanted.worker {
             late.start(|stop| rescuer::run_checks(node.clone(), stop));
@@ -132,7 +132,7 @@ impl Engine {
 
     /// Journals events; answers when they are durable.
     pub async fn emit(&self, emission: Emission) -> Result<Receipt, EmitError> {
-        if let Some(reason) = self.clock().trouble() {
+        if let Some(reason) = self.clock().out_of_service_reason() {
             return Err(EmitError::OutOfService(reason));
         }
         let began = Instant::now();
@@ -159,7 +159,7 @@ impl Engine {
         &self.inner.node.store
     }
 
-    /// The time that this node goes by.
+    /// The time source of this node.
     pub fn clock(&self) -> &TimeSource {
         &self.inner.node.time
     }

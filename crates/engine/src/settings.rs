@@ -30,7 +30,7 @@ pub struct Settings {
     /// How long an unused object is kept after its last event.
     pub objects: Duration,
     pub rooms: Rooms,
-    /// The time that the node goes by. Whoever opens a store on a server measures its clock first, so that nothing is
+    /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written by a clock that is off.
     pub time: Arc<TimeSource>,
     /// A run that ends by itself; a node that goes on for ever has none.

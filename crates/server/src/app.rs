@@ -13,7 +13,7 @@ use crate::auth::{Caller, Tokens};
 use crate::config::Config;
 use crate::configured::Configured;
 use crate::jobscheduler::Tallies;
-use crate::limits::{AnswerBudget, FailedAuthentications, StreamShares};
+use crate::limits::{FailedAuthentications, ResponseBudget, StreamShares};
 use crate::listen::{self, Admission};
 use crate::metrics::HttpMetrics;
 
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) connections: Arc<Admission>,
     pub(crate) streams: Arc<StreamShares>,
     /// Memory for answers in flight.
-    pub(crate) answers: Arc<AnswerBudget>,
+    pub(crate) responses: Arc<ResponseBudget>,
     pub(crate) failed_authentications: FailedAuthentications,
     /// Replaced when the configuration is.
     pub(crate) tokens: watch::Sender<Tokens>,
@@ -57,7 +57,7 @@ impl Shared {
             store_kind: config.store.kind(),
             connections: Admission::new(max_connections, limits, metrics.clone()),
             streams: StreamShares::new(limits.streams_per_client, metrics.clone()),
-            answers: Arc::new(AnswerBudget::new(limits, metrics.clone())),
+            responses: Arc::new(ResponseBudget::new(limits, metrics.clone())),
             failed_authentications: FailedAuthentications::new(metrics.clone()),
             metrics,
             tokens: watch::Sender::new(tokens),

@@ -34,7 +34,7 @@ fn healthy(status: &str, store: Option<StoreHealth>, warnings: Vec<String>) -> J
     Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
 }
 
-/// What is not as it should be though requests are served.
+/// Problems that do not keep requests from being served.
 fn warnings(app: &App) -> Vec<String> {
     app.store().warnings().into_iter().chain(app.engine.clock().warning()).collect()
 }
@@ -67,7 +67,7 @@ async fn store(app: &App) -> (StoreHealth, Option<String>) {
     responses((status = 200, description = "It does", body = Health)))]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
     let (store, wrong) = store(&app).await;
-    let clock = app.engine.clock().trouble();
+    let clock = app.engine.clock().out_of_service_reason();
     let status = if wrong.is_none() && clock.is_none() { "ok" } else { "degraded" };
     let warnings = clock.into_iter().chain(warnings(&app)).collect();
     healthy(status, Some(store), warnings)
@@ -88,7 +88,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
-    if let Some(trouble) = app.engine.clock().trouble() {
+    if let Some(trouble) = app.engine.clock().out_of_service_reason() {
         return Err(Problem::unavailable(trouble));
     }
     let (store, wrong) = store(&app).await;
@@ -109,6 +109,6 @@ pub(crate) async fn metrics(
 ) -> Result<impl IntoResponse, Problem> {
     caller.unbound("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let http = app.metrics.encode(app.connections.count(), app.streams.count(), app.answers.used());
+    let http = app.metrics.encode(app.connections.count(), app.streams.count(), app.responses.used());
     Ok(([(header::CONTENT_TYPE, media)], http + &app.engine.metrics_text().await))
 }

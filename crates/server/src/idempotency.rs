@@ -78,7 +78,7 @@ pub(crate) async fn record<A: Serialize + DeserializeOwned>(
 
 fn read<A: DeserializeOwned>(text: &str) -> Result<A, Problem> {
     serde_json::from_str(text).map_err(|error| {
-        tracing::error!(%error, "a recorded answer cannot be read; the request is refused");
+        tracing::error!(%error, "cannot decode the response recorded under an idempotency key; the client gets 500");
         Problem::broken("the answer recorded under this idempotency key cannot be read; use another key")
     })
 }

@@ -15,7 +15,7 @@ pub(crate) struct HttpMetrics {
     evicted: Counter,
     refused: Family<RefusalLabels, Counter>,
     streams: Gauge,
-    answer_bytes: Gauge,
+    response_bytes: Gauge,
     failed_authentications: Counter,
 }
 
@@ -45,7 +45,7 @@ impl Default for HttpMetrics {
             evicted: Counter::default(),
             refused: Family::default(),
             streams: Gauge::default(),
-            answer_bytes: Gauge::default(),
+            response_bytes: Gauge::default(),
             failed_authentications: Counter::default(),
         };
         new.register();
@@ -62,10 +62,10 @@ impl HttpMetrics {
         to.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
         to.register("http_streams", "Open streams and long polls", self.streams.clone());
         let bytes = "Bytes of large answers that clients have not read yet";
-        to.register("http_answer_bytes", bytes, self.answer_bytes.clone());
+        to.register("http_response_bytes", bytes, self.response_bytes.clone());
         let failed = "Requests with an unknown token";
         to.register("http_failed_authentications", failed, self.failed_authentications.clone());
-        for limit in ["connections", "streams", "answers", "failed_authentications"] {
+        for limit in ["connections", "streams", "responses", "failed_authentications"] {
             // Shown as 0 from the start.
             drop(self.refused.get_or_create(&RefusalLabels { limit }));
         }
@@ -83,8 +83,8 @@ impl HttpMetrics {
         self.refused("streams");
     }
 
-    pub(crate) fn refused_answers(&self) {
-        self.refused("answers");
+    pub(crate) fn refused_responses(&self) {
+        self.refused("responses");
     }
 
     pub(crate) fn throttled_authentication(&self) {
@@ -100,7 +100,7 @@ impl HttpMetrics {
     }
 
     /// The OpenMetrics text, without its end mark: the engine's metrics follow.
-    pub(crate) fn encode(&self, open: OpenConnections, streams: usize, answer_bytes: u64) -> String {
+    pub(crate) fn encode(&self, open: OpenConnections, streams: usize, response_bytes: u64) -> String {
         let OpenConnections { authenticated, unauthenticated, reserve } = open;
         for (kind, count) in
             [("authenticated", authenticated), ("unauthenticated", unauthenticated), ("reserve", reserve)]
@@ -108,7 +108,7 @@ impl HttpMetrics {
             self.connections.get_or_create(&ConnectionLabels { kind }).set(gauge_value(count as u64));
         }
         self.streams.set(gauge_value(streams as u64));
-        self.answer_bytes.set(gauge_value(answer_bytes));
+        self.response_bytes.set(gauge_value(response_bytes));
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode_registry(&mut text, &self.registry);
@@ -139,10 +139,10 @@ mod tests {
             "pointsman_http_connections_evicted_total 1",
             "pointsman_http_refused_total{limit=\"connections\"} 0",
             "pointsman_http_refused_total{limit=\"streams\"} 1",
-            "pointsman_http_refused_total{limit=\"answers\"} 0",
+            "pointsman_http_refused_total{limit=\"responses\"} 0",
             "pointsman_http_refused_total{limit=\"failed_authentications\"} 0",
             "pointsman_http_streams 4",
-            "pointsman_http_answer_bytes 5",
+            "pointsman_http_response_bytes 5",
             "pointsman_http_failed_authentications_total 1",
         ] {
             assert!(text.lines().any(|have| have == line), "{line} in\n{text}");

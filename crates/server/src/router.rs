@@ -18,7 +18,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::App;
 use crate::auth::{Identity, Role};
 use crate::body::{SharedBody, waits_for_continue};
-use crate::limits::charge_answer;
+use crate::limits::charge_response;
 use crate::listen::{Connection, Slot};
 use crate::problem::Problem;
 use crate::{console, events, health, openapi, pages, percent};
@@ -76,9 +76,9 @@ async fn admit(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let is_reserve = slot == Some(Slot::Reserve);
     let method = request.method().clone();
     let mut response = if is_reserve && !may_use_reserve(&request, &identity) {
-        app.connections.refused();
+        app.connections.count_refusal();
         Problem::unavailable(
-            "all connections are in use but those for health checks and producers; try again, or raise \
+            "all connections except the reserve for health checks and producers are in use; try again, or raise \
              `server.max_connections`",
         )
         .into_response()
@@ -87,7 +87,7 @@ async fn admit(State(app): State<App>, mut request: Request, next: Next) -> Resp
         next.run(request).await
     };
     if let Some(caller) = identity.caller() {
-        response = charge_answer(&app.answers, caller, &method, response);
+        response = charge_response(&app.responses, caller, &method, response);
     }
     if is_reserve {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -109,7 +109,7 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     }
     let last = ended("/pay,night", OrderOutcome::Finished, "done", world.now);
     assert_eq!(world.try_add(order("/pay,night")).await, Err(last), "the last one counts");
-    // What is remembered of the last one is not forgotten with the first.
+    // The record of the last one does not expire with that of the first.
     world.tick(86_400 - 100);
     world.prune(EVERYTHING, EVERYTHING).await;
     assert!(world.try_add(order("/pay,night")).await.is_err());
@@ -144,7 +144,7 @@ pub async fn a_repeated_batch_gets_its_first_answer(harness: &dyn Harness) {
     assert!(!world.add_batch(batch(1)).await.expect("all of it is forgotten").repeated);
 }
 
-/// What is refused leaves no record: the same request may be sent again when nothing stands against it.
+/// A refused request leaves no record: it may be sent again once the reason is gone.
 pub async fn a_refused_batch_uses_up_no_key(harness: &dyn Harness) {
     let world = World::new(harness, plan()).await;
     world.add(order("/pay,7")).await;

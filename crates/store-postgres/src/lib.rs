@@ -110,8 +110,8 @@ impl Postgres {
         Ok(Keeper::new(writer, postgres))
     }
 
-    /// Reads the clock of the database server, without changing anything there. Whoever opens a store passes the time by
-    /// this clock, because the machine's own may be off.
+    /// Reads the clock of the database server, without changing anything there. Pass the time of this clock
+    /// to [`Postgres::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Endpoint::parse(url)?;
         let unread = |error: Fault| OpenError::Failed { at: endpoint.place(), reason: error.to_string() };

@@ -110,8 +110,8 @@ impl Redis {
         Ok(Keeper::new(writer, redis))
     }
 
-    /// Reads the clock of the Redis server, without changing anything there. Whoever opens a store passes the time by this
-    /// clock, because the machine's own may be off.
+    /// Reads the clock of the Redis server, without changing anything there. Pass the time of this clock to
+    /// [`Redis::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let at = endpoint.place();

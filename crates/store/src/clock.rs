@@ -1,4 +1,4 @@
-//! The time for what a store does by itself.
+//! The time for a store's background jobs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

@@ -55,7 +55,7 @@ pub fn clock(ahead: f64, took: f64) -> Finding {
     };
     match apart.abs() > APART {
         true => Finding::warning("clock", found)
-            .advise("Let both machines ask a time server: a node whose clock is off by more than 30 s is out of service."),
+            .advise("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
         false => Finding::ok("clock", found),
     }
 }

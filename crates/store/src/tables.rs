@@ -343,7 +343,7 @@ pub trait Tables: 'static {
     /// Removes some rows of the fire ledger, nodes that are gone and deeds from before then; whether there may be more.
     fn drop_records(&self, before: Timestamp) -> Result<bool>;
 
-    /// Objects whose `checked` id is not above this one, the least first, at most so many. A new object is checked at its
+    /// Objects whose `checked` id is not above this one, the least first, at most `most`. A new object is checked at its
     /// first event, one that was copied from another store at 0.
     fn idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>>;
 
@@ -355,11 +355,11 @@ pub trait Tables: 'static {
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()>;
 
-    /// Unfinished tasks with a greater number, in their order, at most so many, with their events: none for those that are
+    /// Unfinished tasks with a greater number, in their order, at most `most`, with their events: none for those that are
     /// late.
     fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>>;
 
-    /// Events behind `after` and up to `up_to` that have late unfinished tasks, in their order, at most so many. Events
+    /// Events behind `after` and up to `up_to` that have late unfinished tasks, in their order, at most `most`. Events
     /// whose late tasks have ended may be among them.
     fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>>;
 

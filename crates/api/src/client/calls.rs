@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde::Serialize;
 
 use super::query::Pairs;
-use super::{Client, EventQuery, LogQuery, Result, TaskQuery, keyed};
+use super::{Client, EventQuery, LogQuery, Result, TaskQuery, with_idempotency_key};
 use crate::{
     AdoptBody, Adopted, Emitted, EventDetail, EventSeq, HandlerDetail, HandlerList, Health, HoldBody,
     LogList, ObjectDetail, RedriveBody, RedriveCount, RedriveJob, RedriveList, SourceRun, TaskDetail,
@@ -19,7 +19,7 @@ impl Client {
     /// With an idempotency key the call may be repeated: a repeat emits nothing and answers the same.
     pub async fn emit(&self, events: &impl Serialize, idempotency_key: Option<&str>) -> Result<Emitted> {
         let request = self.post(&["api", "v1", "events"])?.json(events);
-        self.json(keyed(request, idempotency_key)).await
+        self.json(with_idempotency_key(request, idempotency_key)).await
     }
 
     /// A stretch of the journal. Waits as long as the query's own timeout says.
@@ -90,7 +90,7 @@ impl Client {
         pairs.add("collection", &Some(collection));
         let mut url = self.at(&["tasks"])?;
         pairs.append_to(&mut url);
-        self.json_created(keyed(self.request(Method::POST, url), idempotency_key)).await
+        self.json_created(with_idempotency_key(self.request(Method::POST, url), idempotency_key)).await
     }
 }
 

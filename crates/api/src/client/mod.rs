@@ -166,7 +166,7 @@ impl Client {
 }
 
 /// A request with its idempotency key, if it has one.
-fn keyed(request: RequestBuilder, idempotency_key: Option<&str>) -> RequestBuilder {
+fn with_idempotency_key(request: RequestBuilder, idempotency_key: Option<&str>) -> RequestBuilder {
     match idempotency_key {
         Some(key) => request.header("idempotency-key", key),
         None => request,

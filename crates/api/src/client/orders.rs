@@ -5,7 +5,7 @@ use pointsman_core::{RuleKind, Tenant};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::Serialize;
 
-use super::{Client, OrderQuery, Result, keyed};
+use super::{Client, OrderQuery, Result, with_idempotency_key};
 use crate::{
     AddedOrders, ChainDetail, ChainList, ChainStateBody, ChangeOrderBody, HoldBody, NodeActionBody,
     OrderBody, OrderList,
@@ -33,7 +33,7 @@ impl Client {
     }
 
     pub async fn order(&self, order: &OrderName) -> Result<OrderBody> {
-        self.json(self.of_order(Method::GET, order, &[])?).await
+        self.json(self.order_request(Method::GET, order, &[])?).await
     }
 
     /// Adds one order ([`crate::NewOrderBody`]), or a sequence of 1 to 1,000 of them. With an idempotency key, a repeat
@@ -43,29 +43,30 @@ impl Client {
         orders: &impl Serialize,
         idempotency_key: Option<&str>,
     ) -> Result<AddedOrders> {
-        self.json(keyed(self.post(&["api", "v1", "orders"])?.json(orders), idempotency_key)).await
+        self.json(with_idempotency_key(self.post(&["api", "v1", "orders"])?.json(orders), idempotency_key))
+            .await
     }
 
     /// Gives an order another value, puts it at another node, or plans it for another time. Not while a step runs.
     pub async fn change_order(&self, order: &OrderName, change: &ChangeOrderBody) -> Result<OrderBody> {
-        self.json(self.of_order(Method::PUT, order, &[])?.json(change)).await
+        self.json(self.order_request(Method::PUT, order, &[])?.json(change)).await
     }
 
     /// Keeps an order where it stands. A step that runs is let end.
     pub async fn suspend_order(&self, order: &OrderName) -> Result<OrderBody> {
-        self.json(self.of_order(Method::POST, order, &["suspend"])?).await
+        self.json(self.order_request(Method::POST, order, &["suspend"])?).await
     }
 
     pub async fn resume_order(&self, order: &OrderName) -> Result<OrderBody> {
-        self.json(self.of_order(Method::POST, order, &["resume"])?).await
+        self.json(self.order_request(Method::POST, order, &["resume"])?).await
     }
 
     /// Removes an order; answers it as it was.
     pub async fn remove_order(&self, order: &OrderName) -> Result<OrderBody> {
-        self.json(self.of_order(Method::DELETE, order, &[])?).await
+        self.json(self.order_request(Method::DELETE, order, &[])?).await
     }
 
-    fn of_order(&self, method: Method, order: &OrderName, more: &[&str]) -> Result<RequestBuilder> {
+    fn order_request(&self, method: Method, order: &OrderName, more: &[&str]) -> Result<RequestBuilder> {
         let mut url = self.address_below("orders", &order.key.to_string(), more)?;
         if let Some(tenant) = &order.tenant {
             url.query_pairs_mut().append_pair("tenant", tenant.as_str());
@@ -138,11 +139,11 @@ mod tests {
     fn paths_are_written_raw() {
         let client = Client::new("http://127.0.0.1:7646", None).unwrap();
         let mut order = OrderName::from("/a-b/c.d,117".parse::<OrderKey>().unwrap());
-        let request = client.of_order(Method::POST, &order, &["suspend"]).unwrap().build().unwrap();
+        let request = client.order_request(Method::POST, &order, &["suspend"]).unwrap().build().unwrap();
         assert_eq!(request.url().path(), "/api/v1/orders/a-b/c.d,117/suspend");
         assert_eq!(request.url().query(), None);
         order.tenant = Some(Tenant::new("shop").unwrap());
-        let request = client.of_order(Method::GET, &order, &[]).unwrap().build().unwrap();
+        let request = client.order_request(Method::GET, &order, &[]).unwrap().build().unwrap();
         assert_eq!(request.url().query(), Some("tenant=shop"));
         let node = "x".parse().unwrap();
         let chain = ChainPath::new("/a/b").unwrap();

@@ -4,7 +4,7 @@ use pointsman_core::RuleKind;
 use reqwest::Method;
 
 use super::query::Pairs;
-use super::{Client, Result, keyed};
+use super::{Client, Result, with_idempotency_key};
 use crate::{
     AuditList, ConfigBody, FireList, HoldBody, MeBody, NodeList, RanNow, ScheduleDetail, ScheduleList,
 };
@@ -44,7 +44,7 @@ impl Client {
     /// answers the same.
     pub async fn run_schedule(&self, name: &str, idempotency_key: Option<&str>) -> Result<RanNow> {
         let request = self.post(&["api", "v1", "schedules", name, "run"])?;
-        self.json(keyed(request, idempotency_key)).await
+        self.json(with_idempotency_key(request, idempotency_key)).await
     }
 
     /// Keeps a schedule from firing. A schedule has no tenants: the body may give a reason alone.

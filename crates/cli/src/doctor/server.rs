@@ -76,7 +76,7 @@ fn judge_clocks(nodes: &[NodeBody]) -> Finding {
     match found.is_empty() {
         true => Finding::ok("node clocks", format!("{} checked, none is off or was set", alive().count())),
         false => Finding::warning("node clocks", found.join("; ")).advise(
-            "Let the machines ask a time server. A node whose clock is off by more than 30 s is out of service until it \
+            "Synchronize the machines' clocks (NTP). A node whose clock is off by more than 30 s is out of service until it \
              agrees again.",
         ),
     }

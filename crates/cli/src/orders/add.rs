@@ -53,11 +53,11 @@ pub(super) struct Add {
     #[arg(long, value_name = "N", value_parser = priority)]
     priority: Option<Priority>,
 
-    /// Whose order it is: the token's tenant, or `default`, if not given
+    /// Tenant of the order; if not given, the token's tenant, or `default`
     #[arg(long)]
     tenant: Option<Tenant>,
 
-    /// A repeat with the same key and content adds nothing and answers the same
+    /// A repeat with the same key and content adds nothing and prints the same order
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }

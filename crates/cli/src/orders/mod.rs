@@ -100,7 +100,7 @@ Example:
     Stats(Stats),
 }
 
-const TENANT: &str = "Whose order it is: the token's tenant, or `default`, if not given";
+const TENANT: &str = "Tenant of the order; if not given, the token's tenant, or `default`";
 const ORDER: &str = "The order: its chain's path, a comma, and its id";
 
 #[derive(Debug, Args)]
@@ -108,7 +108,7 @@ struct Several {
     /// The orders, each as its chain's path, a comma, and its id
     #[arg(required = true, value_name = "PATH,ID")]
     orders: Vec<OrderKey>,
-    /// Whose orders they are: the token's tenant, or `default`, if not given
+    /// Tenant of the orders; if not given, the token's tenant, or `default`
     #[arg(long)]
     tenant: Option<Tenant>,
 }
@@ -148,8 +148,8 @@ async fn about(client: &Client, order: &OrderName, error: ClientError) -> Failur
     }
     match status {
         Some(409) => failure.hint(format!(
-            "`pointsman orders suspend {words}` lets its step end and keeps it where it is then;\n\
-             `pointsman orders show {words}` tells when that is so.",
+            "`pointsman orders suspend {words}` suspends it once its running step has ended;\n\
+             `pointsman orders show {words}` shows whether that step still runs.",
             words = words(order),
         )),
         Some(422) => failure.hint(format!("`pointsman chains show {}` lists its nodes.", order.key.chain)),
@@ -166,7 +166,7 @@ async fn gone(client: &Client, order: &OrderName) -> String {
     let near = near::told(client, order).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
     let tenant = tenant_words(order);
     format!(
-        "{near}One that has arrived at an end is gone. Each tenant has orders of its own: --tenant names another one.\n\
+        "{near}A finished order is no longer listed. Order ids belong to a tenant: --tenant selects another one.\n\
          `pointsman tasks --key {key}{tenant}` lists the steps that it had;\n\
          `pointsman watch --since-start --path {key}{tenant}` shows what became of it;\n\
          `pointsman orders list {chain}` lists those of its chain that are on their way.",

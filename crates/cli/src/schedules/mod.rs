@@ -79,7 +79,7 @@ Examples:
     Run {
         /// The schedule's name, or SOURCE/COLLECTION
         name: ScheduleName,
-        /// A repeat with the same key makes nothing and answers the same
+        /// A repeat with the same key creates nothing and prints the first result
         #[arg(long, value_name = "KEY")]
         idempotency_key: Option<String>,
     },

@@ -61,7 +61,7 @@ async fn not_done(client: &Client, id: &str, how: Steer, error: ClientError) -> 
     let Some(order) = detail.and_then(order_of) else { return failure };
     let words = named_order(&order);
     match client.order(&order).await {
-        Ok(_) => failure.hint(format!("`pointsman orders resume {words}` lets it go on, and runs a failed step again.")),
+        Ok(_) => failure.hint(format!("`pointsman orders resume {words}` continues it, and runs a failed step again.")),
         Err(_) => failure.hint(format!(
             "The order is no longer on its way; `pointsman watch --since-start --path {words}` shows what became of it."
         )),

@@ -6,7 +6,7 @@ use super::*;
 
 const STORE: &str = "store: sqlite:pointsman.db\n";
 
-/// So many planned times come up while the pruner has its chance.
+/// The pruner runs at least once while this many planned times fire.
 const A_WHILE: u32 = 13;
 
 #[test]

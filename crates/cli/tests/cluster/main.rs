@@ -247,7 +247,7 @@ fn what_becomes_of_the_outbox_is_told_without_a_flood() {
     let mut place = Place::new(&format!("store: {url}\n"));
     let _node = place.serve_elsewhere();
     ask("INSERT INTO pointsman.outbox (type) VALUES ('a b')");
-    until("it is told", || place.log().contains("was set aside"));
+    until("it is told", || place.log().contains("set aside"));
 
     ask("CREATE SEQUENCE tries;
          CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS

@@ -11,8 +11,8 @@ mod addresses;
 mod arena;
 mod atoms;
 mod bodies;
-mod crowds;
 mod framing;
+mod overload;
 mod request;
 mod slow;
 

@@ -67,7 +67,7 @@ pub enum OrderRefused {
     #[error("the chain {0} has an order {1} already")]
     Exists(ChainPath, OrderId),
     #[error(
-        "the order {} has ended: {} at the node {}, {}; an id is not used again within a day of that",
+        "the order {} has ended: {} at the node {}, {}; its id cannot be reused for a day",
         .0.key, .0.outcome, .0.node, .0.ended
     )]
     Ended(Box<EndedOrder>),

@@ -15,7 +15,7 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// As Linux tells it.
+    /// Reads both from `/proc`.
     pub(super) fn read() -> Option<Self> {
         let id = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let uptime = read_to_string("/proc/uptime").ok()?;

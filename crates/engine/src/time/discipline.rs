@@ -1,4 +1,4 @@
-//! What time a node goes by, decided from readings of clocks alone.
+//! Derives a node's time from readings of clocks alone.
 //!
 //! A node's time always advances with the monotonic clock from an *anchor*: a time, and what the monotonic clock said
 //! then. Between two anchors a step of the machine's clock cannot reach a verb of the store.
@@ -13,7 +13,7 @@ use std::time::Duration;
 use pointsman_core::Timestamp;
 use pointsman_core::store::{ClockReport, ClockStep};
 
-/// By how much a machine's clock may differ from the time that its node goes by.
+/// By how much a machine's clock may differ from the time that its node uses.
 pub(super) const TOLERANCE: Duration = Duration::from_secs(30);
 /// A leap ahead of more than this may expire or start what is not due for long.
 pub(super) const LARGE_LEAP: Duration = Duration::from_secs(3600);
@@ -34,19 +34,19 @@ pub struct Reading {
     pub mono: Duration,
 }
 
-/// What became of the clock, for the log.
+/// A change of the clock's state, for the log. Numbers are microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The machine's clock differs from the store's by so many microseconds, and the node leaves service.
+    /// The machine's clock differs from the store's by this much, and the node leaves service.
     LeftService(i64),
     Returned,
-    /// The machine's clock was set by so many microseconds, and is not followed yet.
+    /// The machine's clock was set by this much, and is not followed yet.
     Stepped(i64),
-    /// The machine's clock was set by so many microseconds, and is followed.
+    /// The machine's clock was set by this much, and is followed.
     Followed(i64),
     /// The machine's clock is back where it was.
     Undone,
-    /// The store was last written so many microseconds ago.
+    /// The store was last written this long ago.
     Suspended(i64),
     Resumed,
 }

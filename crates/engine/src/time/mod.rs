@@ -1,10 +1,10 @@
-//! The one place that reads the clock, for the engine and for those who build on it. Everything below takes the time as
+//! The one place that reads the clock, for the engine and the crates built on it. Everything below takes the time as
 //! an argument.
 
 mod backoff;
 mod boot;
 mod discipline;
-pub(crate) mod keeper;
+pub(crate) mod monitor;
 #[cfg(test)]
 mod tests;
 
@@ -51,7 +51,7 @@ impl Clocks for SystemClocks {
     }
 }
 
-/// The time that a node goes by: that of the store's server where it has one, and the machine's own otherwise. It advances
+/// The time that a node uses: that of the store's server where it has one, and the machine's own otherwise. It advances
 /// with the monotonic clock, whatever happens to the machine's.
 #[derive(Debug)]
 pub struct TimeSource {
@@ -125,7 +125,7 @@ impl TimeSource {
     }
 
     /// Why the node is out of service, if it is.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn out_of_service_reason(&self) -> Option<String> {
         self.now();
         let discipline = self.discipline();
         discipline.is_out_of_service().then(|| {
@@ -148,12 +148,12 @@ impl TimeSource {
         !discipline.is_out_of_service() && !discipline.is_suspended()
     }
 
-    /// What is not as it should be though the node works.
+    /// A warning about the clock of a node that is in service.
     pub fn warning(&self) -> Option<String> {
         self.now();
         self.discipline().is_suspended().then(|| {
-            "the clock has leapt ahead by more than an hour since the store was last written: nothing is pruned and no \
-             schedule fires for ten minutes after the start"
+            "the clock is more than an hour ahead of the last write to the store: nothing is pruned and no \
+             schedule fires for 10 min after the start; if the machine was not off, set its clock"
                 .into()
         })
     }
@@ -207,7 +207,9 @@ fn log(change: &Change) {
             seconds(by),
             minutes(discipline::LARGE_STEP_LASTS)
         ),
-        Change::Resumed => tracing::info!("the clock has kept its time; pruning and schedules continue"),
+        Change::Resumed => {
+            tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
+        }
     }
 }
 

@@ -72,12 +72,12 @@ async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
         manual.measure(&time).await;
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service() && !time.may_fire_and_prune());
-        let trouble = time.trouble().unwrap();
+        let trouble = time.out_of_service_reason().unwrap();
         assert!(trouble.contains(if ahead { "ahead of" } else { "behind" }), "{trouble}");
         manual.pass(MINUTE);
         assert_eq!(time.now(), manual.true_time(), "between two measurements the monotonic clock counts");
         manual.set_ahead(SECOND * 29);
-        assert!(time.is_in_service() && time.trouble().is_none(), "it agrees again");
+        assert!(time.is_in_service() && time.out_of_service_reason().is_none(), "it agrees again");
         assert_eq!(time.now(), manual.true_time());
     }
 }

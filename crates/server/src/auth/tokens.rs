@@ -13,7 +13,7 @@ use crate::config::TokenDef;
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Vec<TokenDef>);
 
-/// Tells tokens apart: the hash of one.
+/// Identifies a token: its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TokenId([u8; 32]);
 

@@ -43,7 +43,7 @@ impl Source {
         })
     }
 
-    /// Tells which lines must not be shown: nowhere, and over the API.
+    /// Sets which lines must not be shown: at all, and over the API.
     pub(super) fn hide(&self, from_all: BTreeSet<usize>, from_api: BTreeSet<usize>) {
         // A second call could only come from reading the same text again, with the same result.
         let _ = self.hidden.set(from_all);

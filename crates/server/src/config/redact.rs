@@ -1,4 +1,4 @@
-//! What of a configuration may be shown, and to whom.
+//! Redacts a configuration for the person or client that it is shown to.
 //!
 //! | value | on the machine (`config show`) | over the API |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use pointsman_engine::handlers::command::summary;
+use pointsman_engine::handlers::command::summarize_command;
 
 use super::StoreUrl;
 use super::nearest::nearest;
@@ -36,7 +36,7 @@ pub(super) fn redact(root: &Node, audience: Audience) -> Node {
     redact_at(root, &Position::default(), audience)
 }
 
-/// Tells a source which of its lines hold values that faults may not show, nobody or over the API.
+/// Marks the lines of a source that faults may not show, at all or over the API.
 pub(super) fn hide_lines(source: &Source, root: &Node) {
     let mut lines = HiddenLines::default();
     lines.mark(root, &Position::default());
@@ -111,7 +111,7 @@ fn redact_at(node: &Node, at: &Position<'_>, audience: Audience) -> Node {
             None => Kind::Scalar { text: text.clone(), plain: *plain },
         },
         Kind::List(items) if audience == Audience::Api && at.is_command() => {
-            Kind::Scalar { text: summary(&texts(items)), plain: true }
+            Kind::Scalar { text: summarize_command(&texts(items)), plain: true }
         }
         Kind::List(items) => Kind::List(items.iter().map(|item| redact_at(item, at, audience)).collect()),
         Kind::Map(entries) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use pointsman_engine::handlers::command::{CommandSpec, RunAs, summary};
+use pointsman_engine::handlers::command::{CommandSpec, RunAs, summarize_command};
 use pointsman_engine::handlers::http::{NetworkAccess, WebhookSecret};
 use url::Url;
 
@@ -104,7 +104,7 @@ impl fmt::Debug for CommandRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout } = self;
         let mut shown = f.debug_struct("CommandRun");
-        shown.field("command", &summary(argv)).field("dir", dir).field("run_as", run_as);
+        shown.field("command", &summarize_command(argv)).field("dir", dir).field("run_as", run_as);
         shown.field("timeout", timeout).finish_non_exhaustive()
     }
 }

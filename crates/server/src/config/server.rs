@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     const LIMITS: &str = "{anonymous: 1, per_address: 1, reserve: 1, streams_per_client: 1, \
-                          answer_memory: 16MiB, answer_memory_per_client: 16MiB}";
+                          response_memory: 16MiB, response_memory_per_client: 16MiB}";
 
     #[test]
     fn a_server_listens_on_an_address_with_a_port() {

@@ -11,8 +11,8 @@ pub(super) const KEYS: Keys = Keys {
         "per_address",
         "reserve",
         "streams_per_client",
-        "answer_memory",
-        "answer_memory_per_client",
+        "response_memory",
+        "response_memory_per_client",
     ],
     later: &[],
 };
@@ -37,9 +37,9 @@ pub struct ServerLimits {
     /// Open streams and long polls of one client, who is known by its token.
     pub streams_per_client: usize,
     /// Bytes of answers that are held in memory until clients have read them.
-    pub answer_memory: u64,
-    /// The part of `answer_memory` that one client can use.
-    pub answer_memory_per_client: u64,
+    pub response_memory: u64,
+    /// The part of `response_memory` that one client can use.
+    pub response_memory_per_client: u64,
 }
 
 pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<ServerLimits> {
@@ -57,14 +57,14 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<ServerLimits>
         let node = fields.need(key, KEYS.of, findings)?;
         bytes(node, findings, MIN_ANSWER_MEMORY..=MAX_ANSWER_MEMORY)
     };
-    let (answer_memory, per_token) = (memory("answer_memory"), memory("answer_memory_per_client"));
+    let (response_memory, per_token) = (memory("response_memory"), memory("response_memory_per_client"));
     Some(ServerLimits {
         anonymous: anonymous?,
         per_address: per_address?,
         reserve: reserve?,
         streams_per_client: streams_per_client?,
-        answer_memory: answer_memory?,
-        answer_memory_per_client: per_token?,
+        response_memory: response_memory?,
+        response_memory_per_client: per_token?,
     })
 }
 
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn limits_are_read_with_their_units() {
         let text = "{anonymous: 512, per_address: 8, reserve: 0, streams_per_client: 3, \
-                    answer_memory: 1GiB, answer_memory_per_client: 16777216}";
+                    response_memory: 1GiB, response_memory_per_client: 16777216}";
         let want = ServerLimits {
             anonymous: 512,
             per_address: 8,
             reserve: 0,
             streams_per_client: 3,
-            answer_memory: 1 << 30,
-            answer_memory_per_client: 16 << 20,
+            response_memory: 1 << 30,
+            response_memory_per_client: 16 << 20,
         };
         assert_eq!(read_text(text, read), Ok(want));
     }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn every_wrong_limit_is_reported() {
         let text = "{anonymous: 0, per_address: x, reserve: 2000000, streams_per_client: 0, \
-                    answer_memory: 1MiB, answer_memory_per_client: 9MB}";
+                    response_memory: 1MiB, response_memory_per_client: 9MB}";
         assert_eq!(
             faults_of(text, read),
             [

@@ -15,7 +15,7 @@ use pointsman_core::{Event, ObjectKey};
 
 use crate::app::App;
 use crate::auth::Viewer;
-use crate::limits::{SMALL_ANSWER, held};
+use crate::limits::{SMALL_RESPONSE, keep_permit};
 use crate::paging::{page_bytes, piece};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -60,9 +60,9 @@ pub(crate) async fn object(
         more_lanes: object.more_lanes,
     };
     let bytes = page_bytes(&object.events);
-    let memory = (bytes > SMALL_ANSWER).then(|| app.answers.reserve(&caller, bytes)).transpose()?;
+    let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(&caller, bytes)).transpose()?;
     let pieces = Pieces::new(&frame, object.events).map(Ok::<_, Infallible>);
-    let body = Body::from_stream(held(stream::iter(pieces), memory));
+    let body = Body::from_stream(keep_permit(stream::iter(pieces), memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

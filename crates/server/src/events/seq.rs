@@ -107,7 +107,7 @@ pub(crate) async fn answer(
             let page = page_bytes(&events);
             // If others follow, they are about as large as pages are meant to be.
             let bytes = if walk.has_ended() { page } else { page.max(TARGET_BYTES) };
-            let memory = PageMemory::reserve(&app.answers, caller, bytes)?;
+            let memory = PageMemory::reserve(&app.responses, caller, bytes)?;
             let answer = Answer { walk, wanted, page: events.into(), begun: false, memory };
             let text = stream::unfold(Some(answer), Answer::chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()

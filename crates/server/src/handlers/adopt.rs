@@ -41,7 +41,7 @@ pub(crate) struct Said {
     ),
     request_body(content = Option<AdoptBody>),
     responses(
-        (status = 200, description = "How many; while there is `more`, the same call goes on, under another idempotency \
+        (status = 200, description = "How many; while there is `more`, repeat the call to continue, under another idempotency \
             key if it has one", body = Adopted),
         (status = 409, description = "The handler is not defined, or the idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::wanted::Wanted;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::limits::{SMALL_ANSWER, held};
+use crate::limits::{SMALL_RESPONSE, keep_permit};
 use crate::orders::no_such_order;
 use crate::problem::Problem;
 
@@ -147,9 +147,9 @@ pub(super) struct Stamped<T> {
 fn whole(app: &App, caller: &Caller, orders: Vec<OrderView>, head: EventId) -> Result<Response, Problem> {
     let pieces = pieces(orders, head, app.now());
     let bytes: usize = pieces.iter().map(Bytes::len).sum();
-    let memory = (bytes > SMALL_ANSWER).then(|| app.answers.reserve(caller, bytes)).transpose()?;
+    let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(caller, bytes)).transpose()?;
     let text = stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));
-    let body = Body::from_stream(held(text, memory));
+    let body = Body::from_stream(keep_permit(text, memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

@@ -9,31 +9,34 @@ use futures::{Stream, StreamExt};
 use http::Method;
 use http_body_util::BodyExt;
 
-use super::{AnswerBudget, AnswerPermit};
+use super::{ResponseBudget, ResponsePermit};
 use crate::auth::Caller;
 
 /// Answers up to this size are not counted: their memory is bounded by the number of connections.
-pub(crate) const SMALL_ANSWER: usize = 64 << 10;
+pub(crate) const SMALL_RESPONSE: usize = 64 << 10;
 
 /// Bytes with their part of the budget.
-struct Charged {
+struct ChargedBytes {
     bytes: Bytes,
-    _permit: Arc<AnswerPermit>,
+    _permit: Arc<ResponsePermit>,
 }
 
-impl AsRef<[u8]> for Charged {
+impl AsRef<[u8]> for ChargedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 /// Bytes that give their permit back when the connection has written them, and not when the body has ended.
-fn charged(bytes: Bytes, permit: Arc<AnswerPermit>) -> Bytes {
-    Bytes::from_owner(Charged { bytes, _permit: permit })
+fn charge_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
+    Bytes::from_owner(ChargedBytes { bytes, _permit: permit })
 }
 
 /// A stream that holds its permit until it has ended.
-pub(crate) fn held<S: Stream>(stream: S, permit: Option<AnswerPermit>) -> impl Stream<Item = S::Item> {
+pub(crate) fn keep_permit<S: Stream>(
+    stream: S,
+    permit: Option<ResponsePermit>,
+) -> impl Stream<Item = S::Item> {
     stream.inspect(move |_| {
         let _held = &permit;
     })
@@ -41,14 +44,14 @@ pub(crate) fn held<S: Stream>(stream: S, permit: Option<AnswerPermit>) -> impl S
 
 /// Counts an answer that was built whole. A reading that does not fit is refused; what reports a change is sent in any
 /// case. Answers that are streamed are counted where they are made.
-pub(crate) fn charge_answer(
-    budget: &AnswerBudget,
+pub(crate) fn charge_response(
+    budget: &ResponseBudget,
     caller: &Caller,
     method: &Method,
     response: Response,
 ) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
-    let Some(size) = size.filter(|size| *size > SMALL_ANSWER) else { return response };
+    let Some(size) = size.filter(|size| *size > SMALL_RESPONSE) else { return response };
     let permit = match *method == Method::GET || *method == Method::HEAD {
         true => match budget.reserve(caller, size) {
             Ok(permit) => Some(permit),
@@ -60,6 +63,6 @@ pub(crate) fn charge_answer(
     let permit = Arc::new(permit);
     let (parts, body) = response.into_parts();
     // A body of a known size is in memory: its frames are there.
-    let body = body.map_frame(move |frame| frame.map_data(|bytes| charged(bytes, permit.clone())));
+    let body = body.map_frame(move |frame| frame.map_data(|bytes| charge_bytes(bytes, permit.clone())));
     Response::from_parts(parts, Body::new(body))
 }

@@ -1,7 +1,7 @@
-//! What one client can take from the others: shares per token and per address.
+//! Limits what one client can use: shares per token and per address.
 //!
 //! ```text
-//!  answers    memory for answers that clients have not read yet: one budget, with a share per token
+//!  responses  memory for responses that clients have not read yet: one budget, with a share per token
 //!  charged    bodies of answers that give their share back once they are written
 //!  paged      answers that are made and sent page by page
 //!  streamed   the memory of streams that follow something as it grows
@@ -11,19 +11,19 @@
 //!
 //! Connections are shared by `listen::admission`, before anything is known of their requests.
 
-mod answers;
 mod charged;
 mod failures;
 mod paged;
+mod responses;
 mod streamed;
 mod streams;
 
 #[cfg(test)]
 mod testing;
 
-pub(crate) use answers::{AnswerBudget, AnswerPermit};
-pub(crate) use charged::{SMALL_ANSWER, charge_answer, held};
+pub(crate) use charged::{SMALL_RESPONSE, charge_response, keep_permit};
 pub(crate) use failures::FailedAuthentications;
 pub(crate) use paged::{PageMemory, answer_in_pieces};
+pub(crate) use responses::{ResponseBudget, ResponsePermit};
 pub(crate) use streamed::StreamMemory;
 pub(crate) use streams::{StreamPermit, StreamShares};

@@ -10,36 +10,36 @@ use futures::{Stream, StreamExt, stream};
 use http::header;
 use pointsman_core::store::StoreError;
 
-use super::{AnswerBudget, AnswerPermit, SMALL_ANSWER};
+use super::{ResponseBudget, ResponsePermit, SMALL_RESPONSE};
 use crate::auth::Caller;
 use crate::problem::Problem;
 
 /// The memory of the page that is being sent.
 #[derive(Debug)]
 pub(crate) struct PageMemory {
-    budget: Arc<AnswerBudget>,
+    budget: Arc<ResponseBudget>,
     caller: Caller,
     /// Kept until the answer has ended.
-    base: Option<AnswerPermit>,
+    base: Option<ResponsePermit>,
     /// For a page that needs more.
-    more: Option<AnswerPermit>,
+    more: Option<ResponsePermit>,
 }
 
 impl PageMemory {
     /// Reserves memory for the first page of an answer.
     pub(crate) fn reserve(
-        budget: &Arc<AnswerBudget>,
+        budget: &Arc<ResponseBudget>,
         caller: &Caller,
         bytes: usize,
     ) -> Result<Self, Problem> {
-        let base = (bytes > SMALL_ANSWER).then(|| budget.reserve(caller, bytes)).transpose()?;
+        let base = (bytes > SMALL_RESPONSE).then(|| budget.reserve(caller, bytes)).transpose()?;
         Ok(Self { budget: budget.clone(), caller: caller.clone(), base, more: None })
     }
 
     /// Makes sure that there is memory for the next page. Without it the answer has to break off.
     pub(crate) fn fit(&mut self, bytes: usize) -> io::Result<()> {
         self.more = None;
-        let reserved = self.base.as_ref().map_or(SMALL_ANSWER, AnswerPermit::bytes);
+        let reserved = self.base.as_ref().map_or(SMALL_RESPONSE, ResponsePermit::bytes);
         if let Some(missing) = bytes.checked_sub(reserved).filter(|missing| *missing > 0) {
             let more = self.budget.reserve(&self.caller, missing);
             self.more =
@@ -52,7 +52,7 @@ impl PageMemory {
 /// Answers with pieces of JSON as they are made. The first one is made before the answer begins, so that a store that
 /// fails and memory that is used up have answers of their own; later, either breaks the answer off.
 pub(crate) async fn answer_in_pieces(
-    budget: &Arc<AnswerBudget>,
+    budget: &Arc<ResponseBudget>,
     caller: &Caller,
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> Result<Response, Problem> {
@@ -72,8 +72,8 @@ fn problem_of(error: io::Error) -> Problem {
     match error.downcast::<StoreError>() {
         Ok(error) => error.into(),
         Err(error) => {
-            tracing::error!(%error, "an answer could not be made; the client got 500");
-            Problem::broken("the answer could not be made; the server's log says why")
+            tracing::error!(%error, "could not build a response; the client got 500");
+            Problem::broken("the response could not be built; see the server's log")
         }
     }
 }
@@ -85,8 +85,8 @@ mod tests {
     use super::super::testing::{caller, limits};
     use super::*;
 
-    fn budget() -> Arc<AnswerBudget> {
-        Arc::new(AnswerBudget::new(&limits(), Arc::default()))
+    fn budget() -> Arc<ResponseBudget> {
+        Arc::new(ResponseBudget::new(&limits(), Arc::default()))
     }
 
     fn piece(kib: usize) -> io::Result<Bytes> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AnswerPermit, SMALL_ANSWER};
+use super::{ResponsePermit, SMALL_RESPONSE};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -11,15 +11,15 @@ const WAIT: Duration = Duration::from_secs(10);
 
 /// The memory of the page that a stream is sending, until the next one is read.
 #[derive(Debug, Default)]
-pub(crate) struct StreamMemory(Option<AnswerPermit>);
+pub(crate) struct StreamMemory(Option<ResponsePermit>);
 
 impl StreamMemory {
     /// Reserves memory for a page that has been read. False: there is none, and the page must be dropped.
     pub(crate) fn fit(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        if bytes > self.0.as_ref().map_or(SMALL_ANSWER, AnswerPermit::bytes) {
+        if bytes > self.0.as_ref().map_or(SMALL_RESPONSE, ResponsePermit::bytes) {
             // The last page has been sent.
             self.release();
-            self.0 = app.answers.reserve(caller, bytes).ok();
+            self.0 = app.responses.reserve(caller, bytes).ok();
             return self.0.is_some();
         }
         true
@@ -28,7 +28,7 @@ impl StreamMemory {
     /// Waits for memory to read a page again that was dropped. False: there is none in time, and the stream has to end;
     /// its reader resumes it.
     pub(crate) async fn wait(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        let waiting = app.answers.reserve_within(caller, bytes, WAIT);
+        let waiting = app.responses.reserve_within(caller, bytes, WAIT);
         self.0 = app.stopping.run_until_cancelled(waiting).await.flatten();
         self.0.is_some()
     }

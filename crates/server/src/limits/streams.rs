@@ -36,7 +36,7 @@ impl StreamShares {
         if *count >= self.most {
             self.metrics.refused_stream();
             return Err(Problem::unavailable(format!(
-                "the token {:?} has {} streams and long polls open, which is the most; close some of them, or \
+                "the token {:?} has {} streams and long polls open, which is the limit; close some of them, or \
                  raise `server.limits.streams_per_client`",
                 caller.name, self.most
             )));

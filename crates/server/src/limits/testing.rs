@@ -14,7 +14,7 @@ pub(super) fn limits() -> ServerLimits {
         per_address: 1,
         reserve: 1,
         streams_per_client: 1,
-        answer_memory: 1 << 20,
-        answer_memory_per_client: 1 << 20,
+        response_memory: 1 << 20,
+        response_memory_per_client: 1 << 20,
     }
 }

@@ -61,7 +61,7 @@ impl Shares {
 #[derive(Debug)]
 pub(crate) struct Admission {
     shares: Shares,
-    open: Mutex<Open>,
+    open: Mutex<ConnectionTable>,
     metrics: Arc<HttpMetrics>,
 }
 
@@ -76,18 +76,18 @@ pub(crate) enum Slot {
 type ConnectionId = u64;
 
 /// Unauthenticated connections in the order of their last activity.
-type ByActivity = BTreeSet<(u64, ConnectionId)>;
+type ActivityOrder = BTreeSet<(u64, ConnectionId)>;
 
 /// All open connections.
 #[derive(Debug)]
-struct Open {
+struct ConnectionTable {
     connections: HashMap<ConnectionId, Entry>,
     ordinary: usize,
     reserve: usize,
     /// Unauthenticated ordinary connections, and those of the reserve.
-    idle: ByActivity,
-    idle_in_reserve: ByActivity,
-    addresses: HashMap<IpAddr, OfAddress>,
+    idle: ActivityOrder,
+    idle_in_reserve: ActivityOrder,
+    addresses: HashMap<IpAddr, AddressConnections>,
     /// Numbers connections and their activities.
     counter: u64,
     metrics: Arc<HttpMetrics>,
@@ -103,9 +103,9 @@ struct Idle {
 
 /// Ordinary connections from one address.
 #[derive(Debug, Default)]
-struct OfAddress {
+struct AddressConnections {
     count: usize,
-    idle: ByActivity,
+    idle: ActivityOrder,
 }
 
 #[derive(Debug)]
@@ -132,9 +132,9 @@ pub(crate) struct Connection {
 
 /// A request in progress, until this is dropped.
 #[derive(Debug)]
-pub(super) struct InProgress(Arc<AtomicUsize>);
+pub(super) struct RequestInProgress(Arc<AtomicUsize>);
 
-impl Drop for InProgress {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -142,12 +142,12 @@ impl Drop for InProgress {
 
 /// An admitted connection, as its owner knows it: it is open until this is dropped.
 #[derive(Debug)]
-pub(super) struct Admitted {
+pub(super) struct AdmittedConnection {
     pub(super) connection: Connection,
     at: Instant,
 }
 
-impl Admitted {
+impl AdmittedConnection {
     /// Whether its client may still be about to send its first request.
     pub(super) fn is_fresh(&self, now: Instant) -> bool {
         now.duration_since(self.at) < GRACE
@@ -156,15 +156,15 @@ impl Admitted {
 
 impl Admission {
     pub(crate) fn new(max_connections: usize, limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Arc<Self> {
-        let open = Mutex::new(Open::new(metrics.clone()));
+        let open = Mutex::new(ConnectionTable::new(metrics.clone()));
         Arc::new(Self { shares: Shares::new(max_connections, limits), open, metrics })
     }
 
     /// Admits a connection, closing another one if it must. Nothing: there is no room at all.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Admitted> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = network(address);
         let mut open = self.open();
-        let Some(slot) = open.make_room(&self.shares, address, now) else {
+        let Some(slot) = open.find_slot(&self.shares, address, now) else {
             self.metrics.refused_connection();
             return None;
         };
@@ -172,11 +172,11 @@ impl Admission {
         let id = open.insert(address, slot, close.clone(), now);
         let (admission, in_progress) = (self.clone(), Arc::default());
         let connection = Connection { admission, id, address, close, in_progress };
-        Some(Admitted { connection, at: now })
+        Some(AdmittedConnection { connection, at: now })
     }
 
     /// Counts a request that was refused because its connection is one of the reserve.
-    pub(crate) fn refused(&self) {
+    pub(crate) fn count_refusal(&self) {
         self.metrics.refused_connection();
     }
 
@@ -190,12 +190,12 @@ impl Admission {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, ConnectionTable> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedConnection {
     fn drop(&mut self) {
         self.connection.admission.open().remove(self.connection.id);
     }
@@ -216,13 +216,13 @@ impl Connection {
     }
 
     /// Waits until it has to make room for another.
-    pub(super) async fn closed(&self) {
+    pub(super) async fn wait_closed(&self) {
         self.close.cancelled().await;
     }
 
-    pub(super) fn begin_request(&self) -> InProgress {
+    pub(super) fn begin_request(&self) -> RequestInProgress {
         self.in_progress.fetch_add(1, Ordering::Relaxed);
-        InProgress(self.in_progress.clone())
+        RequestInProgress(self.in_progress.clone())
     }
 
     pub(super) fn has_request_in_progress(&self) -> bool {
@@ -230,14 +230,14 @@ impl Connection {
     }
 }
 
-impl Open {
+impl ConnectionTable {
     fn new(metrics: Arc<HttpMetrics>) -> Self {
         Self {
             connections: HashMap::new(),
             ordinary: 0,
             reserve: 0,
-            idle: ByActivity::new(),
-            idle_in_reserve: ByActivity::new(),
+            idle: ActivityOrder::new(),
+            idle_in_reserve: ActivityOrder::new(),
             addresses: HashMap::new(),
             counter: 0,
             metrics,
@@ -246,7 +246,7 @@ impl Open {
 
     /// The connections one of which has to make room for another ordinary one from this address; nothing if there is
     /// room.
-    fn contenders(&self, shares: &Shares, address: IpAddr) -> Option<&ByActivity> {
+    fn contenders(&self, shares: &Shares, address: IpAddr) -> Option<&ActivityOrder> {
         match self.addresses.get(&address) {
             Some(of_address) if of_address.count >= shares.per_address => Some(&of_address.idle),
             _ if self.ordinary >= shares.ordinary => Some(&self.idle),
@@ -255,7 +255,7 @@ impl Open {
     }
 
     /// Finds a place for a connection from this address.
-    fn make_room(&mut self, shares: &Shares, address: IpAddr, now: Instant) -> Option<Slot> {
+    fn find_slot(&mut self, shares: &Shares, address: IpAddr, now: Instant) -> Option<Slot> {
         let contenders = self.contenders(shares, address);
         let contenders =
             contenders.or_else(|| (self.idle.len() >= shares.unauthenticated).then_some(&self.idle));
@@ -274,7 +274,7 @@ impl Open {
         Some(slot)
     }
 
-    fn idle_longest(&self, idle: &ByActivity, now: Instant) -> Option<Idle> {
+    fn idle_longest(&self, idle: &ActivityOrder, now: Instant) -> Option<Idle> {
         let (_, id) = *idle.first()?;
         let entry = self.connections.get(&id)?;
         Some(Idle { id, for_long: now.duration_since(entry.active_at) >= GRACE })
@@ -344,7 +344,7 @@ impl Open {
         entry.authenticated = valid.unwrap_or(entry.authenticated);
         if entry.slot == Slot::Reserve
             && entry.authenticated
-            && self.make_ordinary_room(shares, entry.address)
+            && self.free_ordinary_slot(shares, entry.address)
         {
             entry.slot = Slot::Ordinary;
         }
@@ -354,7 +354,7 @@ impl Open {
     }
 
     /// Makes room for an ordinary connection with a valid token, for which any other without one has to go.
-    fn make_ordinary_room(&mut self, shares: &Shares, address: IpAddr) -> bool {
+    fn free_ordinary_slot(&mut self, shares: &Shares, address: IpAddr) -> bool {
         let Some(contenders) = self.contenders(shares, address) else { return true };
         let Some((_, victim)) = contenders.first().copied() else { return false };
         self.evict(victim);

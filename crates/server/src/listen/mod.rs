@@ -36,7 +36,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use admission::Admitted;
+use admission::AdmittedConnection;
 pub(crate) use admission::{Admission, Connection, Slot};
 use lingering::Lingering;
 use parse_errors::ParseErrors;
@@ -125,7 +125,7 @@ impl Server {
     }
 
     /// Serves a connection until it ends or has to make room for another. Its requests carry a [`Connection`].
-    fn serve(&self, stream: TcpStream, admitted: Admitted) {
+    fn serve(&self, stream: TcpStream, admitted: AdmittedConnection) {
         let io = TokioIo::new(ParseErrors::new(Patient::new(stream, UNREAD)));
         let router = TowerToHyperService::new(self.router.clone());
         let connection = admitted.connection.clone();
@@ -159,7 +159,7 @@ impl Server {
 /// Runs a connection until it ends or has to make room. A request that has been received by then, or that follows on a
 /// connection that was only just admitted, is answered within a moment.
 async fn until_closed<T>(
-    admitted: &Admitted,
+    admitted: &AdmittedConnection,
     lingering: &Lingering,
     connection: impl Future<Output = T>,
 ) -> Option<T> {
@@ -168,7 +168,7 @@ async fn until_closed<T>(
         // First, so that what was received has become a request.
         biased;
         ended = connection.as_mut() => return Some(ended),
-        () = admitted.connection.closed() => {}
+        () = admitted.connection.wait_closed() => {}
     }
     if !admitted.connection.has_request_in_progress() && !admitted.is_fresh(Instant::now()) {
         return None;

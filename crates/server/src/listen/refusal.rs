@@ -10,7 +10,7 @@ use crate::problem::Problem;
 /// Answers with 503, and waits until the client has read it.
 pub(super) async fn refuse(mut stream: TcpStream) -> io::Result<()> {
     let problem = Problem::unavailable(
-        "all connections are in use, also those for health checks and producers; try again, or raise \
+        "all connections are in use, including the reserve for health checks and producers; try again, or raise \
          `server.max_connections`",
     );
     stream.write_all(problem.into_raw_response().as_bytes()).await?;

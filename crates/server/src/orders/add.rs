@@ -36,7 +36,7 @@ const MAX_ORDERS: usize = 1000;
     tag = "orders",
     params(
         ("tenant" = Option<String>, Query,
-            description = "whose orders those are that name no tenant: the token's tenant, or `default`, if not given"),
+            description = "tenant of orders that name none; if not given, the token's tenant, or `default`"),
         ("Idempotency-Key" = Option<String>, Header,
             description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer"),
     ),

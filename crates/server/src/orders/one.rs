@@ -24,7 +24,7 @@ use crate::query::Query;
     tag = "orders",
     params(
         ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
-        ("tenant" = Option<String>, Query, description = "whose order it is: the token's tenant, or `default`, if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses((status = 200, description = "The order", body = OrderBody)),
 )]
@@ -45,7 +45,7 @@ pub(crate) async fn one(
     tag = "orders",
     params(
         ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
-        ("tenant" = Option<String>, Query, description = "whose order it is: the token's tenant, or `default`, if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     request_body(content = ChangeOrderBody),
     responses(
@@ -82,7 +82,7 @@ pub(crate) async fn change(
     tag = "orders",
     params(
         ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
-        ("tenant" = Option<String>, Query, description = "whose order it is: the token's tenant, or `default`, if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses(
         (status = 200, description = "The order as it was", body = OrderBody),
@@ -125,7 +125,7 @@ pub(crate) async fn act(
     tag = "orders",
     params(
         ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
-        ("tenant" = Option<String>, Query, description = "whose order it is: the token's tenant, or `default`, if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses((status = 200, description = "The order as it stands now", body = OrderBody)),
 )]
@@ -145,7 +145,7 @@ pub(crate) async fn suspend(
     tag = "orders",
     params(
         ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
-        ("tenant" = Option<String>, Query, description = "whose order it is: the token's tenant, or `default`, if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses((status = 200, description = "The order as it stands now", body = OrderBody)),
 )]

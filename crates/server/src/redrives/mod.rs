@@ -47,7 +47,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         (status = 202, description = "The redrive that was begun", body = RedriveJob),
         (status = 404, description = "A handler that is not defined and has no tasks",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Too many redrives go on already, or one for the same tasks; or the idempotency key was used with \
+        (status = 409, description = "Too many redrives are running, or one for the same tasks; or the idempotency key was used with \
             other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be run again",

@@ -60,7 +60,7 @@ pub(crate) async fn list(
         ..TaskFilter::default()
     };
     let page = app.store().tasks(filter.clone(), None, PAGE).await?;
-    let budget = app.answers.clone();
+    let budget = app.responses.clone();
     let rest = Rest { app, filter, page, opening: "{\"tasks\":[", begun: false };
     answer_in_pieces(&budget, &caller, stream::unfold(Some(rest), piece)).await
 }

@@ -142,7 +142,7 @@ pub(crate) enum Opening {
 
 /// A whole log as an answer, streamed.
 pub(crate) async fn whole(reader: Reader, caller: &Caller, opening: Opening) -> Result<Response, Problem> {
-    let budget = reader.app.answers.clone();
+    let budget = reader.app.responses.clone();
     let opening = match opening {
         Opening::Stamped(head) => format!("{{\"eventId\":{head},\"logs\":["),
         Opening::Plain => "{\"logs\":[".to_owned(),

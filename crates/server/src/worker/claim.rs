@@ -60,7 +60,7 @@ pub(crate) async fn claim(
     let lease = said.lease.as_deref().map(lease).transpose()?.unwrap_or(USUAL_LEASE);
     check(&app, &caller, &names).await?;
     // Tasks that have been leased must be handed over, so that there must be room before.
-    app.answers.check_room(&caller, max * USUAL_TASK_BYTES)?;
+    app.responses.check_capacity(&caller, max * USUAL_TASK_BYTES)?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
         max,

@@ -1,4 +1,4 @@
--- How far everything has come with the commit $1 and each one after it; with the last one alone if there is no such.
+-- The counters as of commit $1 and of each later one; those of the last commit alone if $1 does not exist.
 SELECT version, registry, changes, last_event, forgotten, tasks, fences, objects, orders,
        journaled, ended, archived, hidden, dropped, journal_to, history_to, next_due, touched,
        mark

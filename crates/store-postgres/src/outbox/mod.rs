@@ -128,7 +128,7 @@ fn refuse(tables: &PgTables, entry: Entry, reason: String, now: Timestamp) -> Re
 /// Journals an entry; answers its event, or why there is none.
 ///
 /// In SQL the second use of an idempotency key leaves no entry. So if the key was used before, that was over HTTP, while
-/// the transaction that emitted this entry was open: the same content stands for the event that was made then, and
+/// the transaction that emitted this entry was open: with the same content it returns the event that was created then, and
 /// other content is set aside.
 fn sequence(
     txn: &mut Txn<'_, PgTables>,

@@ -19,8 +19,8 @@ impl RefusedRows {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let rows = match self.count.load(Ordering::Relaxed) {
             0 => return Vec::new(),
-            1 => "1 row of the outbox was set aside and has made no event".to_string(),
-            many => format!("{many} rows of the outbox were set aside and have made no events"),
+            1 => "1 row of the outbox was set aside and did not become an event".to_string(),
+            many => format!("{many} rows of the outbox were set aside and did not become events"),
         };
         vec![format!("{rows}; `pointsman doctor` shows why, and so does pointsman.event_of(receipt)")]
     }
@@ -32,7 +32,7 @@ impl RefusedRows {
         drained.refused.iter().for_each(|(n, reason)| log.add(|| format!("row {n}: {reason}")));
     }
 
-    /// The table contains so many.
+    /// Sets how many rows the table contains.
     pub(crate) fn set_count(&self, rows: u64) {
         self.count.store(rows, Ordering::Relaxed);
     }

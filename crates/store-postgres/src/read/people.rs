@@ -18,8 +18,7 @@ const NODES: i64 = 100;
 /// The clock of the server.
 pub(crate) async fn clock(session: &Session) -> Result<Timestamp> {
     let rows = session.query(query!("read/clock"), &[]).await?;
-    rows.first()
-        .map_or_else(|| Err(Fault::damaged("the server did not answer what time it is")), |row| time(row, 0))
+    rows.first().map_or_else(|| Err(Fault::damaged("the server returned no time")), |row| time(row, 0))
 }
 
 pub(crate) async fn nodes(session: &Session) -> Result<Vec<NodeView>> {

@@ -12,9 +12,9 @@ use crate::session::query;
 
 /// Ended orders that are written with the commit; of one key and tenant, the last.
 #[derive(Debug, Default)]
-pub(crate) struct HeldEndedOrders(BTreeMap<(OrderKey, Tenant), EndedOrder>);
+pub(crate) struct EndedOrderBatch(BTreeMap<(OrderKey, Tenant), EndedOrder>);
 
-impl HeldEndedOrders {
+impl EndedOrderBatch {
     pub(crate) fn get(&self, tenant: &Tenant, key: &OrderKey) -> Option<EndedOrder> {
         self.0.get(&(key.clone(), tenant.clone())).cloned()
     }

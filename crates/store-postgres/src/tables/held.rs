@@ -11,7 +11,7 @@ use pointsman_store::row::{AttemptRow, Live, Numbered, Object, Past, Phase};
 use super::columns::{
     AttemptColumns, EventColumns, LineColumns, LiveColumns, LockColumns, OrderColumns, PastColumns,
 };
-use super::ended_orders::HeldEndedOrders;
+use super::ended_orders::EndedOrderBatch;
 use crate::link::{Piece, params};
 use crate::session::query;
 
@@ -60,7 +60,7 @@ pub(crate) struct Held {
     attempts: AttemptColumns,
     lines: LineColumns,
     orders: BTreeMap<i64, HeldOrder>,
-    pub(crate) ended_orders: HeldEndedOrders,
+    pub(crate) ended_orders: EndedOrderBatch,
     /// Statements of tables that change seldom.
     others: Vec<Piece>,
     /// How many rows were ever written.

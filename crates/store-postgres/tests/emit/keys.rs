@@ -118,7 +118,7 @@ fn over_http() -> Emission {
     Emission { events: vec![event], idempotency: Some(idempotency) }
 }
 
-/// What the server says of a receipt that stands for no event.
+/// The server's error for a receipt without an event.
 async fn why_none(client: &Client, receipt: Uuid) -> String {
     let error = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap_err();
     error.as_db_error().unwrap().message().to_string()

@@ -67,7 +67,7 @@ impl Cgroup {
     /// Kills every process in the group.
     pub(super) fn kill(&self) {
         if let Err(error) = fs::write(self.path.join("cgroup.kill"), "1") {
-            tracing::warn!(%error, path = %self.path.display(), "cannot kill a control group");
+            tracing::warn!(%error, path = %self.path.display(), "cannot kill a control group at once; killing its processes one by one");
         }
     }
 }

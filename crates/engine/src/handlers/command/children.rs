@@ -58,7 +58,10 @@ pub fn kill_orphans() {
             return;
         }
         if Instant::now() >= deadline {
-            tracing::warn!(?left, "killed processes of commands have not ended; leaving them");
+            tracing::warn!(
+                ?left,
+                "killed processes of commands are still running; exiting without waiting for them"
+            );
             return;
         }
         std::thread::sleep(KILL_INTERVAL);
@@ -67,23 +70,23 @@ pub fn kill_orphans() {
 
 /// A child that is not taken for an orphan as long as this value lives.
 #[derive(Debug)]
-pub(super) struct Awaited(Pid);
+pub(super) struct AwaitedChild(Pid);
 
-impl Drop for Awaited {
+impl Drop for AwaitedChild {
     fn drop(&mut self) {
         awaited().remove(&self.0);
     }
 }
 
 /// Starts a command as a child that its attempt waits for.
-pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Pid, Awaited)> {
+pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Pid, AwaitedChild)> {
     // Locked over the start, so that nobody takes the new child for an orphan.
     let mut awaited = awaited();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let pid = Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?);
     awaited.insert(pid);
-    Ok((child, pid, Awaited(pid)))
+    Ok((child, pid, AwaitedChild(pid)))
 }
 
 /// The adopted processes that still run. Those that have ended are reaped.

@@ -76,7 +76,7 @@ pub enum BadCommand {
 }
 
 /// A command as it may be shown to anybody: the program's name without its folder, and the number of its arguments.
-pub fn summary(argv: &[String]) -> String {
+pub fn summarize_command(argv: &[String]) -> String {
     let Some((program, arguments)) = argv.split_first() else { return String::new() };
     let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
     match arguments.len() {
@@ -157,7 +157,7 @@ impl Runner for CommandHandler {
 
     /// The program's name without its folder, and how many arguments it has: they may hold a secret.
     fn target(&self) -> Option<String> {
-        Some(summary(&self.spec.argv))
+        Some(summarize_command(&self.spec.argv))
     }
 
     async fn run(&self, delivery: Delivery) -> Outcome {
@@ -178,7 +178,7 @@ impl Runner for CommandHandler {
                 Outcome::failed_with(code(end.status), format!("cancelled; {}", in_words(end.status, &[])))
             }
             Ok(end) => {
-                log_left(&end, &delivery).await;
+                log_killed_processes(&end, &delivery).await;
                 judge(end.status, &end.last_error, effects.read().await, &delivery)
             }
         }
@@ -186,7 +186,7 @@ impl Runner for CommandHandler {
 }
 
 /// Logs that processes were killed with the attempt: their author may have meant them to go on.
-async fn log_left(end: &End, delivery: &Delivery) {
+async fn log_killed_processes(end: &End, delivery: &Delivery) {
     let processes = match end.left {
         0 => return,
         1 => "1 process".to_owned(),

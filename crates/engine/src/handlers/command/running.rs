@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::cgroup::Cgroup;
-use super::children::{self, Awaited};
+use super::children::{self, AwaitedChild};
 use super::scope::ProcessScope;
 use super::{feed, output, told};
 use crate::Delivery;
@@ -26,7 +26,7 @@ pub(super) struct Running {
     /// Dropped first: once the command is reaped, its pid may become another process's.
     scope: ProcessScope,
     child: Child,
-    awaited: Awaited,
+    awaited: AwaitedChild,
 }
 
 /// How a command ended.

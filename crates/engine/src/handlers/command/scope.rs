@@ -172,7 +172,10 @@ impl Processes {
                 return killed.len();
             }
             if Instant::now() >= deadline {
-                tracing::warn!(?left, "killed processes of a command have not ended; leaving them");
+                tracing::warn!(
+                    ?left,
+                    "killed processes of a command are still running; the attempt ends without them"
+                );
                 return killed.len();
             }
             sleep(KILL_INTERVAL).await;

@@ -5,8 +5,8 @@ const LIMITS: ServerLimits = ServerLimits {
     per_address: 4,
     reserve: 2,
     streams_per_client: 1,
-    answer_memory: 1,
-    answer_memory_per_client: 1,
+    response_memory: 1,
+    response_memory_per_client: 1,
 };
 
 fn admission(max_connections: usize, limits: ServerLimits) -> Arc<Admission> {
@@ -17,22 +17,22 @@ fn address(number: u32) -> IpAddr {
     std::net::Ipv4Addr::from(number).into()
 }
 
-fn admit(admission: &Arc<Admission>, from: u32, now: Instant) -> Admitted {
+fn admit(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
     admission.admit(address(from), now).unwrap()
 }
 
-fn authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> Admitted {
+fn authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
     let admitted = admit(admission, from, now);
     admitted.connection.record_request(Some(true), now);
     admitted
 }
 
-fn slot(admitted: &Admitted) -> Option<Slot> {
+fn slot(admitted: &AdmittedConnection) -> Option<Slot> {
     let open = admitted.connection.admission.open();
     open.connections.get(&admitted.connection.id).map(|entry| entry.slot)
 }
 
-fn is_closed(admitted: &Admitted) -> bool {
+fn is_closed(admitted: &AdmittedConnection) -> bool {
     admitted.connection.close.is_cancelled()
 }
 

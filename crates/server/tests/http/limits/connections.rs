@@ -90,7 +90,7 @@ async fn idle_connections_without_a_token_lock_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_with_a_valid_token_are_not_closed_for_strangers() {
+async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones() {
     let house = server("max_connections: 64").await;
     let mut kept = Vec::new();
     for _ in 0..8 {

@@ -3,9 +3,9 @@
 // All of this is a test; clippy knows it only of the functions that are marked as such.
 #![allow(clippy::unwrap_used)]
 
-mod answers;
 mod authentication;
 mod connections;
+mod responses;
 
 use pointsman_engine::Setup;
 

@@ -1,5 +1,5 @@
-//! Crowds of clients that take up connections, streams and memory. Others are served all the same, and those that are
-//! refused are told so.
+//! Many clients that use up connections, streams and memory. Other clients are still served, and refused ones get an
+//! error response.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ async fn begin(place: &Place, target: &str) -> (TcpStream, u16) {
 }
 
 /// Many clients that ask for this, a few at a time, and how many of them got which status.
-async fn crowd(place: &Place, target: &str, clients: usize) -> (Vec<TcpStream>, BTreeMap<u16, usize>) {
+async fn open_clients(place: &Place, target: &str, clients: usize) -> (Vec<TcpStream>, BTreeMap<u16, usize>) {
     let mut begun = stream::iter(0..clients).map(|_| begin(place, target)).buffer_unordered(AT_A_TIME);
     let (mut held, mut statuses) = (Vec::new(), BTreeMap::<u16, usize>::new());
     while let Some((stream, status)) = begun.next().await {
@@ -75,7 +75,7 @@ async fn crowd(place: &Place, target: &str, clients: usize) -> (Vec<TcpStream>, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_and_streams_lock_nobody_out() {
+async fn idle_connections_and_streams_lock_nobody_out() {
     allow_many_files();
     let (place, mut node) = start();
     let mut strangers = Vec::new();
@@ -83,7 +83,7 @@ async fn strangers_and_streams_lock_nobody_out() {
         strangers.push(TcpStream::connect(place.address()).await.unwrap());
     }
     assert_serves_health_checks_and_producers(&place).await;
-    let (streams, statuses) = crowd(&place, "/api/v1/stream", STREAMS).await;
+    let (streams, statuses) = open_clients(&place, "/api/v1/stream", STREAMS).await;
     assert_eq!(statuses, BTreeMap::from([(200, 256), (503, STREAMS - 256)]));
     assert_serves_health_checks_and_producers(&place).await;
     drop((strangers, streams));
@@ -104,7 +104,7 @@ async fn slow_readers_of_large_answers_do_not_take_all_memory() {
     let before = memory(node.pid(), "VmRSS");
 
     for target in ["/api/v1/objects/large", "/api/v1/events?after=0&key=large"] {
-        let (held, statuses) = crowd(&place, target, SLOW_READERS).await;
+        let (held, statuses) = open_clients(&place, target, SLOW_READERS).await;
         assert!(held.len() >= 4, "{target}: {statuses:?}");
         assert_eq!(statuses.get(&503), Some(&(SLOW_READERS - held.len())), "{target}: {statuses:?}");
         assert_serves_health_checks_and_producers(&place).await;

@@ -18,7 +18,7 @@ const UNIT: u64 = 1 << 10;
 /// One budget for all answers in flight, with a share per token. A client that reads slowly keeps its part of it; what
 /// does not fit is refused with 503.
 #[derive(Debug)]
-pub(crate) struct AnswerBudget {
+pub(crate) struct ResponseBudget {
     total: Arc<Semaphore>,
     units: u32,
     units_per_token: u32,
@@ -28,26 +28,26 @@ pub(crate) struct AnswerBudget {
 
 /// A part of the budget, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct AnswerPermit {
+pub(crate) struct ResponsePermit {
     _of_token: OwnedSemaphorePermit,
     of_total: OwnedSemaphorePermit,
 }
 
-impl AnswerBudget {
+impl ResponseBudget {
     pub(crate) fn new(limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Self {
-        let all = units(limits.answer_memory);
-        let units_per_token = units(limits.answer_memory_per_client).min(all);
+        let all = units(limits.response_memory);
+        let units_per_token = units(limits.response_memory_per_client).min(all);
         let (total, tokens) = (Arc::new(Semaphore::new(all as usize)), Mutex::default());
         Self { total, units: all, units_per_token, tokens, metrics }
     }
 
     /// Takes a part of the budget for an answer of this size, or refuses the request.
-    pub(crate) fn reserve(&self, caller: &Caller, bytes: usize) -> Result<AnswerPermit, Problem> {
+    pub(crate) fn reserve(&self, caller: &Caller, bytes: usize) -> Result<ResponsePermit, Problem> {
         self.try_reserve(caller, self.wanted(bytes)).ok_or_else(|| self.refuse())
     }
 
     /// The same for an answer that must be given, as what it reports has been done: takes what is left.
-    pub(crate) fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<AnswerPermit> {
+    pub(crate) fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
         let left = self.semaphore_of(caller).available_permits().min(self.total.available_permits());
         self.try_reserve(caller, self.wanted(bytes).min(u32::try_from(left).unwrap_or(u32::MAX)))
     }
@@ -58,19 +58,19 @@ impl AnswerBudget {
         caller: &Caller,
         bytes: usize,
         wait: Duration,
-    ) -> Option<AnswerPermit> {
+    ) -> Option<ResponsePermit> {
         let units = self.wanted(bytes);
         let of_token = self.semaphore_of(caller);
         let reserving = async {
             let of_token = of_token.acquire_many_owned(units).await.ok()?;
             let of_total = self.total.clone().acquire_many_owned(units).await.ok()?;
-            Some(AnswerPermit { _of_token: of_token, of_total })
+            Some(ResponsePermit { _of_token: of_token, of_total })
         };
         timeout(wait, reserving).await.ok().flatten()
     }
 
     /// Refuses a request whose answer may become this large while there is no room for it. Nothing is reserved.
-    pub(crate) fn check_room(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
+    pub(crate) fn check_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
         self.reserve(caller, bytes).map(drop)
     }
 
@@ -79,10 +79,10 @@ impl AnswerBudget {
         (self.units as u64).saturating_sub(self.total.available_permits() as u64) * UNIT
     }
 
-    fn try_reserve(&self, caller: &Caller, units: u32) -> Option<AnswerPermit> {
+    fn try_reserve(&self, caller: &Caller, units: u32) -> Option<ResponsePermit> {
         let of_token = self.semaphore_of(caller).try_acquire_many_owned(units).ok()?;
         let of_total = self.total.clone().try_acquire_many_owned(units).ok()?;
-        Some(AnswerPermit { _of_token: of_token, of_total })
+        Some(ResponsePermit { _of_token: of_token, of_total })
     }
 
     /// An answer larger than the share of a token needs all of it.
@@ -91,10 +91,10 @@ impl AnswerBudget {
     }
 
     fn refuse(&self) -> Problem {
-        self.metrics.refused_answers();
+        self.metrics.refused_responses();
         Problem::unavailable(
-            "too many large answers are being read at once, by this token or by all; read the ones that are \
-             open to their end, or ask for less at a time (`limit`)",
+            "the memory for large responses is used up, by this token or by all; read open responses \
+             to their end, or request less at a time (`limit`)",
         )
     }
 
@@ -112,7 +112,7 @@ impl AnswerBudget {
     }
 }
 
-impl AnswerPermit {
+impl ResponsePermit {
     pub(crate) fn bytes(&self) -> usize {
         self.of_total.num_permits() * UNIT as usize
     }
@@ -129,9 +129,10 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn budget() -> AnswerBudget {
-        let limits = ServerLimits { answer_memory: 3 << 20, answer_memory_per_client: 2 << 20, ..limits() };
-        AnswerBudget::new(&limits, Arc::default())
+    fn budget() -> ResponseBudget {
+        let limits =
+            ServerLimits { response_memory: 3 << 20, response_memory_per_client: 2 << 20, ..limits() };
+        ResponseBudget::new(&limits, Arc::default())
     }
 
     #[test]

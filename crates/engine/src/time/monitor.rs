@@ -15,7 +15,7 @@ const READ: Duration = Duration::from_secs(1);
 /// How often the store's clock is measured while all is well.
 const MEASURE: Duration = Duration::from_secs(3);
 /// A change of the offset by less is not worth a write.
-const LEAST_NEWS_MS: u64 = 1000;
+const MIN_REPORTED_CHANGE_MS: u64 = 1000;
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
     stop.run_until_cancelled(keep(node)).await;
@@ -27,7 +27,7 @@ async fn keep(node: Arc<Node>) {
     loop {
         sleep(READ).await;
         let was_out = !node.time.is_in_service();
-        if was_out || measured.elapsed() >= MEASURE || is_news(reported, node.time.report()) {
+        if was_out || measured.elapsed() >= MEASURE || needs_report(reported, node.time.report()) {
             measured = Instant::now();
             if let Err(error) = node.time.measure(async || node.store.read_clock().await).await {
                 node.store_failed();
@@ -38,7 +38,7 @@ async fn keep(node: Arc<Node>) {
             node.signals.work();
         }
         let report = node.time.report();
-        if is_news(reported, report) {
+        if needs_report(reported, report) {
             reported = report;
             node.announce_soon().await;
         }
@@ -46,9 +46,9 @@ async fn keep(node: Arc<Node>) {
 }
 
 /// Whether others should learn of the clock.
-fn is_news(reported: ClockReport, report: ClockReport) -> bool {
+fn needs_report(reported: ClockReport, report: ClockReport) -> bool {
     let ClockReport { offset_ms, out_of_service, last_step, boot: _ } = report;
     out_of_service != reported.out_of_service
         || last_step != reported.last_step
-        || offset_ms.abs_diff(reported.offset_ms) >= LEAST_NEWS_MS
+        || offset_ms.abs_diff(reported.offset_ms) >= MIN_REPORTED_CHANGE_MS
 }

@@ -10,7 +10,7 @@ const EVENTS: usize = 5;
 const VALUE: usize = 1_000_000;
 const MIB: u64 = 1 << 20;
 
-const LIMITS: &str = "limits: {answer_memory: 32MiB, answer_memory_per_client: 16MiB}";
+const LIMITS: &str = "limits: {response_memory: 32MiB, response_memory_per_client: 16MiB}";
 const PULLED: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
 
 /// A server with an object whose events take 5 MB.
@@ -71,7 +71,7 @@ async fn slow_readers_of_large_answers_take_no_more_than_their_share() {
         let (held, refused) = slow_readers(&house, "viewer", path, 40).await;
         assert!(!held.is_empty() && held.len() <= 16, "{} readers of {path} were served", held.len());
         assert_eq!(held.len() + refused, 40);
-        let used = metric(&house, "pointsman_http_answer_bytes").await;
+        let used = metric(&house, "pointsman_http_response_bytes").await;
         assert!((1..=16 * MIB).contains(&used), "{used} bytes are in use for {path}");
         let answer = house.call_as("viewer", "GET", path, "").await;
         assert_eq!(answer.problem(), 503);
@@ -82,7 +82,7 @@ async fn slow_readers_of_large_answers_take_no_more_than_their_share() {
         drop(held);
         assert_eq!(until_whole(&house, "viewer", path, member).await, EVENTS);
     }
-    assert!(metric(&house, "pointsman_http_refused_total{limit=\"answers\"}").await > 0);
+    assert!(metric(&house, "pointsman_http_refused_total{limit=\"responses\"}").await > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +91,7 @@ async fn slow_readers_of_streams_take_no_more_than_their_share() {
     let path = "/api/v1/stream?after=0&key=large";
     let (held, refused) = slow_readers(&house, "viewer", path, 40).await;
     assert_eq!((held.len(), refused), (40, 0));
-    let used = metric(&house, "pointsman_http_answer_bytes").await;
+    let used = metric(&house, "pointsman_http_response_bytes").await;
     assert!(used <= 16 * MIB, "{used} bytes are in use");
     let mut frames =
         crate::stream::Frames::open(&house, path, &[("authorization", "Bearer other-viewer")]).await;
