@@ -1,5 +1,5 @@
-// A link carries another token than the one that is signed in: asks before it replaces that one. A link from a stranger
-// must not move somebody into another account unnoticed.
+// A link carries another token than the one that is signed in: asks before it replaces that one, so that a
+// stranger's link cannot do it unnoticed.
 
 import { said } from "../data/problem.js";
 import { me, offered, signIn } from "../data/session.js";

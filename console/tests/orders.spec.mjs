@@ -42,7 +42,7 @@ test("orders: one that has arrived is remembered by the journal, step by step", 
     await page.getByText("tasks list --key /publish/article,117").waitFor();
     await page.keyboard.press("Escape");
     await goTo(page, "/orders/publish/article,never-there");
-    await page.getByText("the journal remembers none").waitFor();
+    await page.getByText("the journal has no events of one").waitFor();
   });
 });
 

@@ -2,10 +2,13 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { HANGS, freePort } from "./world.mjs";
+
+/** The server's program. Debian's redis-tools has it under another name: it acts by the name that it is called by. */
+const PROGRAM = ["redis-server", "redis-check-rdb"].find((name) => (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name))));
 
 class Redis {
   async start() {
@@ -14,7 +17,7 @@ class Redis {
     this.url = `redis://127.0.0.1:${this.port}`;
     const settings = { port: this.port, bind: "127.0.0.1", dir: this.folder, save: "", appendonly: "yes", appendfsync: "always" };
     const words = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    this.process = spawn("redis-server", words, { stdio: "ignore" });
+    this.process = spawn(PROGRAM ?? "redis-server", words, { argv0: "redis-server", stdio: "ignore" });
     const end = Date.now() + HANGS;
     while (!this.answers()) {
       if (Date.now() > end) throw new Error("redis-server does not answer");

@@ -35,12 +35,12 @@ function written(members) {
 
 /** @param {Order} order @param {() => void} after */
 export async function suspend({ path, tenant }, after) {
-  if (await attempt(() => api.post(`${addressOf(path)}/suspend`, undefined, { query: { tenant } }), `${path} is suspended`, `${path} goes on as before`)) after();
+  if (await attempt(() => api.post(`${addressOf(path)}/suspend`, undefined, { query: { tenant } }), `${path} is suspended`, `${path} was not suspended`)) after();
 }
 
 /** @param {Order} order @param {() => void} after */
 export async function resume({ path, tenant }, after) {
-  if (await attempt(() => api.post(`${addressOf(path)}/resume`, undefined, { query: { tenant } }), `${path} goes on`, `${path} stays where it is`)) after();
+  if (await attempt(() => api.post(`${addressOf(path)}/resume`, undefined, { query: { tenant } }), `${path} is resumed`, `${path} was not resumed`)) after();
 }
 
 /** @param {Order} order @param {() => void} after */
@@ -52,7 +52,7 @@ export async function remove({ path, tenant }, after) {
     danger: true,
     fields: [],
   });
-  if (said && await attempt(() => api.delete(addressOf(path), { query: { tenant } }), `${path} is removed`, `${path} is still there`)) after();
+  if (said && await attempt(() => api.delete(addressOf(path), { query: { tenant } }), `${path} is removed`, `${path} was not removed`)) after();
 }
 
 /** Asks for another value, node or time; only what differs is sent.
@@ -80,7 +80,7 @@ export async function change(order, chain, after) {
     toast({ text: "Nothing was changed" });
     return;
   }
-  if (await attempt(() => api.put(addressOf(order.path), written(body), { query: { tenant: order.tenant } }), `${order.path} is changed`, `${order.path} is as it was`)) after();
+  if (await attempt(() => api.put(addressOf(order.path), written(body), { query: { tenant: order.tenant } }), `${order.path} is changed`, `${order.path} was not changed`)) after();
 }
 
 /** @param {string} text */
