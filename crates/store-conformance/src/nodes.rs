@@ -42,7 +42,7 @@ pub async fn a_node_tells_what_it_can_run(harness: &dyn Harness) {
 pub async fn a_node_reports_its_clock(harness: &dyn Harness) {
     let world = World::new(harness, Plan::simple()).await;
     let last_step = Some(ClockStep { at: world.now, by_ms: -93_600_000 });
-    let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: world.now });
+    let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: world.now, unconfirmed: None });
     let clock = ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot };
     let told = Abilities { clock, ..abilities(&["index"], 8) };
     must(world.store.announce(world.node, told.clone()).await);

@@ -154,7 +154,9 @@ pub trait Journal: Send + Sync {
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)>;
 
-    /// The answer recorded under an idempotency key; None if the key is new.
+    /// The answer recorded under an idempotency key, by whatever kind of request; None if the key is new. The answers
+    /// to emissions, orders and runs are JSON: a list of [`Sequenced`], a list of [`Added`](super::Added), a
+    /// [`RunTask`](super::RunTask).
     async fn recorded_answer(
         &self,
         idempotency: Idempotency,

@@ -35,6 +35,7 @@ pub use queue::{
 };
 pub use registry::{
     Abilities, BootMark, ClockReport, ClockStep, Deed, NodeId, NodeView, QueueView, Registration, Registry,
+    UnconfirmedTime,
 };
 pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};
 pub use tasks::{LogPage, MOST_ATTEMPTS, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};

@@ -83,6 +83,18 @@ pub struct BootMark {
     pub boot: u64,
     pub uptime_ms: u64,
     pub at: Timestamp,
+    /// `at` is not confirmed: the machine booted with a clock far ahead of the last write to the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed: Option<UnconfirmedTime>,
+}
+
+/// Why the time of a node is not confirmed, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnconfirmedTime {
+    /// How long the machine has been running when the time counts as confirmed.
+    pub until_uptime_ms: u64,
+    /// The last confirmed time at which the store was written.
+    pub last_seen: Timestamp,
 }
 
 /// A clock was set, rather than having drifted.

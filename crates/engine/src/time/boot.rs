@@ -30,8 +30,7 @@ impl Boot {
     }
 
     pub(super) fn mark(self, at: Timestamp) -> BootMark {
-        let uptime_ms = u64::try_from(self.uptime.as_millis()).unwrap_or(u64::MAX);
-        BootMark { boot: self.id, uptime_ms, at }
+        BootMark { boot: self.id, uptime_ms: millis(self.uptime), at, unconfirmed: None }
     }
 
     /// What time it is now if `mark` was right; `None` if it is of another boot.
@@ -39,6 +38,10 @@ impl Boot {
         let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
         passed.filter(|_| mark.boot == self.id).map(|passed| mark.at.plus(passed))
     }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

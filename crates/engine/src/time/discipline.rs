@@ -66,6 +66,15 @@ struct Pending {
     by: i64,
 }
 
+/// The time is not confirmed: nothing is pruned and nothing planned fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Suspension {
+    /// When it ends, by the monotonic clock.
+    pub(super) until: Duration,
+    /// The last confirmed time at which the store was written.
+    pub(super) last_seen: Timestamp,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Discipline {
     /// `wall` is the node's time when the monotonic clock said `mono`.
@@ -76,8 +85,7 @@ pub(super) struct Discipline {
     pending: Option<Pending>,
     last_step: Option<ClockStep>,
     out_of_service: bool,
-    /// Until then, by the monotonic clock, nothing is pruned and nothing planned fires.
-    suspended_until: Option<Duration>,
+    suspension: Option<Suspension>,
     /// The node's time when it last began anew: at the start, or with a step that was followed.
     began: Timestamp,
 }
@@ -92,7 +100,7 @@ impl Discipline {
             pending: None,
             last_step: None,
             out_of_service: false,
-            suspended_until: None,
+            suspension: None,
             began: reading.wall,
         }
     }
@@ -129,7 +137,9 @@ impl Discipline {
         if let Some(known) = known {
             let apart = difference(estimate, self.at(answered.mono));
             let agrees = apart.unsigned_abs() <= micros(bound + known).unsigned_abs();
-            if took > LONGEST_ROUND_TRIP || (agrees && known <= bound) {
+            // However slow, it shows that the machine was paused or the server's clock was set.
+            let is_far = apart.unsigned_abs() > micros(bound + known + TOLERANCE).unsigned_abs();
+            if (took > LONGEST_ROUND_TRIP && !is_far) || (agrees && known <= bound) {
                 return self.read(answered).1;
             }
             if apart.unsigned_abs() > micros(TOLERANCE).unsigned_abs() {
@@ -159,9 +169,14 @@ impl Discipline {
     pub(super) fn embedded(&mut self, reading: Reading, last_seen: Timestamp) -> Option<Change> {
         let leap = difference(reading.wall, last_seen);
         (leap > micros(LARGE_LEAP)).then(|| {
-            self.suspended_until = Some(reading.mono + LARGE_STEP_LASTS);
+            self.suspend(Suspension { until: reading.mono + LARGE_STEP_LASTS, last_seen });
             Change::Suspended(leap)
         })
+    }
+
+    /// Prunes and fires nothing until the suspension ends.
+    pub(super) fn suspend(&mut self, suspension: Suspension) {
+        self.suspension = Some(suspension);
     }
 
     pub(super) fn is_out_of_service(&self) -> bool {
@@ -169,7 +184,11 @@ impl Discipline {
     }
 
     pub(super) fn is_suspended(&self) -> bool {
-        self.suspended_until.is_some()
+        self.suspension.is_some()
+    }
+
+    pub(super) fn suspension(&self) -> Option<Suspension> {
+        self.suspension
     }
 
     /// Whether times come from a server's clock.
@@ -216,11 +235,12 @@ impl Discipline {
             return self.pending.take().map(|_| Change::Undone);
         }
         let same = |pending: &Pending| pending.by.abs_diff(self.offset) <= micros(TOLERANCE).unsigned_abs();
-        let Some(Pending { since, .. }) = self.pending.filter(same) else {
+        let Some(Pending { since, .. }) = self.pending.filter(same).or_else(|| self.returning(reading))
+        else {
             self.pending = Some(Pending { since: reading.mono, by: self.offset });
             return Some(Change::Stepped(self.offset));
         };
-        if reading.mono.saturating_sub(since) < confirmation(self.offset, gained) {
+        if reading.mono.saturating_sub(since) < self.required(gained) {
             return None;
         }
         let by = std::mem::take(&mut self.offset);
@@ -229,8 +249,25 @@ impl Discipline {
         Some(Change::Followed(by))
     }
 
+    /// A step back while the time is not confirmed: the clock was wrong before it.
+    fn returning(&self, reading: Reading) -> Option<Pending> {
+        let is_return = self.suspension.is_some() && self.offset < 0;
+        is_return.then_some(Pending { since: reading.mono, by: self.offset })
+    }
+
+    /// How long the step of the machine's clock must last before it is followed.
+    fn required(&self, gained: i64) -> Duration {
+        if self.suspension.is_some() && self.offset < 0 {
+            return Duration::ZERO;
+        }
+        confirmation(self.offset, gained)
+    }
+
+    /// Ends a suspension. While a step is pending the time is not confirmed either.
     fn resume(&mut self, mono: Duration) -> Option<Change> {
-        self.suspended_until.take_if(|until| *until <= mono).map(|_| Change::Resumed)
+        let is_settled = self.pending.is_none();
+        let ended = self.suspension.take_if(|suspension| is_settled && suspension.until <= mono);
+        ended.map(|_| Change::Resumed)
     }
 }
 

@@ -13,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use pointsman_core::Timestamp;
-use pointsman_core::store::{BootMark, ClockReport, Store, StoreError};
+use pointsman_core::store::{BootMark, ClockReport, Store, StoreError, UnconfirmedTime};
 
 pub(crate) use backoff::Patience;
 pub use boot::Boot;
 pub use discipline::Reading;
-use discipline::{Change, Discipline, TOLERANCE};
+use discipline::{Change, Discipline, Suspension, TOLERANCE};
 
 /// The machine's clock, uncorrected: for showing times, and for programs without a node. A node takes its time from its
 /// [`TimeSource`].
@@ -107,17 +107,29 @@ impl TimeSource {
         }
         let (nodes, head) = (store.nodes().await?, store.extent().await?.head.timestamp());
         let last_seen = nodes.iter().map(|node| node.heard).chain([head]).max();
-        let newest = nodes.iter().max_by_key(|node| node.joined);
+        // By id: a node that joined with a clock that was ahead would otherwise count as the newest for long.
+        let newest = nodes.iter().max_by_key(|node| node.id);
         let mark = newest.and_then(|node| node.abilities.clock.boot);
         self.begin_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
     fn begin_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
-        let expected = mark.zip(self.clocks.boot()).and_then(|(mark, boot)| boot.time_since(mark));
-        let reading = self.clocks.read();
+        let (boot, reading) = (self.clocks.boot(), self.clocks.read());
+        let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_since(mark));
+        // Times that were written while a clock was not confirmed say nothing of when the store was last written.
+        let unconfirmed = mark.and_then(|mark| mark.unconfirmed);
+        let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_seen).or(last_seen);
         let change = match (expected, last_seen) {
-            (Some(expected), _) => self.discipline().expect(reading, expected),
+            (Some(expected), _) => {
+                let mut discipline = self.discipline();
+                if let Some((unconfirmed, boot)) = unconfirmed.zip(boot) {
+                    let left = Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
+                    let until = reading.mono + left;
+                    discipline.suspend(Suspension { until, last_seen: unconfirmed.last_seen });
+                }
+                discipline.expect(reading, expected)
+            }
             (None, Some(last_seen)) => self.discipline().embedded(reading, last_seen),
             (None, None) => None,
         };
@@ -166,8 +178,15 @@ impl TimeSource {
     /// The clock as other nodes and people see it.
     pub fn report(&self) -> ClockReport {
         let at = self.now();
-        let boot = self.clocks.boot().map(|boot| boot.mark(at));
-        ClockReport { boot, ..self.discipline().report() }
+        let (mono, discipline) = (self.clocks.read().mono, self.discipline());
+        let boot = self.clocks.boot().map(|boot| {
+            let unconfirmed = discipline.suspension().map(|Suspension { until, last_seen }| {
+                let until = boot.uptime + until.saturating_sub(mono);
+                UnconfirmedTime { until_uptime_ms: boot::millis(until), last_seen }
+            });
+            BootMark { unconfirmed, ..boot.mark(at) }
+        });
+        ClockReport { boot, ..discipline.report() }
     }
 
     fn discipline(&self) -> MutexGuard<'_, Discipline> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::store::ClockReport;
+use pointsman_core::store::{BootMark, ClockReport};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -23,10 +23,9 @@ pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
 
 async fn keep(node: Arc<Node>) {
     let mut reported = node.time.report();
-    let mut measured = Instant::now();
+    let (mut measured, mut was_out) = (Instant::now(), !node.time.is_in_service());
     loop {
         sleep(READ).await;
-        let was_out = !node.time.is_in_service();
         if was_out || measured.elapsed() >= MEASURE || needs_report(reported, node.time.report()) {
             measured = Instant::now();
             if let Err(error) = node.time.measure(async || node.store.read_clock().await).await {
@@ -34,7 +33,8 @@ async fn keep(node: Arc<Node>) {
                 tracing::debug!(%error, "could not measure the store's clock; the node continues by the last measurement");
             }
         }
-        if was_out && node.time.is_in_service() {
+        let is_out = !node.time.is_in_service();
+        if std::mem::replace(&mut was_out, is_out) && !is_out {
             node.signals.work();
         }
         let report = node.time.report();
@@ -47,8 +47,10 @@ async fn keep(node: Arc<Node>) {
 
 /// Whether others should learn of the clock.
 fn needs_report(reported: ClockReport, report: ClockReport) -> bool {
-    let ClockReport { offset_ms, out_of_service, last_step, boot: _ } = report;
-    out_of_service != reported.out_of_service
+    let ClockReport { offset_ms, out_of_service, last_step, boot } = report;
+    let is_unconfirmed = |boot: Option<BootMark>| boot.is_some_and(|boot| boot.unconfirmed.is_some());
+    is_unconfirmed(boot) != is_unconfirmed(reported.boot)
+        || out_of_service != reported.out_of_service
         || last_step != reported.last_step
         || offset_ms.abs_diff(reported.offset_ms) >= MIN_REPORTED_CHANGE_MS
 }

@@ -241,7 +241,7 @@ fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
 #[test]
 fn a_mark_of_another_boot_says_nothing() {
     let (manual, time) = clocks();
-    let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400) };
+    let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
     time.begin_embedded(Some(mark), Some(START.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
@@ -271,4 +271,79 @@ fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
     manual.pass(MINUTE);
     assert_eq!(time.now(), manual.true_time());
     assert!(time.may_fire_and_prune());
+}
+
+/// A machine boots with its clock ahead; the store was last written at `START`, less an hour.
+fn booted_ahead(by: Duration) -> (Manual, TimeSource) {
+    let manual = Manual::default();
+    manual.set_ahead(by);
+    let time = TimeSource::new(manual.clone());
+    time.begin_embedded(None, Some(START.minus(LARGE_LEAP)));
+    assert!(!time.may_fire_and_prune());
+    (manual, time)
+}
+
+#[test]
+fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
+    let (manual, first) = booted_ahead(DAY * 40);
+    manual.pass(MINUTE);
+    let mark = first.report().boot;
+    let second = TimeSource::new(manual.clone());
+    second.begin_embedded(mark, Some(first.now()));
+    assert!(!second.may_fire_and_prune());
+    assert_eq!(second.report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
+    manual.pass(LARGE_STEP_LASTS - MINUTE - SECOND);
+    assert!(!second.may_fire_and_prune());
+    manual.pass(SECOND);
+    assert!(second.may_fire_and_prune(), "together they have waited long enough");
+}
+
+#[test]
+fn a_second_boot_with_a_wrong_clock_waits_again() {
+    let (manual, first) = booted_ahead(DAY * 40);
+    let mark = BootMark { boot: 2, ..first.report().boot.unwrap() };
+    let second = TimeSource::new(manual.clone());
+    second.begin_embedded(Some(mark), Some(first.now()));
+    assert!(!second.may_fire_and_prune(), "what the first one wrote is no proof");
+    manual.pass(LARGE_STEP_LASTS);
+    assert!(second.may_fire_and_prune() && second.report().boot.unwrap().unconfirmed.is_none());
+}
+
+#[test]
+fn a_clock_that_is_corrected_after_a_boot_is_followed_at_once() {
+    let (manual, time) = booted_ahead(MINUTE * 60 * 8);
+    manual.pass(MINUTE * 9);
+    manual.set_ahead(Duration::ZERO);
+    assert_eq!(time.now(), manual.true_time());
+    manual.pass(MINUTE);
+    assert_eq!(time.now(), manual.true_time());
+    assert!(time.may_fire_and_prune());
+}
+
+#[test]
+fn a_step_ahead_while_the_time_is_not_confirmed_prolongs_the_wait() {
+    let (manual, time) = booted_ahead(DAY);
+    manual.pass(MINUTE * 9);
+    manual.set_ahead(DAY * 40);
+    time.now();
+    manual.pass(MINUTE * 9);
+    assert!(!time.may_fire_and_prune(), "the step is pending");
+    manual.pass(MINUTE);
+    time.now();
+    assert!(time.may_fire_and_prune(), "the step was followed");
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_used_where_it_shows_that_the_machine_was_paused() {
+    let (manual, time) = clocks();
+    manual.measure(&time).await;
+    manual.set_ahead(DAY);
+    let slow = async || {
+        let server = manual.true_time().plus(DAY);
+        manual.pass(SECOND * 5);
+        Ok::<_, ()>(Some(server))
+    };
+    assert!(!time.is_in_service());
+    time.measure(slow).await.unwrap();
+    assert!(time.is_in_service());
 }
