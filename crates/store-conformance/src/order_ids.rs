@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use pointsman_core::Timestamp;
 use pointsman_core::fire::{Outcome, Overlap};
 use pointsman_core::order::{EndedOrder, OrderOutcome};
-use pointsman_core::store::{OrderBatch, OrderReceipt, OrderRefused, OrdersRefused, Refused, RunRefused};
+use pointsman_core::store::{
+    Added, NewRun, OrderBatch, OrderReceipt, OrderRefused, OrdersRefused, Refused, RunRefused, RunTask,
+    Sequenced,
+};
+use pointsman_core::{Json, Timestamp};
 
 use crate::Harness;
 use crate::world::*;
@@ -201,4 +204,55 @@ pub async fn an_answer_is_recorded_once(harness: &dyn Harness) {
     let conflict = || Refused::IdempotencyConflict("k".into());
     assert_eq!(must(world.store.recorded_answer(key(2)).await), Err(conflict()));
     assert_eq!(must(world.store.record_answer(key(2), "3".into(), world.now).await), Err(conflict()));
+}
+
+/// A schedule may create an event today and an order tomorrow, under one key and with one digest.
+pub async fn a_key_used_for_another_kind_of_request_is_refused(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let key = |name| Some(idempotency_key("default", name, 1));
+    let run =
+        |name| world.store.run(NewRun { pair: pair("shop/orders"), priority: None }, key(name), world.now);
+    let batch = |name| OrderBatch { idempotency: key(name), ..vec![order("/pay")].into() };
+    let emit = |name| keyed("default", name, 1, [event("record")]);
+    let noted = |name| idempotency_key("default", name, 1);
+    assert!(world.append(vec![emit("event")]).await.remove(0).is_ok());
+    assert!(world.add_batch(batch("order")).await.is_ok());
+    assert!(must(run("run").await).is_ok());
+    assert!(must(world.store.record_answer(noted("noted"), "{}".into(), world.now).await).is_ok());
+
+    let conflict = |name: &str| Refused::IdempotencyConflict(name.into());
+    for name in ["order", "run", "noted"] {
+        let answers = world.append(vec![emit(name), emission([event("record")])]).await;
+        assert_eq!(answers[0], Err(conflict(name)));
+        assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
+    }
+    for name in ["event", "run", "noted"] {
+        assert_eq!(world.add_batch(batch(name)).await, Err(OrdersRefused::Idempotency(conflict(name))));
+    }
+    for name in ["event", "order", "noted"] {
+        assert_eq!(must(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
+    }
+    for name in ["event", "order", "run"] {
+        let recorded = world.store.record_answer(noted(name), "{}".into(), world.now).await;
+        assert_eq!(must(recorded), Err(conflict(name)));
+    }
+}
+
+pub async fn the_answer_of_any_kind_of_request_can_be_read(harness: &dyn Harness) {
+    let world = World::new(harness, plan()).await;
+    let key = |name| idempotency_key("default", name, 1);
+    let emitted = world.append(vec![keyed("default", "event", 1, [event("record")])]).await.remove(0);
+    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
+    let added = world.add_batch(batch).await.expect("nothing to refuse");
+    let run = NewRun { pair: pair("shop/orders"), priority: None };
+    let ran = must(world.store.run(run, Some(key("run")), world.now).await).expect("the pair is there");
+
+    let read = async |name| {
+        let answer = must(world.store.recorded_answer(key(name)).await).expect("the same request");
+        Json::parse(&answer.expect(name)).expect("JSON")
+    };
+    let events: Vec<Sequenced> = read("event").await.to().expect("events");
+    assert_eq!(events, emitted.expect("accepted").events);
+    assert_eq!(read("order").await.to::<Vec<Added>>().expect("orders"), added.orders);
+    assert_eq!(read("run").await.to::<RunTask>().expect("a run"), ran);
 }

@@ -130,6 +130,8 @@ macro_rules! order_topics {
                 racing_batches_under_a_key_add_once
                 a_repeated_run_gets_its_first_answer
                 an_answer_is_recorded_once
+                a_key_used_for_another_kind_of_request_is_refused
+                the_answer_of_any_kind_of_request_can_be_read
             }
             order_tenants {
                 orders_of_two_tenants_share_a_key

@@ -5,6 +5,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::{Idempotency, RecordedAnswer, Refused};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::{Fault, Result};
 use crate::tables::Tables;
@@ -12,7 +13,8 @@ use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
     /// The answer recorded under a key; None if the request has no key, or its key is new. A key that was used for
-    /// another request is refused.
+    /// another request is refused. An answer of another type is that of another request too: a fault here would fail
+    /// every job of the commit.
     pub(crate) fn recorded<A: DeserializeOwned>(
         &self,
         idempotency: Option<&Idempotency>,
@@ -21,10 +23,23 @@ impl<T: Tables> Txn<'_, T> {
         let Some((digest, answer)) = self.tables.answer(&used.tenant, &used.key)? else {
             return Ok(Ok(None));
         };
-        if digest != used.digest {
-            return Ok(Err(Refused::IdempotencyConflict(used.key.clone())));
-        }
-        Ok(Ok(Some(serde_json::from_str(&answer).map_err(Fault::damaged)?)))
+        let answer = if digest == used.digest { serde_json::from_str(&answer).ok() } else { None };
+        Ok(match answer {
+            Some(answer) => Ok(Some(answer)),
+            None => Err(Refused::IdempotencyConflict(used.key.clone())),
+        })
+    }
+
+    /// The text of the answer recorded under a key, whatever kind of request recorded it.
+    pub(crate) fn recorded_text(
+        &self,
+        idempotency: &Idempotency,
+    ) -> Result<std::result::Result<Option<String>, Refused>> {
+        let text = |answer| match answer {
+            Value::String(text) => text,
+            answer => answer.to_string(),
+        };
+        Ok(self.recorded::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
     }
 
     /// Records the answer of a request, if it has a key.

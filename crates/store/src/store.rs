@@ -123,7 +123,7 @@ impl<R: Reads> Journal for Keeper<R> {
         &self,
         idempotency: Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
-        self.writer.run(move |txn| txn.recorded(Some(&idempotency))).await
+        self.writer.run(move |txn| txn.recorded_text(&idempotency)).await
     }
 
     async fn record_answer(

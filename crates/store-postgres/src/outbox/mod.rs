@@ -127,9 +127,10 @@ fn refuse(tables: &PgTables, entry: Entry, reason: String, now: Timestamp) -> Re
 
 /// Journals an entry; answers its event, or why there is none.
 ///
-/// In SQL the second use of an idempotency key leaves no entry. So if the key was used before, that was over HTTP, while
-/// the transaction that emitted this entry was open: with the same content it returns the event that was created then, and
-/// other content is set aside.
+/// In SQL the second use of an idempotency key leaves no entry. So if the key has a record, another request than
+/// `pointsman.emit` wrote it, at any time before this drain: an emit over HTTP, or one that creates orders, runs, redrives
+/// or adoptions. The event of an emit with the same content is returned; an entry with other content, or whose key was used
+/// for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all jobs of the commit.
 fn sequence(
     txn: &mut Txn<'_, PgTables>,
     emission: Emission,
@@ -139,16 +140,17 @@ fn sequence(
     if let Some(used) = &idempotency
         && let Some((_, answer)) = txn.tables.answer(&used.tenant, &used.key)?
     {
-        let earlier: Vec<Sequenced> = serde_json::from_str(&answer).map_err(Fault::damaged)?;
-        let event = last_of(&earlier)?;
-        let is_same = earlier.len() == events.len() && has_content_of(txn.tables, event, events.last())?;
-        let refused = || {
-            let key = &used.key;
-            format!(
-                "idempotency_key: the idempotency key {key:?} was used before with other content, for event {event}"
-            )
+        let reason = format!("idempotency_key: the idempotency key {:?} was used before", used.key);
+        let earlier: Vec<Sequenced> = serde_json::from_str(&answer).unwrap_or_default();
+        let Some(event) = earlier.last().map(|event| event.id) else {
+            return Ok(Err(format!("{reason} for another request")));
         };
-        return Ok(if is_same { Ok(event) } else { Err(refused()) });
+        let is_same = earlier.len() == events.len() && has_content_of(txn.tables, event, events.last())?;
+        return Ok(if is_same {
+            Ok(event)
+        } else {
+            Err(format!("{reason} with other content, for event {event}"))
+        });
     }
     let sequenced = txn.journal(events, &mut Room::default(), now)?;
     if let Some(used) = &idempotency {
@@ -159,9 +161,10 @@ fn sequence(
 }
 
 /// Whether an event in the journal has the content of this one. When its tasks fall due and their priority is not in the
-/// journal, and does not count.
+/// journal, and does not count. The content of an event that was pruned is not known: the key decides, and it is the same.
 fn has_content_of(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
-    let (Some(event), Some(new)) = (tables.event(event)?, new) else { return Ok(false) };
+    let Some(new) = new else { return Ok(false) };
+    let Some(event) = tables.event(event)? else { return Ok(true) };
     let value = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
     Ok((&event.kind, &event.key, &event.sub, &event.context) == (&new.kind, &new.key, &new.sub, &new.context)
         && value(&event.value) == value(&new.value))

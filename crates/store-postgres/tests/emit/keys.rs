@@ -1,8 +1,14 @@
 //! An idempotency key makes one event, however often and from wherever it is used.
 
+use std::time::Duration;
+
 use futures::future::join_all;
-use pointsman_core::store::{Emission, Idempotency, Journal, Refused, Store};
-use pointsman_core::{HandlingKey, Json, NewEvent, ObjectKey, Tenant};
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{
+    Emission, Idempotency, Journal, NewRun, OrderBatch, Orders, Queue, Refused, Registry, Store,
+};
+use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
+use pointsman_store_conformance::world::{Plan, order, pair};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
@@ -185,4 +191,69 @@ async fn a_key_used_in_sql_is_taken_over_http() {
     let (answers, _) = house.store.append(vec![over_http()], None, now()).await.unwrap();
     assert_eq!(answers, [Err(Refused::IdempotencyConflict("once".into()))]);
     house.events(1).await;
+}
+
+/// Sets the row aside, and no drain fails: that would stop the outbox and fail every job of the commit.
+#[tokio::test]
+async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_continues() {
+    let house = House::new().await;
+    let plan = Plan::default().chain("/pay", "a=first>done done").collects("shop/orders", 100);
+    house.store.register(plan.registration(), now()).await.unwrap();
+    let key = |name: &str| Idempotency { tenant: Tenant::default(), key: name.into(), digest: [1; 32] };
+    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
+    house.store.add_orders(batch, now()).await.unwrap().unwrap();
+    let run = NewRun { pair: pair("shop/orders"), priority: None };
+    house.store.run(run, Some(key("run")), now()).await.unwrap().unwrap();
+    house.store.record_answer(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
+    let before = house.store.extent().await.unwrap().head;
+    let client = house.client().await;
+    for name in ["order", "run", "redrive"] {
+        let receipt = emit(&client, &format!("emit('paid', idempotency_key => '{name}')")).await;
+        let after = emit(&client, "emit('after')").await;
+        let drained = async {
+            while event_of(&client, after).await.is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, drained).await.expect("the outbox is drained");
+        assert_eq!(
+            why_none(&client, receipt).await,
+            format!(
+                "receipt: this was not an event: idempotency_key: the idempotency key \"{name}\" was used before \
+                 for another request"
+            )
+        );
+        // The store accepts emits as well.
+        house
+            .store
+            .append(vec![Emission { idempotency: None, ..over_http() }], None, now())
+            .await
+            .unwrap()
+            .0
+            .remove(0)
+            .unwrap();
+    }
+    let kinds: Vec<_> = house.events_after(before).await.iter().map(|event| event.kind.to_string()).collect();
+    assert_eq!(kinds, ["after", "paid"].repeat(3));
+}
+
+#[tokio::test]
+async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
+    let house = House::new().await;
+    let client = house.client().await;
+    let (mut answers, _) = house.store.append(vec![over_http()], None, now()).await.unwrap();
+    let made = answers.remove(0).unwrap().events.remove(0);
+    let nothing = Retention { count: 0, age: Duration::ZERO };
+    let later = now().plus(Duration::from_secs(60));
+    while house.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().more {}
+    assert!(house.events_after(EventId::ZERO).await.is_empty(), "the event is pruned");
+    let receipt = emit(&client, ONCE).await;
+    let after = emit(&client, "emit('after')").await;
+    let drained = async {
+        while event_of(&client, after).await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, drained).await.expect("the outbox is drained");
+    assert_eq!(event_of(&client, receipt).await, Some(made.id));
 }
