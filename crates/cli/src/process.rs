@@ -180,6 +180,7 @@ fn exit_of_redis(error: &RedisError) -> Exit {
         | RedisError::Replica { .. }
         | RedisError::NoMaster { .. }
         | RedisError::Newer { .. }
+        | RedisError::Older { .. }
         | RedisError::NotOurs { .. } => Exit::Configuration,
         RedisError::Damaged(_) => Exit::Runtime,
     }

@@ -67,7 +67,15 @@ impl OrderId {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// Whether it is a number that only the store gives: to orders that events start, and to those added without an id.
+    pub fn is_generated(&self) -> bool {
+        self.as_str().len() >= GENERATED_DIGITS && self.as_str().bytes().all(|byte| byte.is_ascii_digit())
+    }
 }
+
+/// From this many digits on, a number is an id that only the store gives.
+pub const GENERATED_DIGITS: usize = 13;
 
 /// What the parts of a path and the ids of nodes and orders are made of. They stand in URLs, where `.` and `..` mean
 /// something else.

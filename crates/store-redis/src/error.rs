@@ -53,6 +53,12 @@ pub enum OpenError {
     )]
     Newer { at: String, found: u32, known: u32 },
     #[error(
+        "the store at {at} was made before the first release of Pointsman (its layout is {found}, this version needs \
+         {known}) and cannot be upgraded; run `pointsman move` of the version that made it to copy it to a file, or use \
+         another prefix, as in ?prefix=pointsman:"
+    )]
+    Older { at: String, found: u32, known: u32 },
+    #[error(
         "at {at} there is a key {key} that is not Pointsman's; name another database in the URL, or another prefix, as in \
          ?prefix=pointsman:"
     )]

@@ -53,6 +53,7 @@ mod turn;
 mod unit;
 mod watch;
 
+use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ pub use transfer::RedisMove;
 /// Under which name it is kept what all nodes accept.
 const FIRST_TOKEN: &str = "first_token";
 /// The newest layout that this version knows.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// The Redis store. Cheap to clone; all clones are the same store.
 pub type RedisStore = Keeper<Redis>;
@@ -176,11 +177,12 @@ fn start(endpoint: Arc<Endpoint>, now: Timestamp) -> Result<Writer<RedisTables>,
 /// Whether this version knows the layout of what is there.
 fn check_layout(tables: &RedisTables, at: &str) -> Result<(), OpenError> {
     let layout = tables.sight.number("layout").map_err(|fault| error::unopened(at, fault))?;
-    if layout > LAYOUT.into() {
-        let found = u32::try_from(layout).unwrap_or(u32::MAX);
-        return Err(OpenError::Newer { at: at.into(), found, known: LAYOUT });
+    let (at, found) = (at.into(), u32::try_from(layout).unwrap_or(u32::MAX));
+    match found.cmp(&LAYOUT) {
+        Ordering::Greater => Err(OpenError::Newer { at, found, known: LAYOUT }),
+        Ordering::Less => Err(OpenError::Older { at, found, known: LAYOUT }),
+        Ordering::Equal => Ok(()),
     }
-    Ok(())
 }
 
 /// What a store holds from its beginning.

@@ -5,8 +5,9 @@ mod common;
 
 use common::node::{Node, values};
 use common::place::{Place, left};
-use common::until;
+use common::{now, until};
 use pointsman_store_conformance::world::{Draft, event};
+use pointsman_store_redis::Redis;
 
 /// While it cannot be set aside, nothing of its object is taken; then all of it goes on.
 #[tokio::test(flavor = "multi_thread")]
@@ -27,4 +28,17 @@ async fn what_cannot_be_set_aside_stays_where_it_is() {
     node.emit(event("a").key("mixed").value("3")).await;
     assert_eq!(values(&node.events(3).await), ["1", "2", "3"]);
     node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn other_layouts_are_refused_with_what_to_do() {
+    let place = Place::shared();
+    Node::open(&place).await.close().await;
+    let mut hand = place.connect();
+    let known: u32 = hand.text(&["HGET", ":pointsman:texts", "layout"]).unwrap().parse().unwrap();
+    for (layout, advice) in [(known + 1, "newer version"), (known - 1, "cannot be upgraded")] {
+        hand.ask(&["HSET", ":pointsman:texts", "layout", &layout.to_string()]);
+        let refused = Redis::open(&place.url, now()).await.err().unwrap().to_string();
+        assert!(refused.contains(advice) && refused.contains(&format!("layout is {layout}")), "{refused}");
+    }
 }

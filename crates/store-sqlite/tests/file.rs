@@ -5,8 +5,11 @@
 use std::sync::Arc;
 
 use pointsman_core::journal::Filter;
-use pointsman_core::store::{Emission, Journal, Read, Registration, Registry, Store, StoreError};
+use pointsman_core::store::{
+    Emission, Journal, NewOrder, Orders, Read, Registration, Registry, Store, StoreError,
+};
 use pointsman_core::{EventId, HandlingKey, NewEvent, Timestamp};
+use pointsman_store_conformance::world::{OrderDraft, Plan, order};
 use pointsman_store_sqlite::{OpenError, Sql, Sqlite, SqliteStore, TransactError};
 use rusqlite::Connection;
 
@@ -312,4 +315,22 @@ async fn a_store_that_is_dropped_frees_its_file() {
     drop(Sqlite::open(&path, NOW).unwrap());
     // Opening waits a while for a lock that is about to be given back.
     Sqlite::open(&path, NOW).unwrap().close();
+}
+
+/// A record of each would fill the store: an event may start an order, and nobody can add one with such an id.
+#[tokio::test]
+async fn ended_orders_with_generated_ids_leave_no_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let store = Sqlite::open(&path, NOW).unwrap();
+    let plan = Plan::default().chain("/pay", "a=first>done done").orders("paid", "/pay");
+    store.register(plan.registration(), NOW).await.unwrap();
+    let added = |id: &str| order(id).starting("done");
+    let generated = NewOrder { id: None, ..added("/pay,x") };
+    let orders = vec![added("/pay,given"), generated.clone(), generated];
+    store.add_orders(orders.into(), NOW).await.unwrap().unwrap();
+    store.close();
+    let count = "SELECT count(*) FROM pointsman_ended_order";
+    let records: i64 = Connection::open(&path).unwrap().query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(records, 1);
 }

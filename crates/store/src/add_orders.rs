@@ -50,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<CheckedOrders, (usize, OrderRefused)>> {
         let (mut taken, mut nodes) = (TakenKeys::new(), Vec::with_capacity(batch.orders.len()));
         for (index, new) in batch.orders.iter().enumerate() {
-            if let Some(id) = new.id.as_ref().filter(|_| new.is_reserved()) {
+            if let Some(id) = new.id.as_ref().filter(|id| id.is_generated()) {
                 return Ok(Err((index, OrderRefused::Reserved(id.clone()))));
             }
             match self.beginning(new, batch.reuse_ended_ids)? {

@@ -145,9 +145,13 @@ impl<T: Tables> Txn<'_, T> {
         Ok(found)
     }
 
-    /// Deletes an order that has ended, and remembers how it ended.
+    /// Deletes an order that has ended, and records how it ended. A generated id is never given to a second order, so that
+    /// it needs no record.
     fn end_order(&self, found: &Numbered, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
         self.tables.delete_order(found.n)?;
+        if found.order.key.id.is_generated() {
+            return Ok(());
+        }
         let Order { key, tenant, node, .. } = found.order.clone();
         self.tables.put_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Idempotency, Refused, Result};
-use crate::chain::{Action, Chain, ChainPath, ChainState, NodeId, OrderId, OrderKey};
+use crate::chain::{Action, Chain, ChainPath, ChainState, GENERATED_DIGITS, NodeId, OrderId, OrderKey};
 use crate::journal::{Extent, PathFilter};
 use crate::names::BadName;
 use crate::order::{EndedOrder, Order, OrderStatistics, Origin};
@@ -46,17 +46,6 @@ impl NewOrder {
     }
 }
 
-/// From so many digits on, a number is no id that a person can give: they are those of events.
-const DIGITS: usize = 13;
-
-impl NewOrder {
-    /// Whether a person has given it an id that is kept for orders that events make.
-    pub fn is_reserved(&self) -> bool {
-        let id = self.id.as_ref().map_or("", OrderId::as_str);
-        id.len() >= DIGITS && id.bytes().all(|byte| byte.is_ascii_digit())
-    }
-}
-
 /// Why something was not done to an order or a chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderRefused {
@@ -72,7 +61,7 @@ pub enum OrderRefused {
     )]
     Ended(Box<EndedOrder>),
     #[error(
-        "numbers of {DIGITS} digits and more are given to orders that events make: take another id than {0}"
+        "numbers of {GENERATED_DIGITS} digits and more are given to orders that events make: take another id than {0}"
     )]
     Reserved(OrderId),
     #[error("there is no order {0}")]

@@ -1,4 +1,4 @@
--- Answers that nobody will ask for any more.
+-- Idempotency records that have expired. They are found by their age first: a join may go through the whole table.
 DELETE FROM pointsman.idempotency
-WHERE (tenant, key) IN (SELECT tenant, key FROM pointsman.idempotency WHERE at < $1 ORDER BY at LIMIT $2)
+WHERE ctid = ANY (ARRAY(SELECT ctid FROM pointsman.idempotency WHERE at < $1 ORDER BY at LIMIT $2))
 RETURNING 1

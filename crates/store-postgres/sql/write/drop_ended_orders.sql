@@ -1,4 +1,4 @@
--- Ended orders whose ids are no longer remembered.
+-- Ended orders whose ids may be used again. They are found by their age first: a join may go through the whole table.
 DELETE FROM pointsman.ended_order
-WHERE (key, tenant) IN (SELECT key, tenant FROM pointsman.ended_order WHERE ended < $1 ORDER BY ended LIMIT $2)
+WHERE ctid = ANY (ARRAY(SELECT ctid FROM pointsman.ended_order WHERE ended < $1 ORDER BY ended LIMIT $2))
 RETURNING 1
