@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::auth::{Identity, Role};
 use crate::body::{SharedBody, waits_for_continue};
 use crate::limits::charge_response;
-use crate::listen::{Connection, Slot};
+use crate::listen::{Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
 use crate::problem::Problem;
 use crate::{console, events, health, openapi, pages, percent};
 
@@ -72,16 +72,12 @@ async fn front(request: Request, next: Next) -> Response {
 async fn admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let identity = Identity::of(request.headers(), &app.tokens.borrow());
     let connection = request.extensions().get::<Connection>().cloned();
-    let slot = connection.map(|connection| connection.record_request(identity.is_valid(), Instant::now()));
-    let is_reserve = slot == Some(Slot::Reserve);
+    let admission = connection.map_or(RequestAdmission::Served, |connection| {
+        connection.record_request(&identity, purpose_of(&request, &identity), Instant::now())
+    });
     let method = request.method().clone();
-    let mut response = if is_reserve && !may_use_reserve(&request, &identity) {
-        app.connections.count_refusal();
-        Problem::unavailable(
-            "all connections except the reserve for health checks and producers are in use; try again, or raise \
-             `server.max_connections`",
-        )
-        .into_response()
+    let mut response = if let RequestAdmission::Refused(shortage) = admission {
+        refuse_connection(shortage).into_response()
     } else {
         request.extensions_mut().insert(identity.clone());
         next.run(request).await
@@ -89,18 +85,41 @@ async fn admit(State(app): State<App>, mut request: Request, next: Next) -> Resp
     if let Some(caller) = identity.caller() {
         response = charge_response(&app.responses, caller, &method, response);
     }
-    if is_reserve {
+    if admission != RequestAdmission::Served {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// Whether a request is a health check or an emit.
-fn may_use_reserve(request: &Request, identity: &Identity) -> bool {
+fn purpose_of(request: &Request, identity: &Identity) -> RequestPurpose {
     let path = request.uri().path();
     let is_emit = request.method() == Method::POST && path == events::PATH;
     let is_producer = identity.caller().is_some_and(|caller| caller.role.includes(Role::Producer));
-    health::PATHS.contains(&path) || (is_emit && is_producer)
+    if health::PATHS.contains(&path) {
+        RequestPurpose::HealthCheck
+    } else if is_emit && is_producer {
+        RequestPurpose::Emit
+    } else {
+        RequestPurpose::Other
+    }
+}
+
+/// The response to a request whose connection may not be used for it.
+fn refuse_connection(shortage: ConnectionShortage) -> Problem {
+    Problem::unavailable(match shortage {
+        ConnectionShortage::Ordinary => {
+            "all connections except the reserve for health checks and producers are in use; try again, or raise \
+             `server.max_connections`"
+        }
+        ConnectionShortage::Token => {
+            "this token has its share of connections open; close some of them, or raise \
+             `server.limits.connections_per_client`"
+        }
+        ConnectionShortage::ReserveEmits => {
+            "all connections are in use, and so is the reserve for producers; try again, or raise \
+             `server.max_connections`"
+        }
+    })
 }
 
 fn check(uri: &Uri) -> Result<(), Problem> {

@@ -9,6 +9,7 @@ pub(super) const KEYS: Keys = Keys {
     known: &[
         "anonymous",
         "per_address",
+        "connections_per_client",
         "reserve",
         "streams_per_client",
         "response_memory",
@@ -32,6 +33,8 @@ pub struct ServerLimits {
     pub anonymous: usize,
     /// Open connections from one address.
     pub per_address: usize,
+    /// Open connections of one client, who is known by its token. Nothing: half of those that are not the reserve.
+    pub connections_per_client: Option<usize>,
     /// Connections, out of `max_connections`, that only health checks and producers get.
     pub reserve: usize,
     /// Open streams and long polls of one client, who is known by its token.
@@ -44,6 +47,10 @@ pub struct ServerLimits {
 
 pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<ServerLimits> {
     let fields = Fields::open(node, &KEYS, findings)?;
+    let connections_per_client = match fields.get("connections_per_client") {
+        None => Some(None),
+        Some(node) => whole(node, findings, 1..=MAX_COUNT).map(|count| usize::try_from(count).ok()),
+    };
     let mut count = |key: &str, least: u64| {
         let node = fields.need(key, KEYS.of, findings)?;
         let count = whole(node, findings, least..=MAX_COUNT)?;
@@ -61,6 +68,7 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<ServerLimits>
     Some(ServerLimits {
         anonymous: anonymous?,
         per_address: per_address?,
+        connections_per_client: connections_per_client?,
         reserve: reserve?,
         streams_per_client: streams_per_client?,
         response_memory: response_memory?,
@@ -80,12 +88,16 @@ mod tests {
         let want = ServerLimits {
             anonymous: 512,
             per_address: 8,
+            connections_per_client: None,
             reserve: 0,
             streams_per_client: 3,
             response_memory: 1 << 30,
             response_memory_per_client: 16 << 20,
         };
         assert_eq!(read_text(text, read), Ok(want));
+        let text = text.replace("reserve", "connections_per_client: 7, reserve");
+        let want = ServerLimits { connections_per_client: Some(7), ..want };
+        assert_eq!(read_text(&text, read), Ok(want));
     }
 
     #[test]

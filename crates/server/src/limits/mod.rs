@@ -19,7 +19,7 @@ mod streamed;
 mod streams;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub(crate) use charged::{SMALL_RESPONSE, charge_response, keep_permit};
 pub(crate) use failures::FailedAuthentications;

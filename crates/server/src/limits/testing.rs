@@ -3,7 +3,7 @@
 use crate::auth::{Caller, Role, hash};
 use crate::config::{ServerLimits, TokenDef};
 
-pub(super) fn caller(name: &str) -> Caller {
+pub(crate) fn caller(name: &str) -> Caller {
     let token = TokenDef { name: name.into(), role: Role::Viewer, tenant: None, sha256: hash(name) };
     Caller::from(&token)
 }
@@ -12,6 +12,7 @@ pub(super) fn limits() -> ServerLimits {
     ServerLimits {
         anonymous: 1,
         per_address: 1,
+        connections_per_client: None,
         reserve: 1,
         streams_per_client: 1,
         response_memory: 1 << 20,

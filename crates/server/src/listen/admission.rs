@@ -10,13 +10,19 @@
 //!          ├─▶ reserve: it is served one request if that is a health check or an emit, else it gets 503
 //!          │ the reserve is used up
 //!          ├─▶ in place of one that has not been idle for a moment, in a flood of connections
-//!          │ all others have valid tokens
+//!          │ there is no reserve, and all others have valid tokens
 //!          └─▶ refused with 503 before its request is read
 //! ```
 //!
 //! A connection counts as unauthenticated until a request on it carries a valid token. One of the reserve then becomes
 //! an ordinary one, in place of one without a valid token if it must, however short that has been idle. Each request moves its connection
 //! behind all others: the first one in the order is the one that has been idle longest.
+//!
+//! Each token has a share of the ordinary connections. Beyond it, connections of the token stay unauthenticated: they
+//! are served like those of the reserve and can be closed for others.
+//!
+//! Emits that are served on the reserve are not closed for others, so they get a part of it only. The rest is for health
+//! checks: its connections can be closed at any time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -27,11 +33,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::{Identity, TokenId};
 use crate::config::ServerLimits;
 use crate::metrics::{HttpMetrics, OpenConnections};
 
 /// At most this part of all connections is the reserve.
 const MAX_RESERVE_PART: usize = 4;
+
+/// This part of the reserve, and at least one connection of it, is for health checks only.
+const HEALTH_PART: usize = 4;
 
 /// A client has this long to send its request before its connection is one that is idle.
 const GRACE: Duration = Duration::from_secs(1);
@@ -42,17 +52,27 @@ struct Shares {
     ordinary: usize,
     unauthenticated: usize,
     per_address: usize,
+    /// Ordinary connections of one token.
+    per_token: usize,
     reserve: usize,
+    /// Emits on the reserve: those of all tokens, and those of one.
+    reserve_emits: usize,
+    reserve_emits_per_token: usize,
 }
 
 impl Shares {
     fn new(max_connections: usize, limits: &ServerLimits) -> Self {
         let reserve = limits.reserve.min(max_connections / MAX_RESERVE_PART);
+        let ordinary = max_connections - reserve;
+        let reserve_emits = reserve - reserve.div_ceil(HEALTH_PART);
         Self {
-            ordinary: max_connections - reserve,
+            ordinary,
             unauthenticated: limits.anonymous,
             per_address: limits.per_address,
+            per_token: limits.connections_per_client.unwrap_or(ordinary.div_ceil(2)),
             reserve,
+            reserve_emits,
+            reserve_emits_per_token: reserve_emits.div_ceil(2),
         }
     }
 }
@@ -65,12 +85,41 @@ pub(crate) struct Admission {
     metrics: Arc<HttpMetrics>,
 }
 
-/// What a connection may be used for.
+/// The kind of place that a connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+enum Slot {
     Ordinary,
     /// One health check or emit.
     Reserve,
+}
+
+/// The purpose of a request, as far as the reserve is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestPurpose {
+    HealthCheck,
+    /// An emit with a producer's token.
+    Emit,
+    Other,
+}
+
+/// Whether a request is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestAdmission {
+    Served,
+    /// Served as the last request of its connection.
+    ServedLast,
+    Refused(ConnectionShortage),
+}
+
+/// The share that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionShortage {
+    /// All ordinary connections, or those of the address.
+    Ordinary,
+    /// The share of the token.
+    Token,
+    /// The emits on the reserve.
+    ReserveEmits,
 }
 
 type ConnectionId = u64;
@@ -88,6 +137,9 @@ struct ConnectionTable {
     idle: ActivityOrder,
     idle_in_reserve: ActivityOrder,
     addresses: HashMap<IpAddr, AddressConnections>,
+    tokens: HashMap<TokenId, TokenConnections>,
+    /// Emits that are served on the reserve.
+    reserve_emits: usize,
     /// Numbers connections and their activities.
     counter: u64,
     metrics: Arc<HttpMetrics>,
@@ -108,11 +160,19 @@ struct AddressConnections {
     idle: ActivityOrder,
 }
 
+/// Connections that are counted for one token.
+#[derive(Clone, Copy, Debug, Default)]
+struct TokenConnections {
+    ordinary: usize,
+    reserve: usize,
+}
+
 #[derive(Debug)]
 struct Entry {
     address: IpAddr,
     slot: Slot,
-    authenticated: bool,
+    /// The token that it is counted for. Connections that have one are not closed for others.
+    token: Option<TokenId>,
     activity: u64,
     active_at: Instant,
     close: CancellationToken,
@@ -175,11 +235,6 @@ impl Admission {
         Some(AdmittedConnection { connection, at: now })
     }
 
-    /// Counts a request that was refused because its connection is one of the reserve.
-    pub(crate) fn count_refusal(&self) {
-        self.metrics.refused_connection();
-    }
-
     pub(crate) fn count(&self) -> OpenConnections {
         let open = self.open();
         let unauthenticated = open.idle.len();
@@ -207,12 +262,23 @@ impl Connection {
         self.address
     }
 
-    /// Records a request. `valid` says whether its token is; nothing if it carries none, which changes nothing. The
-    /// answer says what the connection may be used for; one that had to make room before its request came is as good as
-    /// one of the reserve.
-    pub(crate) fn record_request(&self, valid: Option<bool>, now: Instant) -> Slot {
-        let Admission { shares, .. } = &*self.admission;
-        self.admission.open().record_request(shares, self.id, valid, now).unwrap_or(Slot::Reserve)
+    /// Records a request and decides whether it is served. A request without a token leaves its connection with the
+    /// token that it is counted for. A connection that was closed for another before its request arrived is treated
+    /// like one of the reserve.
+    pub(crate) fn record_request(
+        &self,
+        identity: &Identity,
+        purpose: RequestPurpose,
+        now: Instant,
+    ) -> RequestAdmission {
+        let Admission { shares, metrics, .. } = &*self.admission;
+        let recorded = self.admission.open().record_request(shares, self.id, identity, purpose, now);
+        let admission =
+            recorded.unwrap_or_else(|| RequestAdmission::of_reserve(purpose, ConnectionShortage::Ordinary));
+        if matches!(admission, RequestAdmission::Refused(_)) {
+            metrics.refused_connection();
+        }
+        admission
     }
 
     /// Waits until it has to make room for another.
@@ -230,6 +296,16 @@ impl Connection {
     }
 }
 
+impl RequestAdmission {
+    /// Serves health checks and emits, and refuses other requests for this reason.
+    fn of_reserve(purpose: RequestPurpose, shortage: ConnectionShortage) -> Self {
+        match purpose {
+            RequestPurpose::HealthCheck | RequestPurpose::Emit => Self::ServedLast,
+            RequestPurpose::Other => Self::Refused(shortage),
+        }
+    }
+}
+
 impl ConnectionTable {
     fn new(metrics: Arc<HttpMetrics>) -> Self {
         Self {
@@ -239,6 +315,8 @@ impl ConnectionTable {
             idle: ActivityOrder::new(),
             idle_in_reserve: ActivityOrder::new(),
             addresses: HashMap::new(),
+            tokens: HashMap::new(),
+            reserve_emits: 0,
             counter: 0,
             metrics,
         }
@@ -296,7 +374,7 @@ impl ConnectionTable {
     ) -> ConnectionId {
         self.counter += 1;
         let id = self.counter;
-        self.add(id, Entry { address, slot, authenticated: false, activity: id, active_at: now, close });
+        self.add(id, Entry { address, slot, token: None, activity: id, active_at: now, close });
         id
     }
 
@@ -307,6 +385,16 @@ impl ConnectionTable {
                 self.addresses.entry(entry.address).or_default().count += 1;
             }
             Slot::Reserve => self.reserve += 1,
+        }
+        if let Some(token) = entry.token {
+            let of_token = self.tokens.entry(token).or_default();
+            match entry.slot {
+                Slot::Ordinary => of_token.ordinary += 1,
+                Slot::Reserve => {
+                    of_token.reserve += 1;
+                    self.reserve_emits += 1;
+                }
+            }
         }
         self.index(id, &entry);
         self.connections.insert(id, entry);
@@ -327,30 +415,79 @@ impl ConnectionTable {
             }
             Slot::Reserve => self.reserve -= 1,
         }
+        if let Some(token) = entry.token {
+            self.remove_from_token(token, entry.slot);
+        }
         Some(entry)
     }
 
-    /// Moves a connection behind all others. One of the reserve with a valid token becomes an ordinary one if it can.
+    fn remove_from_token(&mut self, token: TokenId, slot: Slot) {
+        let Some(of_token) = self.tokens.get_mut(&token) else { return };
+        match slot {
+            Slot::Ordinary => of_token.ordinary -= 1,
+            Slot::Reserve => {
+                of_token.reserve -= 1;
+                self.reserve_emits -= 1;
+            }
+        }
+        if of_token.ordinary + of_token.reserve == 0 {
+            self.tokens.remove(&token);
+        }
+    }
+
+    /// Moves a connection behind all others and decides whether its request is served.
     fn record_request(
         &mut self,
         shares: &Shares,
         id: ConnectionId,
-        valid: Option<bool>,
+        identity: &Identity,
+        purpose: RequestPurpose,
         now: Instant,
-    ) -> Option<Slot> {
+    ) -> Option<RequestAdmission> {
         let mut entry = self.remove(id)?;
         self.counter += 1;
         (entry.activity, entry.active_at) = (self.counter, now);
-        entry.authenticated = valid.unwrap_or(entry.authenticated);
-        if entry.slot == Slot::Reserve
-            && entry.authenticated
-            && self.free_ordinary_slot(shares, entry.address)
-        {
-            entry.slot = Slot::Ordinary;
-        }
-        let slot = entry.slot;
+        let admission = match identity {
+            Identity::Known(caller) => self.assign_token(shares, &mut entry, caller.token_id(), purpose),
+            Identity::Anonymous | Identity::UnknownToken => {
+                if identity.is_valid() == Some(false) {
+                    entry.token = None;
+                }
+                match entry.slot {
+                    Slot::Ordinary => RequestAdmission::Served,
+                    Slot::Reserve => RequestAdmission::of_reserve(purpose, ConnectionShortage::Ordinary),
+                }
+            }
+        };
         self.add(id, entry);
-        Some(slot)
+        Some(admission)
+    }
+
+    /// Counts a connection for a token, within the token's shares. One of the reserve becomes an ordinary one if it can.
+    fn assign_token(
+        &mut self,
+        shares: &Shares,
+        entry: &mut Entry,
+        token: TokenId,
+        purpose: RequestPurpose,
+    ) -> RequestAdmission {
+        let of_token = self.tokens.get(&token).copied().unwrap_or_default();
+        let within_share = of_token.ordinary < shares.per_token;
+        entry.token = None;
+        if within_share && (entry.slot == Slot::Ordinary || self.free_ordinary_slot(shares, entry.address)) {
+            (entry.slot, entry.token) = (Slot::Ordinary, Some(token));
+            return RequestAdmission::Served;
+        }
+        if entry.slot == Slot::Reserve && purpose == RequestPurpose::Emit {
+            if self.reserve_emits >= shares.reserve_emits
+                || of_token.reserve >= shares.reserve_emits_per_token
+            {
+                return RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
+            }
+            entry.token = Some(token);
+        }
+        let shortage = if within_share { ConnectionShortage::Ordinary } else { ConnectionShortage::Token };
+        RequestAdmission::of_reserve(purpose, shortage)
     }
 
     /// Makes room for an ordinary connection with a valid token, for which any other without one has to go.
@@ -361,9 +498,9 @@ impl ConnectionTable {
         true
     }
 
-    /// Adds a connection without a valid token to those that can be closed.
+    /// Adds a connection that is not counted for a token to those that can be closed.
     fn index(&mut self, id: ConnectionId, entry: &Entry) {
-        if entry.authenticated {
+        if entry.token.is_some() {
             return;
         }
         let place = (entry.activity, id);

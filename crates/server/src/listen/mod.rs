@@ -37,7 +37,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use admission::AdmittedConnection;
-pub(crate) use admission::{Admission, Connection, Slot};
+pub(crate) use admission::{Admission, Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
 use lingering::Lingering;
 use parse_errors::ParseErrors;
 use patient::Patient;

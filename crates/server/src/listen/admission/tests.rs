@@ -1,8 +1,10 @@
 use super::*;
+use crate::limits::testing::caller;
 
 const LIMITS: ServerLimits = ServerLimits {
     anonymous: 4,
     per_address: 4,
+    connections_per_client: Some(8),
     reserve: 2,
     streams_per_client: 1,
     response_memory: 1,
@@ -23,8 +25,29 @@ fn admit(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnect
 
 fn authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
     let admitted = admit(admission, from, now);
-    admitted.connection.record_request(Some(true), now);
+    read_as(&admitted, "one", now);
     admitted
+}
+
+fn request(
+    admitted: &AdmittedConnection,
+    identity: &Identity,
+    purpose: RequestPurpose,
+    now: Instant,
+) -> RequestAdmission {
+    admitted.connection.record_request(identity, purpose, now)
+}
+
+fn read_as(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+    request(admitted, &Identity::Known(caller(token)), RequestPurpose::Other, now)
+}
+
+fn emit_as(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+    request(admitted, &Identity::Known(caller(token)), RequestPurpose::Emit, now)
+}
+
+fn check_health(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
+    request(admitted, &Identity::Anonymous, RequestPurpose::HealthCheck, now)
 }
 
 fn slot(admitted: &AdmittedConnection) -> Option<Slot> {
@@ -42,12 +65,12 @@ fn the_connection_idle_longest_makes_room() {
     let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let later = now + GRACE;
     // It is not the oldest any more.
-    strangers[0].connection.record_request(None, later);
+    check_health(&strangers[0], later);
     let new = admit(&admission, 9, later);
     let closed: Vec<_> = strangers.iter().map(is_closed).collect();
     assert_eq!(closed, [false, true, false, false]);
     assert_eq!(slot(&new), Some(Slot::Ordinary));
-    assert_eq!(strangers[1].connection.record_request(Some(true), later), Slot::Reserve);
+    assert_eq!(read_as(&strangers[1], "one", later), RequestAdmission::Refused(ConnectionShortage::Ordinary));
     assert_eq!(admission.count().unauthenticated, 4);
 }
 
@@ -96,11 +119,70 @@ fn connections_with_a_valid_token_are_never_closed_and_leave_the_reserve() {
     assert!(is_closed(&reserve[0]) && !is_closed(&reserve[1]));
 
     for admitted in [&reserve[1], &later] {
-        assert_eq!(admitted.connection.record_request(Some(true), now), Slot::Reserve);
+        assert_eq!(read_as(admitted, "one", now), RequestAdmission::Refused(ConnectionShortage::Ordinary));
     }
-    assert!(admission.admit(address(3), now + GRACE * 2).is_none());
     assert!(!held.iter().any(is_closed));
     assert_eq!(admission.count(), OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 });
+}
+
+#[test]
+fn a_token_has_a_share_of_the_connections() {
+    let limits = ServerLimits { per_address: 4, anonymous: 16, connections_per_client: None, ..LIMITS };
+    let (admission, now) = (admission(14, limits), Instant::now());
+    // From two addresses, so that the share of one address is not used up.
+    let held: Vec<_> = (0..6).map(|number| authenticated(&admission, number % 2, now)).collect();
+    let beyond = admit(&admission, 2, now);
+    let refused = RequestAdmission::Refused(ConnectionShortage::Token);
+    assert_eq!(read_as(&beyond, "one", now), refused);
+    assert_eq!(emit_as(&beyond, "one", now), RequestAdmission::ServedLast);
+    let others: Vec<_> = (0..6).map(|number| admit(&admission, 10 + number, now)).collect();
+    for other in &others {
+        assert_eq!(read_as(other, "other", now), RequestAdmission::Served);
+    }
+    assert!(is_closed(&beyond), "it makes room like a connection without a valid token");
+    assert_eq!(admission.count(), OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 });
+    drop(held);
+    assert_eq!(read_as(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
+}
+
+#[test]
+fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
+    let limits = ServerLimits { connections_per_client: Some(1), ..LIMITS };
+    let (admission, now) = (admission(8, limits), Instant::now());
+    let (first, second) = (admit(&admission, 1, now), admit(&admission, 2, now));
+    assert_eq!(read_as(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(read_as(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(read_as(&first, "other", now), RequestAdmission::Served);
+    assert_eq!(read_as(&second, "one", now), RequestAdmission::Served);
+    assert_eq!(read_as(&second, "other", now), RequestAdmission::Refused(ConnectionShortage::Token));
+}
+
+#[test]
+fn emits_leave_a_part_of_the_reserve_to_health_checks() {
+    let limits = ServerLimits { reserve: 8, per_address: 64, anonymous: 64, ..LIMITS };
+    let limits = ServerLimits { connections_per_client: Some(64), ..limits };
+    let (admission, now) = (admission(32, limits), Instant::now());
+    let _held: Vec<_> = (0..24).map(|_| authenticated(&admission, 1, now)).collect();
+    let emits: Vec<_> = (0..8).map(|_| admit(&admission, 1, now)).collect();
+    let refused = RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
+    let admissions: Vec<_> = emits
+        .iter()
+        .enumerate()
+        .map(|(number, emit)| emit_as(emit, if number < 4 { "one" } else { "other" }, now))
+        .collect();
+    let served = RequestAdmission::ServedLast;
+    assert_eq!(admissions, [served, served, served, refused, served, served, served, refused]);
+
+    for number in 0..100 {
+        let check = admit(&admission, number, now + GRACE * number);
+        assert_eq!(check_health(&check, now + GRACE * number), RequestAdmission::ServedLast);
+        // It stays open, and so do all others.
+        std::mem::forget(check);
+    }
+    for (emit, admission) in emits.iter().zip(admissions) {
+        assert_eq!(is_closed(emit), admission == refused, "only refused ones are closed for others");
+    }
+    assert_eq!(admission.count().reserve, 8);
 }
 
 #[test]
@@ -115,9 +197,9 @@ fn an_address_full_of_valid_tokens_gets_the_reserve_and_others_do_not_notice() {
 fn a_token_that_is_no_longer_valid_protects_nothing() {
     let (admission, now) = (admission(8, LIMITS), Instant::now());
     let admitted = authenticated(&admission, 1, now);
-    admitted.connection.record_request(None, now);
+    check_health(&admitted, now);
     assert_eq!(admission.count().authenticated, 1);
-    admitted.connection.record_request(Some(false), now);
+    request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
     assert_eq!(admission.count().unauthenticated, 1);
 }
 
@@ -128,7 +210,7 @@ fn nothing_is_left_of_connections_that_have_ended() {
     for number in 0..1000 {
         let admitted = admit(&admission, number % 7, now);
         if number % 3 == 0 {
-            admitted.connection.record_request(Some(number % 2 == 0), now);
+            emit_as(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
         }
         held.push(admitted);
         if held.len() > 5 {
@@ -138,6 +220,7 @@ fn nothing_is_left_of_connections_that_have_ended() {
     drop(held);
     let open = admission.open();
     assert_eq!((open.connections.len(), open.ordinary, open.reserve), (0, 0, 0));
+    assert_eq!((open.tokens.len(), open.reserve_emits), (0, 0));
     assert!(open.idle.is_empty() && open.idle_in_reserve.is_empty() && open.addresses.is_empty());
 }
 
@@ -147,6 +230,8 @@ fn the_reserve_is_a_part_of_all_connections() {
     assert_eq!((shares(1024).ordinary, shares(1024).reserve), (1022, 2));
     assert_eq!((shares(4).ordinary, shares(4).reserve), (3, 1));
     assert_eq!((shares(1).ordinary, shares(1).reserve), (1, 0));
+    let emits = |max| shares(max).reserve_emits;
+    assert_eq!((emits(1024), emits(4), emits(1)), (1, 0, 0));
 }
 
 #[test]

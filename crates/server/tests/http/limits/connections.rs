@@ -3,7 +3,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{metric, server};
+use super::{metric, server, server_with};
 use crate::client::{Answer, HANGS, read};
 use crate::house::House;
 
@@ -113,7 +113,7 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_checks_and_producers_have_a_reserve() {
-    let house = server("max_connections: 64").await;
+    let house = server("max_connections: 64, limits: {connections_per_client: 48}").await;
     let streams = streams(&house, "viewer", 48).await;
     let refused =
         join_all((0..50).map(|_| house.call_as("other-viewer", "GET", "/api/v1/handlers", ""))).await;
@@ -128,6 +128,71 @@ async fn health_checks_and_producers_have_a_reserve() {
     house.until_served("other-viewer").await;
     house.until_metric("pointsman_http_streams", 0).await;
     assert!(metric(&house, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
+}
+
+/// A connection with a claim that waits for a task, or has been refused.
+async fn waiting_claim(house: &House, token: &str) -> TcpStream {
+    let body = r#"{"handlers":["pulled"],"wait":"300s"}"#;
+    let mut stream = connect(house).await;
+    let head = house.head("POST", "/api/v1/worker/claim", &[("authorization", &format!("Bearer {token}"))]);
+    let length = body.len();
+    let text = format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).await.unwrap();
+    stream
+}
+
+/// An emit whose body does not end, once the server has begun to read it or has refused it.
+async fn endless_emit(house: &House, token: &str) -> TcpStream {
+    let mut stream = connect(house).await;
+    let headers = [("authorization", &*format!("Bearer {token}")), ("content-length", "100")];
+    let head = house.head("POST", "/api/v1/events", &headers);
+    stream.write_all(format!("{head}content-type: application/json\r\n\r\n{{").as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_has_its_share_of_connections() {
+    let pulled = "handlers: {pulled: {run: pull}}\n";
+    let house = server_with("max_connections: 64", pulled).await;
+    let mut claims = Vec::new();
+    for _ in 0..48 {
+        claims.push(waiting_claim(&house, "worker").await);
+    }
+    house.until_metric("pointsman_http_refused_total{limit=\"connections\"}", 24).await;
+    let refused = house.call_as("worker", "GET", "/api/v1/me", "").await;
+    assert_refused(&refused);
+    assert!(refused.text().contains("connections_per_client"), "{refused:?}");
+    assert_serves_health_checks_and_producers(&house).await;
+    for _ in 0..20 {
+        assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+    }
+    claims.clear();
+    house.until_metric("pointsman_http_connections{kind=\"authenticated\"}", 1).await;
+    assert_eq!(house.call_as("worker", "GET", "/api/v1/me", "").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_emits_leave_the_reserve_to_health_checks() {
+    let house = server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let _streams = streams(&house, "viewer", 48).await;
+    let mut emits = Vec::new();
+    for number in 0..64 {
+        emits.push(endless_emit(&house, ["producer", "admin"][number % 2]).await);
+    }
+    for _ in 0..20 {
+        for path in ["/livez", "/healthz", "/readyz"] {
+            assert_eq!(house.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
+        }
+    }
+    let emit = house.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await;
+    assert_refused(&emit);
+    drop(emits);
+    let emitting = async {
+        while house.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status != 201 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    timeout(HANGS, emitting).await.expect("an emit is served in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +229,7 @@ async fn an_address_has_its_share_of_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_the_cap_are_refused_in_order() {
-    let house = server("max_connections: 2").await;
+    let house = server("max_connections: 2, limits: {connections_per_client: 2}").await;
     let held = streams(&house, "viewer", 2).await;
     for _ in 0..10 {
         let refused = join_all((0..20).map(|_| house.get("/healthz"))).await;

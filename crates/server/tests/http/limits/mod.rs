@@ -18,7 +18,7 @@ async fn server(settings: &str) -> House {
 }
 
 async fn server_with(settings: &str, more: &str) -> House {
-    let list = ["viewer", "other-viewer", "producer", "admin"].map(|name| {
+    let list = ["viewer", "other-viewer", "producer", "worker", "admin"].map(|name| {
         let role = name.strip_prefix("other-").unwrap_or(name);
         (name, role, None)
     });
