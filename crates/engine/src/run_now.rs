@@ -2,10 +2,11 @@
 
 use pointsman_core::fire::Makes;
 use pointsman_core::store::{
-    Added, Emission, Idempotency, NewOrder, NewRun, OrderBatch, OrderRefused, OrdersRefused, RunRefused,
-    RunTask,
+    Added, Emission, Idempotency, NewOrder, NewRun, OrderBatch, OrderRefused, OrdersRefused, Refused,
+    RunRefused, RunTask, Sequenced,
 };
 use pointsman_core::{EventId, NewEvent, ScheduleName};
+use serde::Deserialize;
 
 use crate::{EmitError, Engine};
 
@@ -16,6 +17,25 @@ pub enum RanNow {
     Task(RunTask),
     /// An order, unless it could not be added: its chain is gone, or one of that id is on its way.
     Order(Result<Added, OrderRefused>),
+}
+
+/// The recorded answer to a run. It says itself what was created: the schedule may have changed since.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RecordedRun {
+    Events(Vec<Sequenced>),
+    Orders(Vec<Added>),
+    Task(RunTask),
+}
+
+impl RecordedRun {
+    fn into_ran(self) -> Option<RanNow> {
+        match self {
+            Self::Events(events) => events.first().map(|event| RanNow::Event(event.id)),
+            Self::Orders(orders) => orders.into_iter().next().map(|added| RanNow::Order(Ok(added))),
+            Self::Task(task) => Some(RanNow::Task(RunTask { repeated: true, ..task })),
+        }
+    }
 }
 
 impl Engine {
@@ -46,6 +66,15 @@ impl Engine {
             Makes::Run(run) => self.run_once(run.clone(), idempotency).await,
             Makes::Order(order) => self.add_once(NewOrder::clone(order), idempotency).await,
         }
+    }
+
+    /// The answer recorded for an earlier run of a schedule under this key; None if there is no key, or it is new.
+    pub async fn recorded_run(&self, idempotency: Option<&Idempotency>) -> Result<Option<RanNow>, EmitError> {
+        let Some(used) = idempotency else { return Ok(None) };
+        let recorded = self.store().recorded_answer(used.clone()).await.map_err(EmitError::Store)?;
+        let Some(text) = recorded.map_err(EmitError::Refused)? else { return Ok(None) };
+        let ran = serde_json::from_str(&text).ok().and_then(RecordedRun::into_ran);
+        ran.map(Some).ok_or_else(|| Refused::IdempotencyConflict(used.key.clone()).into())
     }
 
     async fn emit_once(

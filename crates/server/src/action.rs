@@ -57,8 +57,7 @@ impl<T> Repeatable<T> {
         caller: &Caller,
         operation: &[&str],
     ) -> Result<(T, Option<Idempotency>), Problem> {
-        let tenant = caller.tenant.clone().unwrap_or_default();
-        let idempotency = idempotency::of_request(&self.headers, tenant, operation, &self.body)?;
+        let idempotency = idempotency::of_action(&self.headers, caller, operation, &self.body)?;
         Ok((self.members, idempotency))
     }
 }

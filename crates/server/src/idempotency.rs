@@ -3,12 +3,13 @@
 
 use http::HeaderMap;
 use pointsman_core::Tenant;
-use pointsman_core::store::Idempotency;
+use pointsman_core::store::{Idempotency, Refused, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::problem::Problem;
 
 const HEADER: &str = "idempotency-key";
@@ -50,6 +51,19 @@ pub(crate) fn of_request(
     Ok(key(headers)?.map(|key| Idempotency { tenant, key, digest: digest() }))
 }
 
+/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default one. Which of them
+/// is part of the digest, so that a token of the default tenant does not get the answer to a token of all tenants.
+pub(crate) fn of_action(
+    headers: &HeaderMap,
+    caller: &Caller,
+    operation: &[&str],
+    body: &[u8],
+) -> Result<Option<Idempotency>, Problem> {
+    let scope = caller.tenant.as_ref().map_or("", Tenant::as_str);
+    let operation: Vec<&str> = operation.iter().copied().chain([scope]).collect();
+    of_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
+}
+
 /// The answer recorded for an earlier request under this key.
 pub(crate) async fn recorded<A: DeserializeOwned>(
     app: &App,
@@ -57,28 +71,29 @@ pub(crate) async fn recorded<A: DeserializeOwned>(
 ) -> Result<Option<A>, Problem> {
     let Some(used) = idempotency else { return Ok(None) };
     let Some(text) = app.store().recorded_answer(used.clone()).await?? else { return Ok(None) };
-    read(&text).map(Some)
+    read(used, &text).map(Some)
 }
 
 /// Records the answer to a request under its key. Answers what the request gets, and whether that was recorded by an
 /// earlier one.
 pub(crate) async fn record<A: Serialize + DeserializeOwned>(
     app: &App,
-    idempotency: Option<Idempotency>,
+    idempotency: Option<&Idempotency>,
     answer: A,
-) -> Result<(A, bool), Problem> {
-    let Some(used) = idempotency else { return Ok((answer, false)) };
-    let text = serde_json::to_string(&answer).map_err(Problem::broken)?;
-    let recorded = app.store().record_answer(used, text, app.now()).await??;
-    match recorded.repeated {
-        true => Ok((read(&recorded.answer)?, true)),
-        false => Ok((answer, false)),
-    }
+) -> Result<Result<(A, bool), Problem>, StoreError> {
+    let Some(used) = idempotency else { return Ok(Ok((answer, false))) };
+    let text = match serde_json::to_string(&answer) {
+        Ok(text) => text,
+        Err(error) => return Ok(Err(Problem::broken(error))),
+    };
+    Ok(match app.store().record_answer(used.clone(), text, app.now()).await? {
+        Ok(recorded) if recorded.repeated => read(used, &recorded.answer).map(|answer| (answer, true)),
+        Ok(_) => Ok((answer, false)),
+        Err(conflict) => Err(conflict.into()),
+    })
 }
 
-fn read<A: DeserializeOwned>(text: &str) -> Result<A, Problem> {
-    serde_json::from_str(text).map_err(|error| {
-        tracing::error!(%error, "cannot decode the response recorded under an idempotency key; the client gets 500");
-        Problem::broken("the answer recorded under this idempotency key cannot be read; use another key")
-    })
+/// An answer of another type is that of another request.
+fn read<A: DeserializeOwned>(used: &Idempotency, text: &str) -> Result<A, Problem> {
+    serde_json::from_str(text).map_err(|_| Refused::IdempotencyConflict(used.key.clone()).into())
 }

@@ -118,6 +118,20 @@ impl PreparedRedrive {
         read(&self.view).clone()
     }
 
+    /// Gives its place up until it is admitted again.
+    pub fn give_up_place(&self) {
+        self.engine.node().redrives.jobs().remove(&self.number);
+    }
+
+    /// Takes its place again, unless too many redrives run by now, or one for the same tasks.
+    pub fn admit_again(&self) -> Result<(), RedriveRefused> {
+        let view = self.view();
+        let mut jobs = self.engine.node().redrives.jobs();
+        admit(&jobs, &view.filter)?;
+        jobs.insert(self.number, Entry { view: self.view.clone(), stop: self.stop.clone() });
+        Ok(())
+    }
+
     /// Begins it; answers what it is called.
     pub fn start(mut self) -> String {
         self.started = true;
@@ -130,7 +144,7 @@ impl PreparedRedrive {
 impl Drop for PreparedRedrive {
     fn drop(&mut self) {
         if !self.started {
-            self.engine.node().redrives.jobs().remove(&self.number);
+            self.give_up_place();
         }
     }
 }

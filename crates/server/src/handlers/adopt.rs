@@ -57,6 +57,10 @@ pub(crate) async fn adopt(
     let (said, idempotency) = request.keyed(&caller, &["adopt", name.as_str()])?;
     let from: Option<EventId> =
         said.from.map(|raw| read("/from", &raw, "an EventId, as a whole number")).transpose()?;
+    // A repeat gets its answer also when the handler is gone.
+    if let Some(done) = idempotency::recorded(&app, idempotency.as_ref()).await? {
+        return Ok(Json(done));
+    }
     let handler = find(&app, &caller, &name).await?.handler;
     if !handler.defined {
         let detail = format!("the handler {name} is not defined, so nobody could run its tasks");
@@ -65,9 +69,6 @@ pub(crate) async fn adopt(
     if from.is_some() && handler.source.is_some() {
         let detail = format!("{name} is a source, and a source gets no events; run its collections instead");
         return Err(Problem::refused(detail).pointer("/from"));
-    }
-    if let Some(done) = idempotency::recorded(&app, idempotency.as_ref()).await? {
-        return Ok(Json(done));
     }
     let inner = app.clone();
     app.deed(async move {
@@ -81,7 +82,7 @@ pub(crate) async fn adopt(
         inner.note(&caller, "adopt", format!("handler {name}"), detail).await;
         replayed?;
         // Neither call takes up a task or an event twice, so that the record only has to keep the answer.
-        idempotency::record(&inner, idempotency, done).await.map(|(done, _)| Json(done))
+        idempotency::record(&inner, idempotency.as_ref(), done).await?.map(|(done, _)| Json(done))
     })
     .await
 }

@@ -4,14 +4,17 @@
 
 mod request;
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
-use pointsman_core::store::{Idempotency, TaskFilter};
+use pointsman_core::store::{Idempotency, StoreError, TaskFilter};
 use pointsman_core::task::EndReason;
-use pointsman_engine::{Redrive, RedriveRequest, RedriveState};
+use pointsman_engine::{PreparedRedrive, Redrive, RedriveRequest, RedriveState};
+use tokio::time::sleep;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -27,6 +30,9 @@ use request::{Said, Wish};
 
 /// How far a dry run counts.
 const MOST_COUNTED: u64 = 1_000_000;
+/// How long to wait before asking a store that is not available again: at first, and at most.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin)).routes(routes!(list)).routes(routes!(one, stop))
@@ -61,6 +67,11 @@ pub(crate) async fn begin(
 ) -> Result<Response, Problem> {
     let (said, idempotency) = request.keyed(&caller, &["redrive"])?;
     let Wish { filter, named, dry_run, rate, canary, words } = said.read(&caller)?;
+    // A repeat gets its answer also when the handler is gone. A dry run is never recorded.
+    let record = idempotency.as_ref().filter(|_| !dry_run);
+    if let Some(begun) = idempotency::recorded::<RedriveJob>(&app, record).await? {
+        return Ok(Json(begun).into_response());
+    }
     if let Some(handler) = &filter.handler {
         known::handler(&app, &caller, handler, "handler").await.map_err(|problem| problem.pointer(named))?;
     }
@@ -69,9 +80,6 @@ pub(crate) async fn begin(
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
         let count = RedriveCount { matched, more: matched >= MOST_COUNTED, sample, dry_run };
         return Ok(Json(count).into_response());
-    }
-    if let Some(begun) = idempotency::recorded::<RedriveJob>(&app, idempotency.as_ref()).await? {
-        return Ok(Json(begun).into_response());
     }
     let request = RedriveRequest { filter, rate, canary, by: caller.name.clone() };
     let inner = app.clone();
@@ -90,12 +98,65 @@ async fn start(
     idempotency: Option<Idempotency>,
 ) -> Result<(RedriveJob, bool), Problem> {
     let prepared = app.engine.prepare_redrive(request).map_err(Problem::conflict)?;
-    let (job, repeated) = idempotency::record(app, idempotency, body(&prepared.view())).await?;
-    if !repeated {
-        let id = prepared.start();
-        app.note(caller, "redrive", format!("redrive {id}"), words).await;
+    let recorded = idempotency::record(app, idempotency.as_ref(), body(&prepared.view())).await;
+    if let (Err(StoreError::Unavailable(_)), Some(used)) = (&recorded, idempotency) {
+        // A repeat that begins it anew must find the place free.
+        prepared.give_up_place();
+        app.deeds.spawn(start_if_recorded(app.clone(), caller.clone(), prepared, words, used));
+    } else if let Ok(Ok((_, false))) = recorded {
+        start_recorded(app, caller, prepared, words).await;
     }
-    Ok((job, repeated))
+    recorded?
+}
+
+async fn start_recorded(app: &App, caller: &Caller, prepared: PreparedRedrive, words: String) {
+    let id = prepared.start();
+    app.note(caller, "redrive", format!("redrive {id}"), words).await;
+}
+
+/// Waits for a store that did not say whether it has recorded a redrive, and starts the redrive if it has: repeats of the
+/// request, on any node, are told that it runs.
+async fn start_if_recorded(
+    app: App,
+    caller: Caller,
+    prepared: PreparedRedrive,
+    words: String,
+    used: Idempotency,
+) {
+    let id = prepared.view().id;
+    let settled = async {
+        let mut wait = FIRST_WAIT;
+        loop {
+            sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+            match app.store().recorded_answer(used.clone()).await {
+                Ok(Ok(Some(text))) if is_of(&text, &id) => match prepared.admit_again() {
+                    Ok(()) => return true,
+                    Err(error) => {
+                        tracing::warn!(redrive = id, %error, "a recorded redrive waits for its start")
+                    }
+                },
+                Ok(_) | Err(StoreError::Closed) => return false,
+                Err(error) => {
+                    tracing::debug!(redrive = id, %error, "cannot read whether a redrive is recorded; retrying")
+                }
+            }
+        }
+    };
+    match app.stopping.run_until_cancelled(settled).await {
+        Some(true) => start_recorded(&app, &caller, prepared, words).await,
+        Some(false) => {}
+        None => tracing::warn!(
+            redrive = id,
+            "stopping before the store said whether a redrive is recorded; it is not started. If a repeat under its \
+             idempotency key says that it runs, send it under another key"
+        ),
+    }
+}
+
+/// Whether a recorded answer is that of this redrive.
+fn is_of(text: &str, id: &str) -> bool {
+    serde_json::from_str::<RedriveJob>(text).is_ok_and(|job| job.id == id)
 }
 
 /// The redrives of this node: those that go on, and the last ones that have ended.

@@ -143,10 +143,13 @@ pub(crate) async fn run(
     headers: HeaderMap,
     _: Nothing,
 ) -> Result<(StatusCode, Json<RanNow>), Problem> {
+    let idempotency = idempotency::of_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
+    // A repeat gets its answer also when the schedule is gone, blocked, or creates something else now.
+    if let Some(ran) = app.engine.recorded_run(idempotency.as_ref()).await? {
+        return Ok((StatusCode::OK, Json(body(ran)?)));
+    }
     find_defined(&app, &caller, &name)?;
     not_blocked(&app, &caller, &name).await?;
-    let tenant = caller.tenant.clone().unwrap_or_default();
-    let idempotency = idempotency::of_request(&headers, tenant, &["run schedule", name.as_str()], &[])?;
     let inner = app.clone();
     let ran = app.deed(async move { run_now(&inner, &caller, &name, idempotency).await });
     let (ran, repeated) = ran.await?;
@@ -178,7 +181,18 @@ async fn run_now(
     let ran = app.engine.run_schedule_once(name, idempotency).await?;
     let (ran, repeated) =
         ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
-    let ran = match ran {
+    let ran = body(ran)?;
+    if repeated {
+        return Ok((ran, true));
+    }
+    let order = ran.order.as_ref().map(|order| format!("order {order}"));
+    let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
+    app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
+    Ok((ran, false))
+}
+
+fn body(ran: pointsman_engine::RanNow) -> Result<RanNow, Problem> {
+    Ok(match ran {
         pointsman_engine::RanNow::Event(id) => {
             RanNow { event_id: Some(id.get()), task_id: None, order: None, created: true }
         }
@@ -191,12 +205,5 @@ async fn run_now(
             let order = Some(added.order.to_string());
             RanNow { event_id: Some(added.event.get()), task_id: None, order, created: true }
         }
-    };
-    if repeated {
-        return Ok((ran, true));
-    }
-    let order = ran.order.as_ref().map(|order| format!("order {order}"));
-    let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
-    app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
-    Ok((ran, false))
+    })
 }

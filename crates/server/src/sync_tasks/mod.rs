@@ -107,12 +107,15 @@ pub(crate) async fn run(
     let query = Query::of(&uri, &["source", "collection"])?;
     let source: HandlerName = query.required("source", query.parse("source")?)?;
     let collection: CollectionName = query.required("collection", query.parse("collection")?)?;
-    let registration = app.store().registration().await?;
     let pair = Pair { source, collection };
-    check(&registration, &caller, &pair)?;
-    let tenant = caller.tenant.clone().unwrap_or_default();
     let operation = ["run collection", &pair.to_string()];
-    let idempotency = idempotency::of_request(&headers, tenant, &operation, &[])?;
+    let idempotency = idempotency::of_action(&headers, &caller, &operation, &[])?;
+    // A repeat gets its answer also when the collection is gone.
+    if let Some(ran) = idempotency::recorded::<RunTask>(&app, idempotency.as_ref()).await? {
+        return Ok((StatusCode::OK, Json(SourceRun { task_id: ran.task.to_string() })));
+    }
+    let registration = app.store().registration().await?;
+    check(&registration, &caller, &pair)?;
     let inner = app.clone();
     let ran = app.deed(async move { begin(&inner, &caller, pair, idempotency).await }).await?;
     let status = if ran.created && !ran.repeated { StatusCode::CREATED } else { StatusCode::OK };

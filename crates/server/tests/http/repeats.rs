@@ -2,10 +2,12 @@
 //! safe to repeat.
 
 use pointsman_engine::{Outcome, Setup};
+use pointsman_testing::{Postgres, Proxy, Settings};
 use serde_json::{Value, json};
 
-use crate::client::Answer;
-use crate::house::{House, handler};
+use crate::auth::tokens;
+use crate::client::{Answer, HANGS};
+use crate::house::{House, handler, sources};
 use crate::orders::{CHAINS, add, claim, end};
 
 const PAY: &str = "
@@ -166,4 +168,101 @@ async fn a_key_makes_redrive_and_adopt_safe_to_repeat() {
     three_times(&house, "/api/v1/handlers/job/adopt", "k2", &Value::Null, 200).await;
     let other = post(&house, "/api/v1/handlers/job/adopt", "k2", &json!({"from": 1})).await;
     assert_eq!(other.problem(), 409);
+}
+
+const BASE: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
+
+/// The configuration in which nothing is left but a schedule, which creates an order and not an event now.
+const CHANGED: &str = "
+handlers: {other: {run: pull}}
+chains: {/pay: {nodes: [{id: other, handler: other, next: done}, {id: done, end: true}]}}
+schedules: {report: {cron: '0 3 * * *', order: {path: /pay}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_gets_its_answer_though_the_configuration_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::at(folder.path(), &format!("{BASE}{PAY}"), Setup::default()).await;
+    let requests = [
+        ("/tasks?source=shop&collection=orders", Value::Null),
+        ("/api/v1/schedules/report/run", Value::Null),
+        ("/api/v1/schedules/fixed/run", Value::Null),
+        ("/api/v1/handlers/charge/adopt", Value::Null),
+        ("/api/v1/tasks/redrive", json!({"source": "shop"})),
+    ];
+    let mut first = Vec::new();
+    for (path, body) in &requests {
+        let answer = post(&house, path, path, body).await;
+        assert!(answer.status < 300, "{path}: {answer:?}");
+        first.push(answer.json());
+    }
+    let task = format!("/api/v1/tasks/{}", first[0]["task_id"].as_str().unwrap());
+    house.until(&task, |task| task["status"] == "SUCCESS").await;
+    let mut reloads = house.server.reloads();
+    sources(folder.path(), &format!("{BASE}{CHANGED}"));
+    tokio::time::timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    for ((path, body), first) in requests.iter().zip(first) {
+        let again = post(&house, path, path, body).await;
+        assert_eq!((again.status, again.json()), (200, first), "{path}");
+    }
+    assert_eq!(post(&house, requests[0].0, "new", &Value::Null).await.problem(), 404);
+    let run = post(&house, "/api/v1/schedules/report/run", "new", &Value::Null).await.json();
+    assert!(run["order"].is_string(), "another key runs the schedule as it is now: {run}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_gets_its_answer_though_the_schedule_is_blocked() {
+    let list = [("boss", "admin", None), ("op", "operator", None), ("bound", "operator", Some("default"))];
+    let mut house = House::with(&format!("{}{PAY}", tokens(&list)), Setup::default()).await;
+    house.token = "op".into();
+    let run = "/api/v1/schedules/report/run";
+    let first = post(&house, run, "k", &Value::Null).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let block = house.call_as("boss", "PUT", "/api/v1/schedules/report/block", "").await;
+    assert!(block.status < 300, "{block:?}");
+    let again = post(&house, run, "k", &Value::Null).await;
+    assert_eq!((again.status, again.json()), (200, first.json()));
+    assert_eq!(post(&house, run, "new", &Value::Null).await.problem(), 409);
+    // Its tenant's keys are the same, but not what it may read.
+    house.token = "bound".into();
+    assert_eq!(post(&house, run, "k", &Value::Null).await.problem(), 409);
+}
+
+/// Sleeps in the commit of an idempotency record.
+const SLOW_COMMIT: &str = "
+    CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER nap AFTER INSERT ON pointsman.idempotency DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION nap()";
+const IS_ASLEEP: &str = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redrive_whose_record_was_written_without_an_answer_begins() {
+    let postgres = Postgres::start(Settings::default()).unwrap();
+    let url = postgres.create_database().unwrap();
+    let database = url.rsplit('/').next().unwrap();
+    let proxy = Proxy::start(postgres.address()).unwrap();
+    let store = postgres.url_through(&proxy, database).unwrap();
+    let yaml = format!("store: '{store}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n");
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::at(folder.path(), &yaml, handler("job", |_| Outcome::failed("no luck"))).await;
+    house.emit(r#"{"type":"job"}"#).await;
+    let failed = |list: &Value| list["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
+    house.until("/api/v1/tasks?status=FAILED", failed).await;
+
+    postgres.query(database, SLOW_COMMIT).unwrap();
+    let filter = json!({"handler": "job"});
+    let cut = async {
+        while postgres.query(database, IS_ASLEEP).unwrap().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        proxy.cut();
+    };
+    let (lost, ()) = tokio::join!(post(&house, "/api/v1/tasks/redrive", "k", &filter), cut);
+    assert_eq!(lost.problem(), 503);
+    let begun = |list: &Value| list["redrives"][0]["state"] == "done";
+    let list = house.until("/api/v1/redrives", begun).await;
+    assert_eq!(list["redrives"][0]["retried"], 1, "{list}");
+    let again = post(&house, "/api/v1/tasks/redrive", "k", &filter).await;
+    assert_eq!((again.status, &again.json()["id"]), (200, &list["redrives"][0]["id"]));
+    assert_eq!(house.get("/api/v1/redrives").await.json()["redrives"].as_array().map(Vec::len), Some(1));
 }
