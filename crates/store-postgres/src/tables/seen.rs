@@ -102,6 +102,8 @@ impl Seen {
     /// This is what is known of an object now.
     pub(crate) fn learn(&mut self, name: (Tenant, String), object: Option<Object>) {
         match object {
+            // Several objects may have this number, and the next event gives each its own.
+            Some(Object { number: 0, .. }) => drop(self.absent.remove(&name)),
             Some(object) => {
                 let number = object.number;
                 self.objects.insert(number, Some(object));

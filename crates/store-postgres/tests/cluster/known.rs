@@ -51,3 +51,27 @@ async fn who_meets_another_history_believes_nothing_of_the_old_one() {
     assert!(marked > 0);
     assert_eq!(node.emit(event("record").key("a")).await.prev, Some(first.id));
 }
+
+/// A store copy has objects without a number: those that Redis knew by their last event alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_without_a_number_gets_one_for_all_nodes() {
+    const OBJECTS: usize = 5;
+    let cluster = Cluster::new().await;
+    let nodes: [_; 2] = nodes(&cluster, Plan::simple()).await;
+    let events = || (0..OBJECTS).map(|n| event("record").key(&format!("object:{n}"))).collect::<Vec<_>>();
+    let mut last = nodes[0].emit_all(events()).await.events;
+    nodes[0].run_all().await;
+    let beside = cluster.client().await;
+    beside.execute("UPDATE pointsman.object SET number = 0", &[]).await.unwrap();
+    beside.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();
+    for node in [&nodes[1], &nodes[0], &nodes[1]] {
+        let emitted = node.emit_all(events()).await.events;
+        assert!(emitted.iter().map(|event| event.prev).eq(last.iter().map(|event| Some(event.id))));
+        last = emitted;
+    }
+    let claimed = nodes[0].claim(3 * OBJECTS).await;
+    assert_eq!(claimed.len(), OBJECTS, "an object has one lane, whichever node numbered it");
+    let numbers = "SELECT count(DISTINCT number) FROM pointsman.object WHERE number > 0";
+    assert_eq!(beside.query_one(numbers, &[]).await.unwrap().get::<_, i64>(0), OBJECTS as i64);
+    cluster.audit().await;
+}
