@@ -241,3 +241,90 @@ pub async fn objects_that_stay_are_not_visited_again(harness: &dyn Harness) {
     world.pass(2 * DAY).await;
     assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64 + 1);
 }
+
+/// Prunes until there is no more to do; answers how many calls that took, and how many objects were deleted.
+async fn count_calls(world: &World<'_>) -> (usize, u64) {
+    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+    let mut deleted = 0;
+    for calls in 1..1000 {
+        let pruned = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await);
+        deleted += pruned.objects;
+        if !pruned.more {
+            return (calls, deleted);
+        }
+    }
+    panic!("pruning does not end");
+}
+
+pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness) {
+    const MANY: usize = 1_300;
+    let mut world = World::new(harness, Plan::simple().free("index")).await;
+    let events = (0..2 * MANY).map(|n| match n % 2 {
+        0 => event("record").key(&format!("used:{n}")),
+        _ => note(n),
+    });
+    let emitted = world.emit_all(events.collect()).await.events;
+    world.pass(2 * DAY).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64);
+    for (n, before) in emitted.iter().enumerate().step_by(2) {
+        let next = world.emit(event("note").key(&format!("used:{n}"))).await;
+        assert_eq!(next.prev, Some(before.id), "{n}");
+    }
+}
+
+/// Tasks of orders and of recent events, however many there are.
+pub async fn a_backlog_does_not_lengthen_a_round(harness: &dyn Harness) {
+    const MANY: usize = 2_100;
+    let plan = Plan::simple().chain("/a", "first=step>done done");
+    let mut world = World::new(harness, plan).await;
+    world.emit(event("note").key("unused")).await;
+    let planned = world.later(1_000 * DAY);
+    let orders = |part: usize| (0..MANY / 3).map(move |n| order(&format!("/a,{part}-{n}")).planned(planned));
+    for part in 0..3 {
+        world.add_all(orders(part).collect()).await;
+    }
+    world.pass(2 * DAY).await;
+    world.emit_all((0..MANY).map(|n| event("record").key(&format!("recent:{n}"))).collect()).await;
+    // Old events first: they take calls of their own.
+    world.prune(Retention { age: ONE_DAY, ..EVERYTHING }, EVERYTHING).await;
+    let (calls, deleted) = count_calls(&world).await;
+    assert_eq!(deleted, 1);
+    assert!(calls <= 3, "{calls} calls");
+}
+
+pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) {
+    const HOUR: u64 = 3600;
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit(event("note").key("first")).await;
+    world.tick(HOUR / 2);
+    world.emit(event("note").key("second")).await;
+    world.tick(HOUR / 4);
+    world.emit_all((0..600).map(note).collect()).await;
+    world.pass(DAY - HOUR / 2).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+    world.tick(HOUR / 3);
+    assert_eq!(count_calls(&world).await, (1, 0), "one object is not worth a round yet");
+    world.tick(HOUR / 3);
+    assert_eq!(world.prune_objects(ONE_DAY).await, 601, "many are");
+    world.emit(event("note").key("third")).await;
+    world.pass(DAY + 60).await;
+    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+}
+
+/// Neither a restart nor a failed transaction sets it back.
+pub async fn a_round_continues_after_a_restart(harness: &dyn Harness) {
+    const MANY: usize = 1_300;
+    let mut world = World::new(harness, Plan::default()).await;
+    world.emit_all((0..MANY).map(note).collect()).await;
+    world.pass(2 * DAY).await;
+    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+    world.prune(retain, EVERYTHING).await;
+    let mut deleted = 0;
+    while deleted == 0 {
+        deleted += must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await).objects;
+    }
+    let world = world.reopen().await;
+    let next = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await).objects;
+    assert_eq!((deleted, next), (500, 500));
+    assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64 - 1000);
+}

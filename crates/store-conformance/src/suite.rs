@@ -202,6 +202,10 @@ macro_rules! suite {
                 a_task_of_a_deleted_object_cannot_be_retried
                 objects_of_other_tenants_and_parents_of_subs_are_apart
                 objects_that_stay_are_not_visited_again
+                old_tasks_of_many_batches_keep_their_objects
+                a_backlog_does_not_lengthen_a_round
+                few_unused_objects_are_deleted_once_an_hour
+                a_round_continues_after_a_restart
             }
             objects {
                 lanes_tell_who_is_first_and_how_many_wait

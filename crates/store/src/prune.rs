@@ -32,7 +32,9 @@ impl<T: Tables> Txn<'_, T> {
         let more_answers = self.tables.drop_answers(now.minus(REMEMBER_ANSWERS))?;
         let more_orders = self.tables.drop_ended_orders(now.minus(REMEMBER_ANSWERS))?;
         let more_records = self.tables.drop_records(now.minus(history.age))?;
-        let (objects, more_objects) = self.prune_objects(objects, now)?;
+        // Events that no task needs would be visited in vain.
+        let (objects, more_objects) =
+            if more_events { (0, false) } else { self.prune_objects(objects, now)? };
         let more = more_events || more_tasks || more_answers || more_orders || more_records || more_objects;
         Ok(Pruned { events, tasks, objects, more })
     }

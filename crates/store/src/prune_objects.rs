@@ -5,48 +5,68 @@
 //!
 //! 1. Choose the cutoff: events up to it are old, and no longer in the journal. If no object was checked at or before
 //!    it, the round ends here.
-//! 2. Page through the unfinished tasks of events up to the cutoff, and set `checked` of their objects to now.
+//! 2. Page through the events up to the cutoff that are stored for their unfinished tasks, and set `checked` of their
+//!    objects to now.
 //! 3. Visit the objects that were checked at or before the cutoff: set `checked` of those that have had an event since
 //!    to that event, and delete the others.
 //!
 //! A visited object that stays is not visited again before another retention period has passed and the journal has
-//! dropped its last event, so that the cost of a round follows the deleted objects and the old unfinished tasks, not the
-//! objects that stay.
+//! dropped its last event, so that the cost of a round follows the deleted objects and the old events of unfinished
+//! tasks. Neither the objects that stay nor tasks of orders, sources and recent events count. A round is worth its cost
+//! if it deletes a batch; for fewer objects there is at most one round an hour.
+//!
+//! The round is stored with what it changes: it survives a restart, and all nodes continue the same one.
 
 use std::time::Duration;
 
-use pointsman_core::{EventId, TaskSeq, Tenant, Timestamp};
+use pointsman_core::{EventId, Tenant, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::state::put_json;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// Tasks or objects that one transaction visits at most: emits wait for it.
+/// Events or objects that one transaction visits at most: emits wait for it.
 const BATCH: usize = 500;
 
-/// A round that takes longer starts again with later cutoffs.
-const LONGEST_ROUND: Duration = Duration::from_secs(3600);
+/// While fewer than [`BATCH`] objects are due, rounds begin at this interval.
+const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// How far a round has come. It is lost with the node's memory; the next one starts from the beginning.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ObjectRound {
+/// A round whose cutoff is later than this one's by more began with a shorter retention period, and is abandoned.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
+
+/// The name of the text that contains the latest round.
+const ROUND: &str = "object_round";
+
+/// The latest round, and how far it has come.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct ObjectRound {
+    /// When it began, in microseconds.
+    begun: i64,
     cutoff: EventId,
+    /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that is
+    /// behind may give a new event an id before the cutoff.
+    newest: EventId,
     step: RoundStep,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum RoundStep {
-    /// Unfinished tasks after this one.
-    Tasks(TaskSeq),
-    /// Events after this one that have late unfinished tasks.
-    LateTasks(EventId),
+    /// Events after this one that unfinished tasks need.
+    Events(EventId),
     Objects,
+    Done,
 }
 
 impl ObjectRound {
-    /// Whether a round that begins now would find many more: this one was interrupted for a while.
-    fn is_outdated(&self, cutoff: EventId) -> bool {
-        cutoff.timestamp() > self.cutoff.timestamp().plus(LONGEST_ROUND)
+    fn is_valid_for(&self, cutoff: EventId) -> bool {
+        self.cutoff.timestamp() <= cutoff.timestamp().plus(CLOCK_TOLERANCE)
+    }
+
+    fn is_recent(&self, now: Timestamp) -> bool {
+        (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun)
     }
 }
 
@@ -54,19 +74,25 @@ impl<T: Tables> Txn<'_, T> {
     /// Deletes a batch of unused objects; answers how many, and whether the round goes on.
     pub(crate) fn prune_objects(&mut self, retain_for: Duration, now: Timestamp) -> Result<(u64, bool)> {
         let cutoff = self.object_cutoff(retain_for, now);
-        let round = match self.state.object_round.take().filter(|round| !round.is_outdated(cutoff)) {
-            Some(round) => Some(round),
-            None => self.begin_object_round(cutoff)?,
+        if cutoff == EventId::ZERO {
+            return Ok((0, false));
+        }
+        // A round that another version has stored otherwise is begun anew.
+        let latest =
+            self.tables.text(ROUND)?.and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
+        let round = match latest.filter(|round| round.is_valid_for(cutoff)) {
+            Some(round) if round.step != RoundStep::Done => Some(round),
+            latest => self.begin_object_round(latest, cutoff, now)?,
         };
-        let Some(ObjectRound { cutoff, step }) = round else { return Ok((0, false)) };
-        let in_use = first_id_at(now).max(EventId::from_i64(cutoff.as_i64() + 1));
-        let (deleted, next) = match step {
-            RoundStep::Tasks(after) => (0, Some(self.keep_objects_of_tasks(after, cutoff, in_use)?)),
-            RoundStep::LateTasks(after) => (0, Some(self.keep_objects_of_late(after, cutoff, in_use)?)),
-            RoundStep::Objects => self.delete_unused(cutoff, in_use)?,
+        let Some(round) = round else { return Ok((0, false)) };
+        let in_use = first_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
+        let (deleted, step) = match round.step {
+            RoundStep::Events(after) => (0, self.keep_objects_of_events(after, round.cutoff, in_use)?),
+            RoundStep::Objects => self.delete_unused(&round, in_use)?,
+            RoundStep::Done => (0, RoundStep::Done),
         };
-        self.state.object_round = next.map(|step| ObjectRound { cutoff, step });
-        Ok((deleted, next.is_some()))
+        put_json(self.tables, ROUND, &ObjectRound { step, ..round })?;
+        Ok((deleted, step != RoundStep::Done))
     }
 
     /// Up to this id, events are older than the retention period and no longer in the journal. An empty journal has no
@@ -76,38 +102,29 @@ impl<T: Tables> Txn<'_, T> {
         if forgotten >= self.state.ids.last() { age } else { age.min(forgotten) }
     }
 
-    fn begin_object_round(&self, cutoff: EventId) -> Result<Option<ObjectRound>> {
-        let is_due = cutoff > EventId::ZERO && !self.tables.idle_objects(cutoff, 1)?.is_empty();
-        Ok(is_due.then_some(ObjectRound { cutoff, step: RoundStep::Tasks(TaskSeq(0)) }))
-    }
-
-    /// Tasks that are not late are numbered in the order of their events, so that the first one of a younger event ends
-    /// this step.
-    fn keep_objects_of_tasks(&self, after: TaskSeq, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
-        let tasks = self.tables.unfinished_after(after, BATCH)?;
-        let (old, younger): (Vec<EventId>, Vec<EventId>) =
-            tasks.iter().filter_map(|(_, event)| *event).partition(|event| *event <= cutoff);
-        self.tables.keep_objects(&old, cutoff, in_use)?;
-        Ok(match tasks.last() {
-            Some((last, _)) if tasks.len() >= BATCH && younger.is_empty() => RoundStep::Tasks(*last),
-            Some(_) | None => RoundStep::LateTasks(EventId::ZERO),
-        })
-    }
-
-    fn keep_objects_of_late(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
-        let events = self.tables.late_events(after, cutoff, BATCH)?;
-        self.tables.keep_objects(&events, cutoff, in_use)?;
-        Ok(match events.last() {
-            Some(last) if events.len() >= BATCH => RoundStep::LateTasks(*last),
-            Some(_) | None => RoundStep::Objects,
-        })
-    }
-
-    fn delete_unused(&self, cutoff: EventId, in_use: EventId) -> Result<(u64, Option<RoundStep>)> {
-        let idle = self.tables.idle_objects(cutoff, BATCH)?;
-        let next = (idle.len() >= BATCH).then_some(RoundStep::Objects);
-        // A clock that is behind may have given a new event an id before the cutoff.
+    fn begin_object_round(
+        &self,
+        latest: Option<ObjectRound>,
+        cutoff: EventId,
+        now: Timestamp,
+    ) -> Result<Option<ObjectRound>> {
+        let least = if latest.is_some_and(|round| round.is_recent(now)) { BATCH } else { 1 };
+        let is_due = self.tables.idle_objects(cutoff, least)?.len() >= least;
         let newest = cutoff.min(self.state.counters.forgotten);
+        let step = RoundStep::Events(EventId::ZERO);
+        Ok(is_due.then_some(ObjectRound { begun: now.micros(), cutoff, newest, step }))
+    }
+
+    fn keep_objects_of_events(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
+        let (events, next) = self.tables.events_in_use(after, cutoff, BATCH)?;
+        self.tables.keep_objects(&events, cutoff, in_use)?;
+        Ok(next.map_or(RoundStep::Objects, RoundStep::Events))
+    }
+
+    fn delete_unused(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
+        let ObjectRound { cutoff, newest, .. } = *round;
+        let idle = self.tables.idle_objects(cutoff, BATCH)?;
+        let next = if idle.len() >= BATCH { RoundStep::Objects } else { RoundStep::Done };
         let (unused, used): (Vec<_>, Vec<_>) =
             idle.into_iter().partition(|idle| idle.object.last <= newest && !idle.queued);
         let checked = |last: EventId| if last > cutoff { last } else { in_use };

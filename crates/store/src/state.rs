@@ -18,7 +18,6 @@ use serde::de::DeserializeOwned;
 use crate::chains::Chains;
 use crate::error::{Fault, Result};
 use crate::gauges::Gauges;
-use crate::prune_objects::ObjectRound;
 use crate::queues::Queues;
 use crate::recent::Recent;
 use crate::row::{HandlerId, HandlerRow, Live, Numbered, ObjectNumber};
@@ -74,8 +73,6 @@ pub struct State {
     pub(crate) looked: Timestamp,
     /// How far the pruner has come in this round over forgotten events.
     pub(crate) swept: EventId,
-    /// How far the pruner has come in this round over unused objects.
-    pub(crate) object_round: Option<ObjectRound>,
     /// How many tasks stand `scheduled` in all queues.
     pub(crate) scheduled: i64,
     /// Something became ready in this transaction.
@@ -113,7 +110,6 @@ impl State {
             looked: Timestamp::MIN,
             scheduled: 0,
             swept: EventId::ZERO,
-            object_round: None,
             woke: false,
             sooner: false,
         };

@@ -355,13 +355,14 @@ pub trait Tables: 'static {
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()>;
 
-    /// Unfinished tasks with a greater number, in their order, at most `most`, with their events: none for those that are
-    /// late.
-    fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>>;
-
-    /// Events behind `after` and up to `up_to` that have late unfinished tasks, in their order, at most `most`. Events
-    /// whose late tasks have ended may be among them.
-    fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>>;
+    /// Events behind `after` and up to `up_to` that unfinished tasks need, in their order, at most `most`, and behind which
+    /// event to continue, if there may be more.
+    fn events_in_use(
+        &self,
+        after: EventId,
+        up_to: EventId,
+        most: usize,
+    ) -> Result<(Vec<EventId>, Option<EventId>)>;
 
     // --- fetching many at once ---------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 //! Objects: the last event of each, and when retention last found it in use.
 
-use pointsman_core::{EventId, TaskSeq, Tenant};
+use pointsman_core::{EventId, Tenant};
 use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{IdleObject, Object};
 
@@ -9,6 +9,10 @@ use super::seen::object_of;
 use crate::link::params;
 use crate::rows::get;
 use crate::session::query;
+
+/// Events that one transaction visits at most to find those that unfinished tasks need: the journal contains others until
+/// their partition is dropped.
+const VISITED: usize = 5000;
 
 impl PgTables {
     pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
@@ -77,26 +81,22 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn list_unfinished(
-        &self,
-        after: TaskSeq,
-        most: usize,
-    ) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
-        let query = query!("write/unfinished_after", INT8, INT8);
-        self.ask_all(query, params![after.0, most as i64], |row| {
-            let event: Option<i64> = get(row, 1)?;
-            Ok((TaskSeq(get(row, 0)?), event.map(EventId::from_i64)))
-        })
-    }
-
-    pub(super) fn list_late_events(
+    pub(super) fn find_events_in_use(
         &self,
         after: EventId,
         up_to: EventId,
         most: usize,
-    ) -> Result<Vec<EventId>> {
-        let query = query!("write/late_events", INT8, INT8, INT8);
-        let asked = params![after.as_i64(), up_to.as_i64(), most as i64];
-        self.ask_all(query, asked, |row| get(row, 0).map(EventId::from_i64))
+    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+        let asked = params![after.as_i64(), up_to.as_i64(), VISITED as i64];
+        let visited = self.ask_all(query!("write/events_in_use", INT8, INT8, INT8), asked, |row| {
+            Ok((EventId::from_i64(get(row, 0)?), get::<bool>(row, 1)?))
+        })?;
+        let last = visited.last().filter(|_| visited.len() >= VISITED).map(|(id, _)| *id);
+        let mut in_use: Vec<EventId> =
+            visited.iter().filter(|(_, needed)| *needed).map(|(id, _)| *id).collect();
+        let is_part = in_use.len() > most;
+        in_use.truncate(most);
+        let next = if is_part { in_use.last().copied() } else { last };
+        Ok((in_use, next))
     }
 }

@@ -351,12 +351,13 @@ impl Tables for PgTables {
         self.remove_objects(objects)
     }
 
-    fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
-        self.list_unfinished(after, most)
-    }
-
-    fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>> {
-        self.list_late_events(after, up_to, most)
+    fn events_in_use(
+        &self,
+        after: EventId,
+        up_to: EventId,
+        most: usize,
+    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+        self.find_events_in_use(after, up_to, most)
     }
 
     fn foresee(&self, events: &[EventId], orders: &[i64]) -> Result<()> {

@@ -39,10 +39,8 @@ impl RedisTables {
         self.sight.foresee_tasks(&own)?;
         let mut dropped = 0;
         for journaled in found {
-            let id = journaled.event.id;
-            let late = self.sight.seqs_in(&Index::Late, &Ordered::of(id.as_i64()).done(), 1, usize::MAX)?;
-            if self.sight.tasks(journaled.own_tasks().chain(late))?.is_empty() {
-                self.sight.drop_event(id);
+            if !self.has_unfinished_tasks(&journaled)? {
+                self.sight.drop_event(journaled.event.id);
                 dropped += 1;
             }
         }

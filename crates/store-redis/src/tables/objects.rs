@@ -14,7 +14,8 @@ use super::RedisTables;
 use crate::codec::{Member, Ordered, ordered};
 use crate::keys::{Index, Table, object_field, object_name};
 use crate::link::{Words, words};
-use crate::lookup::{bucket_number, same_name};
+use crate::lookup::same_name;
+use crate::rows::Journaled;
 use crate::sight::{Question, Way, int_of, list, strings};
 use crate::{keys, rows};
 
@@ -164,54 +165,36 @@ impl RedisTables {
         Ok(())
     }
 
-    pub(super) fn list_unfinished(
-        &self,
-        after: TaskSeq,
-        most: usize,
-    ) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
-        let first = Ordered::of(bucket_number(TaskSeq(after.0 + 1))).done();
-        let bounds = (Bound::Included(&*first), Bound::Unbounded);
-        let mut found = Vec::new();
-        for member in self.sight.members(&Index::TaskBuckets, bounds, Way::Up, most)? {
-            for (_, row) in self.sight.all(Table::Tasks(ordered(&member, 0)?))? {
-                let live = rows::unpack_live(&row)?;
-                if live.seq > after {
-                    found.push((live.seq, live.event.filter(|_| !live.life.late)));
-                }
-            }
-            if found.len() >= most {
-                break;
-            }
-        }
-        found.sort_unstable();
-        found.truncate(most);
-        Ok(found)
-    }
-
-    pub(super) fn list_late_events(
+    pub(super) fn find_events_in_use(
         &self,
         after: EventId,
         up_to: EventId,
         most: usize,
-    ) -> Result<Vec<EventId>> {
-        let end = Ordered::of(up_to.as_i64().saturating_add(1)).done();
-        let (mut found, mut last) = (Vec::new(), after.as_i64());
-        loop {
-            let first = Ordered::of(last.saturating_add(1)).done();
-            let bounds = (Bound::Included(&*first), Bound::Excluded(&*end));
-            let members = self.sight.members(&Index::Late, bounds, Way::Up, most)?;
-            for member in &members {
-                let event = ordered(member, 0)?;
-                if event > last {
-                    found.push(EventId::from_i64(event));
-                    last = event;
-                }
-            }
-            if members.len() < most || found.len() >= most {
-                found.truncate(most);
-                return Ok(found);
+    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+        let from = EventId::from_i64(after.as_i64() + 1);
+        let rows = self.sight.events(from, up_to, Way::Up, most)?;
+        let next = rows.last().filter(|_| rows.len() >= most).map(|(id, _)| *id);
+        let visited = rows.iter().map(|(id, row)| rows::unpack_event(*id, row));
+        let visited: Vec<Journaled> = visited.collect::<Result<_>>()?;
+        let own: Vec<TaskSeq> = visited.iter().flat_map(Journaled::own_tasks).collect();
+        self.sight.foresee_tasks(&own)?;
+        let mut in_use = Vec::with_capacity(visited.len());
+        for journaled in visited {
+            if self.has_unfinished_tasks(&journaled)? {
+                in_use.push(journaled.event.id);
             }
         }
+        Ok((in_use, next))
+    }
+
+    /// Whether an event is stored for its tasks, late ones included.
+    pub(super) fn has_unfinished_tasks(&self, journaled: &Journaled) -> Result<bool> {
+        if !self.sight.tasks(journaled.own_tasks())?.is_empty() {
+            return Ok(true);
+        }
+        let event = Ordered::of(journaled.event.id.as_i64()).done();
+        let late = self.sight.seqs_in(&Index::Late, &event, 1, usize::MAX)?;
+        Ok(!self.sight.tasks(late)?.is_empty())
     }
 
     /// Enters rows into the index that are not there, a part of them each time.

@@ -128,8 +128,7 @@ impl Tables for RedisTables {
         set_objects_checked(objects: &[(Tenant, String, EventId)]) -> Result<()> = check_objects;
         keep_objects(events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> = check_objects_of;
         delete_objects(objects: &[IdleObject]) -> Result<()> = remove_objects;
-        unfinished_after(after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>> = list_unfinished;
-        late_events(after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>> = list_late_events;
+        events_in_use(after: EventId, up_to: EventId, most: usize) -> Result<(Vec<EventId>, Option<EventId>)> = find_events_in_use;
     }
 
     fn counters(&self) -> Result<Counters> {

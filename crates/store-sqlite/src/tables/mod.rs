@@ -464,11 +464,12 @@ impl Tables for SqliteTables {
         objects::delete_objects(&self.conn, objects)
     }
 
-    fn unfinished_after(&self, after: TaskSeq, most: usize) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
-        objects::unfinished_after(&self.conn, after, most)
-    }
-
-    fn late_events(&self, after: EventId, up_to: EventId, most: usize) -> Result<Vec<EventId>> {
-        objects::late_events(&self.conn, after, up_to, most)
+    fn events_in_use(
+        &self,
+        after: EventId,
+        up_to: EventId,
+        most: usize,
+    ) -> Result<(Vec<EventId>, Option<EventId>)> {
+        objects::events_in_use(&self.conn, after, up_to, most)
     }
 }

@@ -1,10 +1,10 @@
 //! Objects: the last event of each, and when retention last found it in use.
 
-use pointsman_core::{EventId, TaskSeq, Tenant};
+use pointsman_core::{EventId, Tenant};
 use pointsman_store::row::{IdleObject, Object};
 use rusqlite::{Connection, Row};
 
-use super::row::{all, event_if_any, first};
+use super::row::{all, first};
 use crate::error::{Fault, Result};
 
 pub(super) fn object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
@@ -72,24 +72,18 @@ pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> Resul
     Ok(())
 }
 
-pub(super) fn unfinished_after(
-    conn: &Connection,
-    after: TaskSeq,
-    most: usize,
-) -> Result<Vec<(TaskSeq, Option<EventId>)>> {
-    let sql =
-        "SELECT seq, iif(late = 1, NULL, event) FROM pointsman_task WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-    all(conn, sql, (after.0, most as i64), |row| Ok((TaskSeq(row.get(0)?), event_if_any(row, 1)?)))
-}
-
-pub(super) fn late_events(
+pub(super) fn events_in_use(
     conn: &Connection,
     after: EventId,
     up_to: EventId,
     most: usize,
-) -> Result<Vec<EventId>> {
-    let sql = "SELECT DISTINCT event FROM pointsman_task
-               WHERE late = 1 AND event > ?1 AND event <= ?2 ORDER BY event LIMIT ?3";
+) -> Result<(Vec<EventId>, Option<EventId>)> {
+    let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
+                          OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
+               FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
     let range = (after.as_i64(), up_to.as_i64(), most as i64);
-    all(conn, sql, range, |row| Ok(EventId::from_i64(row.get(0)?)))
+    let visited: Vec<(EventId, bool)> =
+        all(conn, sql, range, |row| Ok((EventId::from_i64(row.get(0)?), row.get(1)?)))?;
+    let next = visited.last().filter(|_| visited.len() >= most).map(|(id, _)| *id);
+    Ok((visited.into_iter().filter(|(_, needed)| *needed).map(|(id, _)| id).collect(), next))
 }
