@@ -27,7 +27,7 @@ const EVENTS: usize = 9;
 const VALUE: usize = 1_000_000;
 /// What one token may use by default, and how much more the process may grow: answers that are being built and what
 /// the allocator keeps, in kilobytes.
-const SHARE: usize = 128 << 10;
+const SHARE: usize = 64 << 10;
 const MARGIN: usize = 256 << 10;
 
 /// Lets this process have a connection for each client.

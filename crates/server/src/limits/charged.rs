@@ -15,6 +15,10 @@ use crate::auth::Caller;
 /// Answers up to this size are not counted: their memory is bounded by the number of connections.
 pub(crate) const SMALL_RESPONSE: usize = 64 << 10;
 
+/// Marks the response to a claim, which has its own part of the budget.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimResponse;
+
 /// Bytes with their part of the budget.
 struct ChargedBytes {
     bytes: Bytes,
@@ -52,12 +56,15 @@ pub(crate) fn charge_response(
 ) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let Some(size) = size.filter(|size| *size > SMALL_RESPONSE) else { return response };
-    let permit = match *method == Method::GET || *method == Method::HEAD {
-        true => match budget.reserve(caller, size) {
+    let permit = if response.extensions().get::<ClaimResponse>().is_some() {
+        budget.reserve_available_for_claim(caller, size)
+    } else if *method == Method::GET || *method == Method::HEAD {
+        match budget.reserve(caller, size) {
             Ok(permit) => Some(permit),
             Err(problem) => return problem.into_response(),
-        },
-        false => budget.reserve_available(caller, size),
+        }
+    } else {
+        budget.reserve_available(caller, size)
     };
     let Some(permit) = permit else { return response };
     let permit = Arc::new(permit);

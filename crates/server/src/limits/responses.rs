@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::connection_memory::{ConnectionMemory, CountedPermit};
 use crate::auth::{Caller, TokenId};
 use crate::config::ServerLimits;
 use crate::metrics::HttpMetrics;
@@ -15,15 +16,26 @@ use crate::problem::Problem;
 /// The budget is kept in units of this many bytes.
 const UNIT: u64 = 1 << 10;
 
-/// One budget for all answers in flight, with a share per token. A client that reads slowly keeps its part of it; what
-/// does not fit is refused with 503.
+/// This part of the budget is for claims only.
+const CLAIMS_PART: u32 = 4;
+
+/// One budget for all responses in flight, in two parts with a share per token each. A client that reads slowly keeps
+/// its part of it; responses that do not fit are refused with 503. Claims can use both parts, all others only theirs, so
+/// that readers do not keep workers from their tasks.
 #[derive(Debug)]
 pub(crate) struct ResponseBudget {
+    general: MemoryPool,
+    claims: MemoryPool,
+    metrics: Arc<HttpMetrics>,
+}
+
+/// Memory with a share per token.
+#[derive(Debug)]
+struct MemoryPool {
     total: Arc<Semaphore>,
     units: u32,
     units_per_token: u32,
     tokens: Mutex<HashMap<TokenId, Arc<Semaphore>>>,
-    metrics: Arc<HttpMetrics>,
 }
 
 /// A part of the budget, given back when it is dropped.
@@ -31,25 +43,36 @@ pub(crate) struct ResponseBudget {
 pub(crate) struct ResponsePermit {
     _of_token: OwnedSemaphorePermit,
     of_total: OwnedSemaphorePermit,
+    _of_connection: Option<CountedPermit>,
 }
 
 impl ResponseBudget {
     pub(crate) fn new(limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Self {
         let all = units(limits.response_memory);
-        let units_per_token = units(limits.response_memory_per_client).min(all);
-        let (total, tokens) = (Arc::new(Semaphore::new(all as usize)), Mutex::default());
-        Self { total, units: all, units_per_token, tokens, metrics }
+        let of_claims = all / CLAIMS_PART;
+        let general = MemoryPool::new(all - of_claims, units(limits.response_memory_per_client));
+        Self { general, claims: MemoryPool::new(of_claims, of_claims.div_ceil(2)), metrics }
     }
 
-    /// Takes a part of the budget for an answer of this size, or refuses the request.
+    /// Takes a part of the budget for a response of this size, or refuses the request.
     pub(crate) fn reserve(&self, caller: &Caller, bytes: usize) -> Result<ResponsePermit, Problem> {
-        self.try_reserve(caller, self.wanted(bytes)).ok_or_else(|| self.refuse())
+        self.general.try_reserve(caller, bytes).ok_or_else(|| self.refuse())
     }
 
-    /// The same for an answer that must be given, as what it reports has been done: takes what is left.
+    /// The same for a response that must be sent, as it reports a change: takes what is left.
     pub(crate) fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
-        let left = self.semaphore_of(caller).available_permits().min(self.total.available_permits());
-        self.try_reserve(caller, self.wanted(bytes).min(u32::try_from(left).unwrap_or(u32::MAX)))
+        self.general.reserve_available(caller, bytes)
+    }
+
+    /// The same for the response to a claim.
+    pub(crate) fn reserve_available_for_claim(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+    ) -> Option<ResponsePermit> {
+        let whole = self.claims.try_reserve(caller, bytes);
+        let whole = whole.or_else(|| self.general.try_reserve(caller, bytes));
+        whole.or_else(|| self.claims.reserve_available(caller, bytes))
     }
 
     /// Waits for a part of the budget.
@@ -59,35 +82,19 @@ impl ResponseBudget {
         bytes: usize,
         wait: Duration,
     ) -> Option<ResponsePermit> {
-        let units = self.wanted(bytes);
-        let of_token = self.semaphore_of(caller);
-        let reserving = async {
-            let of_token = of_token.acquire_many_owned(units).await.ok()?;
-            let of_total = self.total.clone().acquire_many_owned(units).await.ok()?;
-            Some(ResponsePermit { _of_token: of_token, of_total })
-        };
-        timeout(wait, reserving).await.ok().flatten()
+        timeout(wait, self.general.reserve(caller, bytes)).await.ok().flatten()
     }
 
-    /// Refuses a request whose answer may become this large while there is no room for it. Nothing is reserved.
-    pub(crate) fn check_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
-        self.reserve(caller, bytes).map(drop)
+    /// Refuses a claim whose response may become this large while there is no room for it. Nothing is reserved.
+    pub(crate) fn check_claim_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
+        let room = self.claims.try_reserve(caller, bytes);
+        let room = room.or_else(|| self.general.try_reserve(caller, bytes));
+        room.map(drop).ok_or_else(|| self.refuse())
     }
 
     /// The bytes that are in use.
     pub(crate) fn used(&self) -> u64 {
-        (self.units as u64).saturating_sub(self.total.available_permits() as u64) * UNIT
-    }
-
-    fn try_reserve(&self, caller: &Caller, units: u32) -> Option<ResponsePermit> {
-        let of_token = self.semaphore_of(caller).try_acquire_many_owned(units).ok()?;
-        let of_total = self.total.clone().try_acquire_many_owned(units).ok()?;
-        Some(ResponsePermit { _of_token: of_token, of_total })
-    }
-
-    /// An answer larger than the share of a token needs all of it.
-    fn wanted(&self, bytes: usize) -> u32 {
-        units(bytes as u64).min(self.units_per_token)
+        self.general.used() + self.claims.used()
     }
 
     fn refuse(&self) -> Problem {
@@ -96,6 +103,44 @@ impl ResponseBudget {
             "the memory for large responses is used up, by this token or by all; read open responses \
              to their end, or request less at a time (`limit`)",
         )
+    }
+}
+
+impl MemoryPool {
+    fn new(units: u32, units_per_token: u32) -> Self {
+        let (total, tokens) = (Arc::new(Semaphore::new(units as usize)), Mutex::default());
+        Self { total, units, units_per_token: units_per_token.min(units), tokens }
+    }
+
+    fn try_reserve(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
+        self.try_reserve_units(caller, self.wanted(bytes))
+    }
+
+    fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
+        let left = self.semaphore_of(caller).available_permits().min(self.total.available_permits());
+        self.try_reserve_units(caller, self.wanted(bytes).min(u32::try_from(left).unwrap_or(u32::MAX)))
+    }
+
+    async fn reserve(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
+        let units = self.wanted(bytes);
+        let of_token = self.semaphore_of(caller).acquire_many_owned(units).await.ok()?;
+        let of_total = self.total.clone().acquire_many_owned(units).await.ok()?;
+        Some(ResponsePermit::new(of_token, of_total))
+    }
+
+    fn try_reserve_units(&self, caller: &Caller, units: u32) -> Option<ResponsePermit> {
+        let of_token = self.semaphore_of(caller).try_acquire_many_owned(units).ok()?;
+        let of_total = self.total.clone().try_acquire_many_owned(units).ok()?;
+        Some(ResponsePermit::new(of_token, of_total))
+    }
+
+    fn used(&self) -> u64 {
+        (self.units as u64).saturating_sub(self.total.available_permits() as u64) * UNIT
+    }
+
+    /// A response larger than the share of a token needs all of it.
+    fn wanted(&self, bytes: usize) -> u32 {
+        units(bytes as u64).min(self.units_per_token)
     }
 
     /// The share of a token. Shares that nobody uses are dropped when another one is added.
@@ -113,6 +158,10 @@ impl ResponseBudget {
 }
 
 impl ResponsePermit {
+    fn new(of_token: OwnedSemaphorePermit, of_total: OwnedSemaphorePermit) -> Self {
+        Self { _of_token: of_token, of_total, _of_connection: ConnectionMemory::count_permit() }
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.of_total.num_permits() * UNIT as usize
     }
@@ -131,7 +180,7 @@ mod tests {
 
     fn budget() -> ResponseBudget {
         let limits =
-            ServerLimits { response_memory: 3 << 20, response_memory_per_client: 2 << 20, ..limits() };
+            ServerLimits { response_memory: 4 << 20, response_memory_per_client: 2 << 20, ..limits() };
         ResponseBudget::new(&limits, Arc::default())
     }
 
@@ -158,6 +207,34 @@ mod tests {
         let _small = budget.reserve(&caller("one"), 1).unwrap();
         assert!(budget.reserve(&caller("one"), 10 * MIB).is_err());
         assert!(budget.reserve_available(&caller("one"), 10 * MIB).is_some());
+    }
+
+    #[test]
+    fn reads_leave_a_part_to_claims() {
+        let budget = budget();
+        let held = [budget.reserve(&caller("one"), 2 * MIB), budget.reserve(&caller("other"), MIB)];
+        assert!(held.iter().all(Result::is_ok));
+        for name in ["one", "other", "third"] {
+            assert!(budget.reserve(&caller(name), 1).is_err());
+            assert!(budget.check_claim_capacity(&caller(name), 256 << 10).is_ok());
+        }
+        let claimed = budget.reserve_available_for_claim(&caller("one"), 10 * MIB).unwrap();
+        assert_eq!(claimed.bytes(), MIB / 2, "a token has its share of the claims' part as well");
+        assert!(budget.check_claim_capacity(&caller("one"), 1).is_err());
+        assert!(budget.check_claim_capacity(&caller("other"), 256 << 10).is_ok());
+        assert_eq!(budget.used(), (3 << 20) + (MIB as u64) / 2);
+        drop(held);
+        assert!(budget.check_claim_capacity(&caller("one"), MIB).is_ok(), "claims can use both parts");
+    }
+
+    #[tokio::test]
+    async fn permits_are_counted_for_their_connection() {
+        let (budget, memory) = (budget(), ConnectionMemory::default());
+        let held = memory.run(async { budget.reserve(&caller("one"), MIB) }).await.unwrap();
+        let _other = budget.reserve(&caller("one"), 1).unwrap();
+        assert!(memory.has_permits());
+        drop(held);
+        assert!(!memory.has_permits());
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ pub(crate) fn caller(name: &str) -> Caller {
     Caller::from(&token)
 }
 
-pub(super) fn limits() -> ServerLimits {
+pub(crate) fn limits() -> ServerLimits {
     ServerLimits {
         anonymous: 1,
         per_address: 1,

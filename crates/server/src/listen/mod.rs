@@ -4,7 +4,7 @@
 //!  admission     which connections are admitted, and which one makes room for a new one
 //!  refusal       503 for a connection that finds no room at all
 //!  lingering     how long clients have to read such answers
-//!  patient       ends a connection whose client does not read
+//!  patient       ends a connection whose client does not read, or too slowly
 //!  parse_errors  problem bodies for requests that cannot be parsed
 //!  room          how many connections the process has files for
 //! ```
@@ -40,9 +40,11 @@ use admission::AdmittedConnection;
 pub(crate) use admission::{Admission, Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
 use lingering::Lingering;
 use parse_errors::ParseErrors;
-use patient::Patient;
+use patient::{Patient, ReadPace};
 use refusal::refuse;
 pub(crate) use room::connections;
+
+use crate::limits::ConnectionMemory;
 
 /// How long the head of a request may take, and how long a connection may stand idle.
 const HEAD: Duration = Duration::from_secs(10);
@@ -50,8 +52,9 @@ const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// How much of an answer is buffered for a client beyond the piece that is being written.
 const MAX_BUFFERED_BYTES: usize = 128 << 10;
-/// How long a client may leave its answer unread.
-const UNREAD: Duration = Duration::from_secs(60);
+/// How slowly a client may read its response.
+const READ_PACE: ReadPace =
+    ReadPace { patience: Duration::from_secs(60), grace: Duration::from_secs(20), least_rate: 16 << 10 };
 
 /// Accepts connections until `stopping`, then lets requests end for up to `drain`.
 pub(crate) async fn run(
@@ -126,7 +129,8 @@ impl Server {
 
     /// Serves a connection until it ends or has to make room for another. Its requests carry a [`Connection`].
     fn serve(&self, stream: TcpStream, admitted: AdmittedConnection) {
-        let io = TokioIo::new(ParseErrors::new(Patient::new(stream, UNREAD)));
+        let memory = ConnectionMemory::default();
+        let io = TokioIo::new(ParseErrors::new(Patient::new(stream, READ_PACE, memory.clone())));
         let router = TowerToHyperService::new(self.router.clone());
         let connection = admitted.connection.clone();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
@@ -149,7 +153,8 @@ impl Server {
         let (cut, lingering) = (self.cut.clone(), self.lingering.clone());
         tokio::spawn(async move {
             let connection = cut.run_until_cancelled(connection);
-            if let Some(Some(Err(error))) = until_closed(&admitted, &lingering, connection).await {
+            let serving = memory.run(until_closed(&admitted, &lingering, connection));
+            if let Some(Some(Err(error))) = serving.await {
                 tracing::debug!(%error, "a connection ended badly");
             }
         });

@@ -1,4 +1,12 @@
-//! A connection that gives up on a client which does not read.
+//! A connection that gives up on a client which does not read, or too slowly.
+//!
+//! A client that takes nothing for a while is disconnected. One that has a part of the response memory must also read at
+//! a least rate on average:
+//!
+//! ```text
+//!  allowance:  at first `grace`; a write that waits uses it up; bytes that are written after it add to it, at the least
+//!              rate and up to `patience`. Without any left, the client is disconnected.
+//! ```
 
 use std::io;
 use std::pin::Pin;
@@ -8,33 +16,76 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Fails a write that makes no progress for a while. Without it a client that stops reading holds its
+use crate::limits::ConnectionMemory;
+
+/// How slowly a client may read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadPace {
+    /// The longest that a write may wait.
+    pub(super) patience: Duration,
+    /// How long a client with response memory may take before its rate counts. The operating system reports progress
+    /// only when a third of its send buffer is free, so that less would end clients which do read.
+    pub(super) grace: Duration,
+    /// The least rate after that, in bytes a second.
+    pub(super) least_rate: u32,
+}
+
+/// Fails a write that makes no progress for a while, or too little. Without it a client that stops reading holds its
 /// connection, and what waits to be sent on it, for ever.
 pub(super) struct Patient<S> {
     stream: S,
-    patience: Duration,
+    pace: ReadPace,
+    memory: ConnectionMemory,
     /// Runs while a write waits.
     alarm: Pin<Box<Sleep>>,
-    waiting: bool,
+    waiting_since: Option<Instant>,
+    /// How much longer writes may wait while the connection has response memory.
+    allowance: Duration,
+    /// A write has waited: the operating system's buffers are full, and the client reads as much as is written.
+    is_throttled: bool,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, alarm: Box::pin(sleep(patience)), waiting: false }
+    pub(super) fn new(stream: S, pace: ReadPace, memory: ConnectionMemory) -> Self {
+        Self {
+            stream,
+            pace,
+            memory,
+            alarm: Box::pin(sleep(pace.patience)),
+            waiting_since: None,
+            allowance: pace.grace,
+            is_throttled: false,
+        }
     }
 
-    /// What a write came to, or that it has waited too long.
-    fn judge<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.waiting = false;
-            return written;
+    /// The number of bytes that a write wrote, or that the client is too slow.
+    fn judge(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let has_memory = self.memory.has_permits();
+        if !has_memory {
+            (self.allowance, self.is_throttled) = (self.pace.grace, false);
         }
-        if !self.waiting {
-            self.waiting = true;
-            self.alarm.as_mut().reset(Instant::now() + self.patience);
+        if let Poll::Ready(result) = written {
+            if let Some(since) = self.waiting_since.take() {
+                self.allowance = self.allowance.saturating_sub(since.elapsed());
+            }
+            if let (true, Ok(bytes)) = (self.is_throttled, &result) {
+                let bytes = u32::try_from(*bytes).unwrap_or(u32::MAX);
+                let earned = Duration::from_secs(1) * bytes / self.pace.least_rate;
+                self.allowance = (self.allowance + earned).min(self.pace.patience);
+            }
+            return Poll::Ready(result);
+        }
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let longest = match has_memory {
+            true => self.allowance.min(self.pace.patience),
+            false => self.pace.patience,
+        };
+        self.is_throttled = has_memory;
+        if self.alarm.deadline() != since + longest {
+            self.alarm.as_mut().reset(since + longest);
         }
         ready!(self.alarm.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read, or too slowly")))
     }
 }
 
@@ -68,8 +119,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.judge(flushed, cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx).map_ok(|()| 0);
+        self.judge(flushed, cx).map_ok(|_| ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -79,16 +130,71 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
+    use crate::limits::ResponseBudget;
+    use crate::limits::testing::{caller, limits};
+
+    const PACE: ReadPace = ReadPace {
+        patience: Duration::from_millis(1000),
+        grace: Duration::from_millis(100),
+        least_rate: 1000,
+    };
+
+    /// Reads a byte every few milliseconds.
+    async fn read_slowly(mut stream: DuplexStream, pause: Duration) {
+        while stream.read_u8().await.is_ok() {
+            tokio::time::sleep(pause).await;
+        }
+    }
 
     #[tokio::test]
     async fn a_client_that_does_not_read_is_given_up() {
         let (ours, theirs) = tokio::io::duplex(16);
-        let mut ours = Patient::new(ours, Duration::from_millis(20));
+        let pace = ReadPace { patience: Duration::from_millis(20), ..PACE };
+        let mut ours = Patient::new(ours, pace, ConnectionMemory::default());
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(theirs);
+    }
+
+    #[tokio::test]
+    async fn a_client_with_response_memory_must_read_at_the_least_rate() {
+        let (budget, memory) = (ResponseBudget::new(&limits(), Arc::default()), ConnectionMemory::default());
+        let permit = memory.run(async { budget.reserve(&caller("one"), 1).unwrap() }).await;
+        // About 50 bytes a second.
+        let (ours, theirs) = tokio::io::duplex(16);
+        let reading = tokio::spawn(read_slowly(theirs, Duration::from_millis(20)));
+        let mut ours = Patient::new(ours, PACE, memory.clone());
+        let error = ours.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(ours);
+        reading.await.unwrap();
+
+        // Without response memory it only has to make progress.
+        drop(permit);
+        let (ours, theirs) = tokio::io::duplex(16);
+        let reading = tokio::spawn(read_slowly(theirs, Duration::from_millis(20)));
+        Patient::new(ours, PACE, memory).write_all(&[0; 64]).await.unwrap();
+        reading.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_earns_time_by_reading() {
+        let (budget, memory) = (ResponseBudget::new(&limits(), Arc::default()), ConnectionMemory::default());
+        let _permit = memory.run(async { budget.reserve(&caller("one"), 1).unwrap() }).await;
+        let (ours, mut theirs) = tokio::io::duplex(200);
+        let reading = tokio::spawn(async move {
+            let mut bytes = [0; 200];
+            // 4000 bytes a second, in pieces; all the pauses together are longer than the grace.
+            while theirs.read_exact(&mut bytes).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        Patient::new(ours, PACE, memory).write_all(&[0; 2000]).await.unwrap();
+        reading.await.unwrap();
     }
 }

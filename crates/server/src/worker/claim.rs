@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use pointsman_api::worker::{ClaimBody, ClaimedBody, ClaimedList};
 use pointsman_core::wire::{Fault, duration, read, string};
 use pointsman_core::{HandlerDef, HandlerName};
@@ -16,6 +17,7 @@ use crate::action::Members;
 use crate::app::App;
 use crate::auth::{Caller, Worker};
 use crate::config::nearest::hint;
+use crate::limits::ClaimResponse;
 use crate::problem::Problem;
 
 /// The most handlers, and the most tasks, of one claim.
@@ -53,14 +55,14 @@ pub(crate) async fn claim(
     Worker(caller): Worker,
     State(app): State<App>,
     Members(said): Members<Said>,
-) -> Result<Json<ClaimedList>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let names = handlers(said.handlers)?;
     let max = said.max.map(|raw| max(&raw)).transpose()?.unwrap_or(1);
     let wait = said.wait.map(|raw| wait(&raw)).transpose()?.unwrap_or_default();
     let lease = said.lease.as_deref().map(lease).transpose()?.unwrap_or(USUAL_LEASE);
     check(&app, &caller, &names).await?;
     // Tasks that have been leased must be handed over, so that there must be room before.
-    app.responses.check_capacity(&caller, max * USUAL_TASK_BYTES)?;
+    app.responses.check_claim_capacity(&caller, max * USUAL_TASK_BYTES)?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
         max,
@@ -74,7 +76,8 @@ pub(crate) async fn claim(
         () = app.stopping.cancelled() => vec![],
         () = app.revoked(&caller) => vec![],
     };
-    Ok(Json(ClaimedList { tasks: tasks.iter().map(ClaimedBody::new).collect() }))
+    let list = ClaimedList { tasks: tasks.iter().map(ClaimedBody::new).collect() };
+    Ok((Extension(ClaimResponse), Json(list)))
 }
 
 fn handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {

@@ -24,12 +24,22 @@ async fn server() -> House {
 
 /// A client that reads nothing but the status of its answer.
 async fn slow_reader(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+    slow_request(house, token, ("GET", path), "\r\n").await
+}
+
+/// Sends a request, the end of which is given, and reads the status of its answer.
+async fn slow_request(
+    house: &House,
+    token: &str,
+    (method, path): (&str, &str),
+    end: &str,
+) -> (TcpStream, u16) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(house.address).await.unwrap();
     let bearer = format!("Bearer {token}");
-    let head = house.head("GET", path, &[("authorization", &bearer)]);
-    stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    let head = house.head(method, path, &[("authorization", &bearer)]);
+    stream.write_all(format!("{head}{end}").as_bytes()).await.unwrap();
     let mut status = [0; 12];
     timeout(HANGS, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
     (stream, std::str::from_utf8(&status[9..]).unwrap().parse().unwrap())
@@ -105,16 +115,65 @@ async fn slow_readers_of_streams_take_no_more_than_their_share() {
     }
 }
 
+const CLAIM: &str = r#"{"handlers":["pulled"],"max":256}"#;
+
+/// A worker that reads nothing but the status of its claim's response.
+async fn slow_claim(house: &House, token: &str) -> (TcpStream, u16) {
+    let length = CLAIM.len();
+    let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CLAIM}");
+    slow_request(house, token, ("POST", "/api/v1/worker/claim"), &more).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_without_room_for_its_answer_leases_nothing() {
     let house = server().await;
+    for number in 0..2 * EVENTS {
+        let value = "x".repeat(VALUE);
+        house.emit(&format!(r#"{{"type":"work","key":"k{number}","value":"{value}"}}"#)).await;
+    }
+    let (claimed, status) = slow_claim(&house, "admin").await;
+    assert_eq!(status, 200);
     let task = house.task_of(r#"{"type":"work"}"#).await;
     let (held, _) = slow_readers(&house, "admin", "/api/v1/objects/large", 8).await;
-    let claim = r#"{"handlers":["pulled"],"max":256}"#;
-    assert_eq!(house.post("/api/v1/worker/claim", claim).await.problem(), 503);
-    drop(held);
+    assert_eq!(house.post("/api/v1/worker/claim", CLAIM).await.problem(), 503);
+    drop((held, claimed));
     until_whole(&house, "admin", "/api/v1/objects/large", "events").await;
-    let claimed = house.post("/api/v1/worker/claim", claim).await.json();
+    let claimed = house.post("/api/v1/worker/claim", CLAIM).await.json();
     assert_eq!(claimed["tasks"][0]["id"], task.as_str());
     assert_eq!(claimed["tasks"][0]["attempt"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_use_up_their_memory_do_not_refuse_claims() {
+    let house = server().await;
+    let task = house.task_of(r#"{"type":"work"}"#).await;
+    let mut held = Vec::new();
+    for token in ["viewer", "other-viewer", "admin"] {
+        held.push(slow_readers(&house, token, "/api/v1/objects/large", 8).await);
+    }
+    assert_eq!(house.call_as("viewer", "GET", "/api/v1/objects/large", "").await.problem(), 503);
+    for token in ["worker", "admin"] {
+        let answer = house.call_as(token, "POST", "/api/v1/worker/claim", CLAIM).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        if token == "worker" {
+            assert_eq!(answer.json()["tasks"][0]["id"], task.as_str());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_below_the_least_rate_is_disconnected() {
+    let house = server().await;
+    let (mut stream, status) = slow_reader(&house, "viewer", "/api/v1/objects/large").await;
+    assert_eq!(status, 200);
+    assert!(metric(&house, "pointsman_http_response_bytes").await > 0);
+    let reading = async {
+        let mut bytes = [0; 64];
+        while metric(&house, "pointsman_http_response_bytes").await > 0 {
+            stream.read_exact(&mut bytes).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        }
+    };
+    // It makes progress all the while, so that it would keep its memory for ever.
+    timeout(HANGS, reading).await.expect("its memory is given back in time");
 }

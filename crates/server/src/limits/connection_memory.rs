@@ -1,0 +1,44 @@
+//! Whether a connection has a part of the response memory.
+//!
+//! Responses are made and written by the future that serves their connection, so that a permit finds its connection
+//! there. Clients of such connections must read at a least rate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+tokio::task_local! {
+    static CURRENT: ConnectionMemory;
+}
+
+/// Counts the permits that a connection has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConnectionMemory(Arc<AtomicUsize>);
+
+/// A permit that is counted for its connection, until this is dropped.
+#[derive(Debug)]
+pub(super) struct CountedPermit(ConnectionMemory);
+
+impl ConnectionMemory {
+    /// Runs a connection. Permits that it takes meanwhile are counted here.
+    pub(crate) async fn run<F: Future>(&self, connection: F) -> F::Output {
+        CURRENT.scope(self.clone(), connection).await
+    }
+
+    pub(crate) fn has_permits(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts a permit for the connection that is being served; nothing outside of connections.
+    pub(super) fn count_permit() -> Option<CountedPermit> {
+        CURRENT.try_with(ConnectionMemory::clone).ok().map(|memory| {
+            memory.0.fetch_add(1, Ordering::Relaxed);
+            CountedPermit(memory)
+        })
+    }
+}
+
+impl Drop for CountedPermit {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
