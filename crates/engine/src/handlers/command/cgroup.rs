@@ -13,6 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use nix::unistd::{Pid, getpid};
 
 use super::descendants::parse_pids;
+use super::process::is_foreign;
 
 /// The start of the groups' names; the pid of the process that created them and a number follow.
 const PREFIX: &str = "pointsman-";
@@ -56,6 +57,9 @@ impl Cgroup {
 
     /// Moves a process into the group. Processes that it starts from then on are born there.
     pub(super) fn add(&self, pid: Pid) -> io::Result<()> {
+        if !is_foreign(pid) {
+            return Err(io::Error::other(format!("{pid} is not the pid of a command")));
+        }
         fs::write(self.path.join("cgroup.procs"), pid.to_string())
     }
 
@@ -127,6 +131,21 @@ fn remove_abandoned(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_process_is_never_moved_nor_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = Cgroup { path: folder.path().join("group") };
+        fs::create_dir(&group.path).unwrap();
+        let file = group.path.join("cgroup.procs");
+        for pid in [Pid::from_raw(0), Pid::from_raw(1), getpid()] {
+            assert!(group.add(pid).is_err());
+            assert!(!file.exists());
+        }
+        fs::write(&file, format!("0\n1\n{}\n4711\n", getpid())).unwrap();
+        assert_eq!(group.list(), [Pid::from_raw(4711)]);
+        fs::remove_file(file).unwrap();
+    }
 
     #[test]
     fn the_group_of_a_process_is_found_below_the_mount() {

@@ -8,16 +8,16 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_child_subreaper;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 use tokio::process::{Child, Command};
 
-use super::descendants::{list_below, list_children_of_main_thread};
+use super::descendants::{list_below_except, list_children_of_main_thread};
+use super::process::{Process, kill_process};
 
 /// How long [`kill_orphans`] waits for killed processes to end. One that hangs in the kernel may take longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -25,42 +25,70 @@ const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 
-/// The children that an attempt waits for.
-static AWAITED: Mutex<BTreeSet<Pid>> = Mutex::new(BTreeSet::new());
+/// The processes below this one that were there before it adopted orphans: they are no commands.
+static EARLIER: OnceLock<Vec<Process>> = OnceLock::new();
 
-fn awaited() -> MutexGuard<'static, BTreeSet<Pid>> {
-    AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
+static CHILDREN: Mutex<Children> =
+    Mutex::new(Children { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
+
+/// The children that are not reaped here.
+#[derive(Debug)]
+struct Children {
+    /// Those that an attempt waits for.
+    awaited: BTreeSet<Pid>,
+    /// Those whose attempt was dropped: the runtime reaps them.
+    dropped: BTreeSet<Process>,
+    /// How many commands are being started. A child that is not known may be one of them.
+    starting: usize,
+}
+
+fn children() -> MutexGuard<'static, Children> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes this process the parent of every process below it whose own parent has ended.
 ///
-/// For programs that start no child processes but the commands of handlers: any other child would be taken for an
-/// orphan, and reaped when it ends.
+/// For programs that start no child processes from then on but the commands of handlers: any other child would be taken
+/// for an orphan, and reaped when it ends. Children that this process has already, of a script that became this program
+/// by `exec`, are left alone with everything below them.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
+    EARLIER.get_or_init(|| {
+        let awaited = children().awaited.clone();
+        let earlier = list_below_except(getpid(), |pid| awaited.contains(&pid));
+        earlier.into_iter().map(Process::of).collect()
+    });
     ADOPTS_ORPHANS.store(true, Ordering::Relaxed);
     Ok(())
 }
 
+/// Whether processes that commands leave behind become children of this process.
+pub(super) fn adopts_orphans() -> bool {
+    ADOPTS_ORPHANS.load(Ordering::Relaxed)
+}
+
+fn is_earlier(pid: Pid) -> bool {
+    EARLIER.get().is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
+}
+
 /// Kills every process below this one, if it has adopted orphans. Called when no attempt runs any more.
 pub fn kill_orphans() {
-    if !ADOPTS_ORPHANS.load(Ordering::Relaxed) {
+    if !adopts_orphans() {
         return;
     }
     let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
-        let left: Vec<Pid> = list_below(getpid()).into_iter().filter(|pid| !reap(*pid)).collect();
-        for pid in &left {
-            // It may have ended meanwhile.
-            let _ = kill(*pid, Signal::SIGKILL);
-        }
+        let mut left = list_below_except(getpid(), is_earlier);
+        left.retain(|pid| !reap(*pid));
+        let failed = left.iter().filter_map(|pid| kill_process(*pid).err()).last();
         if left.is_empty() {
             return;
         }
         if Instant::now() >= deadline {
             tracing::warn!(
                 ?left,
-                "killed processes of commands are still running; exiting without waiting for them"
+                error = failed.map(tracing::field::display),
+                "processes of commands are still running; exiting without waiting for them"
             );
             return;
         }
@@ -68,43 +96,130 @@ pub fn kill_orphans() {
     }
 }
 
-/// A child that is not taken for an orphan as long as this value lives.
+/// A child that is not taken for an orphan as long as this value lives, nor later if the runtime has yet to reap it.
 #[derive(Debug)]
-pub(super) struct AwaitedChild(Pid);
+pub(super) struct AwaitedChild(Process);
 
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
-        awaited().remove(&self.0);
+        let mut children = children();
+        children.awaited.remove(&self.0.pid);
+        if self.0.exists() {
+            children.dropped.insert(self.0);
+        }
+    }
+}
+
+/// While this value lives, unknown children are not reaped.
+struct Starting;
+
+impl Starting {
+    fn begin() -> Self {
+        children().starting += 1;
+        Self
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        children().starting -= 1;
     }
 }
 
 /// Starts a command as a child that its attempt waits for.
-pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Pid, AwaitedChild)> {
-    // Locked over the start, so that nobody takes the new child for an orphan.
-    let mut awaited = awaited();
+pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
+    // Nothing is locked meanwhile: it takes until the program is loaded, which on a hanging file system is for ever.
+    let starting = Starting::begin();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
-    let pid = Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?);
-    awaited.insert(pid);
-    Ok((child, pid, AwaitedChild(pid)))
+    let process = Process::of(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
+    children().awaited.insert(process.pid);
+    drop(starting);
+    Ok((child, process, AwaitedChild(process)))
 }
 
-/// The adopted processes that still run. Those that have ended are reaped.
+/// The adopted processes that still run. Those that have ended are reaped, unless a command is being started, which
+/// could be one of them.
 pub(super) fn list_orphans() -> Vec<Pid> {
-    if !ADOPTS_ORPHANS.load(Ordering::Relaxed) {
+    if !adopts_orphans() {
         return Vec::new();
     }
-    let awaited = awaited();
+    // Locked until the end, so that no command is started meanwhile.
+    let mut known = children();
+    known.dropped.retain(|process| process.exists());
     // A child that ends while the list is read can hide another one from it.
-    let mut children = list_children_of_main_thread(getpid());
-    children.extend(list_children_of_main_thread(getpid()));
-    children.sort_unstable();
-    children.dedup();
-    children.retain(|pid| !awaited.contains(pid) && !reap(*pid));
-    children
+    let mut found = list_children_of_main_thread(getpid());
+    found.extend(list_children_of_main_thread(getpid()));
+    found.sort_unstable();
+    found.dedup();
+    found.retain(|pid| {
+        let dropped = || known.dropped.iter().any(|process| process.pid == *pid);
+        !known.awaited.contains(pid) && !dropped() && !is_earlier(*pid)
+    });
+    if known.starting == 0 {
+        found.retain(|pid| !reap(*pid));
+    }
+    found
 }
 
 /// Takes the exit status of a child that has ended. False for one that runs, and for a process that is no child.
 fn reap(pid: Pid) -> bool {
     matches!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::time::sleep;
+
+    use super::super::process::Stat;
+    use super::*;
+
+    #[tokio::test]
+    async fn while_a_command_is_being_started_others_start_and_end_and_nothing_is_reaped() {
+        adopt_orphans().unwrap();
+        let hanging = Starting::begin();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 0.05 >/dev/null & echo $!"]).stdout(Stdio::piped());
+        let (mut child, _, awaited) = spawn(&mut command).unwrap();
+        let mut printed = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut printed).await.unwrap();
+        child.wait().await.unwrap();
+        drop(awaited);
+        let orphan = Pid::from_raw(printed.trim().parse().unwrap());
+        while !Stat::read(orphan).unwrap().zombie {
+            sleep(KILL_INTERVAL).await;
+        }
+        assert!(list_orphans().contains(&orphan));
+        assert!(Stat::read(orphan).is_some());
+        drop(hanging);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Stat::read(orphan).is_some() {
+            assert!(Instant::now() < deadline);
+            // Other tests start commands meanwhile.
+            list_orphans();
+            sleep(KILL_INTERVAL).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_whose_attempt_was_dropped_is_left_to_the_runtime() {
+        adopt_orphans().unwrap();
+        let mut command = Command::new("sleep");
+        let (child, process, awaited) = spawn(command.arg("600").kill_on_drop(true)).unwrap();
+        // Dropped before the child, it is certainly not reaped yet.
+        drop(awaited);
+        assert!(!list_orphans().contains(&process.pid));
+        assert!(children().dropped.contains(&process));
+        drop(child);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while process.exists() {
+            assert!(Instant::now() < deadline);
+            sleep(KILL_INTERVAL).await;
+        }
+        list_orphans();
+        assert!(!children().dropped.contains(&process));
+    }
 }

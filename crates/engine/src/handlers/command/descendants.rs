@@ -4,14 +4,22 @@ use std::fs;
 
 use nix::unistd::Pid;
 
+use super::process::{Stat, is_foreign};
+
 /// The processes below `root`, without `root` itself: its children, their children and so on.
 pub(super) fn list_below(root: Pid) -> Vec<Pid> {
-    let mut found = list_children(root);
+    list_below_except(root, |_| false)
+}
+
+/// The processes below `root`, without those that are spared and what is below them.
+pub(super) fn list_below_except(root: Pid, is_spared: impl Fn(Pid) -> bool) -> Vec<Pid> {
+    let children = |pid| list_children(pid).into_iter().filter(|child| *child != root && !is_spared(*child));
+    let mut found: Vec<Pid> = children(root).collect();
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         next += 1;
         // A process that changes its parent meanwhile can be read twice.
-        found.extend(list_children(pid).into_iter().filter(|child| *child != root));
+        found.extend(children(pid));
         if found.len() > MAX_LISTED {
             break;
         }
@@ -36,8 +44,10 @@ pub(super) fn list_children_of_main_thread(pid: Pid) -> Vec<Pid> {
     parse_pids(&fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default())
 }
 
+/// The pids in a list of the kernel, without those that no process of a command can have.
 pub(super) fn parse_pids(text: &str) -> Vec<Pid> {
-    text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid::from_raw).collect()
+    let pids = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid::from_raw);
+    pids.filter(|pid| is_foreign(*pid)).collect()
 }
 
 /// Whether a process was started with a variable in its environment.
@@ -56,18 +66,110 @@ pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> HasVariable {
     for _ in 0..READS_OF_NONE {
         match fs::read(format!("/proc/{pid}/environ")) {
             Ok(environment) if environment.is_empty() => {}
-            Ok(environment) if environment.split(|byte| *byte == 0).any(|entry| entry == variable) => {
-                return HasVariable::Yes;
+            Ok(environment) if holds(&environment, variable) => return HasVariable::Yes,
+            Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => {
+                return thread_has_variable(pid, variable);
             }
-            Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => return HasVariable::Unknown,
             Ok(_) | Err(_) => return HasVariable::No,
         }
         if fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty()) {
-            return HasVariable::Unknown;
+            return thread_has_variable(pid, variable);
         }
     }
     HasVariable::No
 }
 
+/// Looks for it where the main thread shows no environment. If that thread has ended, others may still run and show it;
+/// if none does, the process has ended.
+fn thread_has_variable(pid: Pid, variable: &[u8]) -> HasVariable {
+    match Stat::read(pid) {
+        None => return HasVariable::No,
+        Some(stat) if !stat.zombie => return HasVariable::Unknown,
+        Some(_) => {}
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut environments = threads.filter_map(|thread| fs::read(thread.path().join("environ")).ok());
+    match environments.any(|environment| holds(&environment, variable)) {
+        true => HasVariable::Yes,
+        false => HasVariable::No,
+    }
+}
+
+fn holds(environment: &[u8], variable: &[u8]) -> bool {
+    environment.split(|byte| *byte == 0).any(|entry| entry == variable)
+}
+
 /// How often an empty environment is read before it is taken for cleared.
 const READS_OF_NONE: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use nix::unistd::getpid;
+
+    use super::*;
+
+    #[test]
+    fn pids_that_no_command_has_are_not_listed() {
+        let text = format!("0\n1\n-1\n{}\n4711\n", getpid());
+        assert_eq!(parse_pids(&text), [Pid::from_raw(4711)]);
+    }
+
+    /// A process that shows a variable, and ends when its stdin does.
+    fn start(program: &str, arguments: &[&str]) -> Child {
+        let mut command = Command::new(program);
+        command.args(arguments).env("THREAD_TEST", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    fn pid(child: &Child) -> Pid {
+        Pid::from_raw(child.id().try_into().unwrap())
+    }
+
+    fn wait_for_zombie(pid: Pid) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !Stat::read(pid).unwrap().zombie {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_variable() {
+        let mut child = start("cat", &[]);
+        let mut echo = BufReader::new(child.stdout.take().unwrap());
+        child.stdin.as_mut().unwrap().write_all(b"runs\n").unwrap();
+        echo.read_line(&mut String::new()).unwrap();
+        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=1"), HasVariable::Yes);
+        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=2"), HasVariable::No);
+        drop(child.stdin.take());
+        wait_for_zombie(pid(&child));
+        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=1"), HasVariable::No);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_threads_of_a_process_show_its_environment_when_its_main_thread_has_ended() {
+        // Ends the main thread alone, while another one waits for the end of stdin.
+        let script = "import ctypes, sys, threading\n\
+                      threading.Thread(target=sys.stdin.read).start()\n\
+                      ctypes.CDLL(None).pthread_exit(None)";
+        let Ok(true) = Command::new("python3").args(["-c", "import ctypes"]).status().map(|s| s.success())
+        else {
+            eprintln!("skipped: needs python3 with ctypes");
+            return;
+        };
+        // The launcher of a version manager would start another process.
+        let python =
+            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+        let mut child = start(String::from_utf8(python.stdout).unwrap().trim(), &["-c", script]);
+        wait_for_zombie(pid(&child));
+        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=1"), HasVariable::Yes);
+        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=2"), HasVariable::No);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -19,6 +19,7 @@ mod descendants;
 mod effects_file;
 mod environment;
 mod output;
+mod process;
 mod run_as;
 mod running;
 mod scope;

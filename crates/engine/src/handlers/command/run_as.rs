@@ -6,6 +6,10 @@ use std::path::PathBuf;
 use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid};
 
 /// Numbers of capabilities, from `linux/capability.h`.
+const CAP_CHOWN: u32 = 0;
+const CAP_DAC_OVERRIDE: u32 = 1;
+const CAP_DAC_READ_SEARCH: u32 = 2;
+const CAP_KILL: u32 = 5;
 const CAP_SETGID: u32 = 6;
 const CAP_SETUID: u32 = 7;
 
@@ -23,7 +27,7 @@ pub struct RunAs {
 pub enum BadRunAs {
     #[error(
         "this process may not run commands as another user or group: it needs to be root, or to have the \
-         capabilities CAP_SETUID and CAP_SETGID"
+         capabilities CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL and CAP_DAC_READ_SEARCH (or CAP_DAC_OVERRIDE)"
     )]
     NotPermitted,
     #[error(
@@ -90,18 +94,36 @@ fn parse_id(text: &str) -> Option<u32> {
     text.parse().ok().filter(|id| digits && *id != u32::MAX)
 }
 
-/// Whether this process may set the user and the groups of its children.
+/// Whether this process may run commands as other users.
 fn may_switch() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    let has = |capability: u32| bits.is_some_and(|bits| bits >> capability & 1 == 1);
-    has(CAP_SETUID) && has(CAP_SETGID)
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(suffice)
+}
+
+/// Whether these capabilities suffice to set the user and the groups of a child, to give it the effects file and read
+/// that afterwards, and to kill its processes.
+fn suffice(effective: u64) -> bool {
+    let has = |capability: u32| effective >> capability & 1 == 1;
+    [CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL].into_iter().all(has)
+        && (has(CAP_DAC_READ_SEARCH) || has(CAP_DAC_OVERRIDE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_capability_that_a_run_as_another_user_takes_is_needed() {
+        let bits =
+            |capabilities: &[u32]| capabilities.iter().fold(0, |bits, capability| bits | 1 << capability);
+        let needed = [CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_READ_SEARCH];
+        assert!(suffice(bits(&needed)) && suffice(u64::MAX));
+        for missing in needed {
+            assert!(!suffice(bits(&needed) & !(1 << missing)), "{missing}");
+        }
+        assert!(suffice(bits(&[CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE])));
+    }
 
     #[test]
     fn users_and_groups_are_names_or_numbers() {

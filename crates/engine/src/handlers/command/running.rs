@@ -45,8 +45,8 @@ impl Running {
     pub(super) fn start(mut command: Command, variable: Vec<u8>) -> io::Result<Self> {
         let cgroup = Cgroup::create();
         // Dropping the child also hands it to the runtime to be reaped; the scope kills what it has started.
-        let (child, pid, awaited) = children::spawn(command.process_group(0).kill_on_drop(true))?;
-        Ok(Self { scope: ProcessScope::new(pid, cgroup, variable), child, awaited })
+        let (child, process, awaited) = children::spawn(command.process_group(0).kill_on_drop(true))?;
+        Ok(Self { scope: ProcessScope::new(process, cgroup, variable), child, awaited })
     }
 
     /// Feeds the command, passes its output on, and waits for it to end, or ends it when the attempt is cancelled.

@@ -9,19 +9,24 @@
 //! | a control group ([`Cgroup`]), where one can be created | what the command started before it was moved there, if it is an orphan with a cleared environment by then |
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 use super::cgroup::Cgroup;
-use super::children::list_orphans;
+use super::children::{adopts_orphans, list_orphans};
 use super::descendants::{HasVariable, has_variable, list_below};
+use super::process::{Process, Stat, kill_process, signal_group};
 
 /// How long killed processes may take to end. One that hangs in the kernel may take longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
+/// How long an orphan may show neither arguments nor an environment before the attempt ends without it.
+const UNKNOWN_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The processes of one attempt. Killed when dropped.
 #[derive(Debug)]
@@ -30,9 +35,11 @@ pub(super) struct ProcessScope(Option<Processes>);
 #[derive(Debug)]
 struct Processes {
     /// The command itself, and the id of its process group.
-    leader: Pid,
+    leader: Process,
     /// Whether the leader was waited for. Its pid may then become another process's.
     reaped: bool,
+    /// Whether it was logged that a process could not be signalled.
+    refused: AtomicBool,
     cgroup: Option<Cgroup>,
     /// A `NAME=value` that only processes of this attempt have in their environment.
     variable: Vec<u8>,
@@ -40,8 +47,9 @@ struct Processes {
 
 impl ProcessScope {
     /// The scope of a command that has just been started as the leader of a process group.
-    pub(super) fn new(leader: Pid, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
-        let mut processes = Processes { leader, reaped: false, cgroup, variable };
+    pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
+        let refused = AtomicBool::new(false);
+        let mut processes = Processes { leader, reaped: false, refused, cgroup, variable };
         processes.enter_cgroup();
         Self(Some(processes))
     }
@@ -49,7 +57,7 @@ impl ProcessScope {
     /// Signals the process group of the command.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(processes) = &self.0 {
-            processes.signal_group(signal);
+            processes.signal_group(signal, &processes.list());
         }
     }
 
@@ -78,8 +86,10 @@ impl ProcessScope {
 
 impl Drop for ProcessScope {
     fn drop(&mut self) {
-        let Some(processes) = self.0.take() else { return };
+        let Some(mut processes) = self.0.take() else { return };
         processes.kill(&processes.list());
+        // The runtime reaps the leader soon. If its start was not seen, nothing would tell.
+        processes.reaped |= processes.leader.started.is_none();
         // A process that was starting another one meanwhile is killed in the background.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(processes.end());
@@ -92,12 +102,12 @@ impl Processes {
     fn enter_cgroup(&mut self) {
         let Some(cgroup) = &self.cgroup else { return };
         // A command that has ended already cannot be moved, but an orphan of it can.
-        if let Err(error) = cgroup.add(self.leader).or_else(ignore_ended) {
+        if let Err(error) = cgroup.add(self.leader.pid).or_else(ignore_ended) {
             tracing::warn!(%error, "cannot move a command into a control group; it runs without one");
             self.cgroup = None;
             return;
         }
-        let mut moved = BTreeSet::from([self.leader]);
+        let mut moved = BTreeSet::from([self.leader.pid]);
         loop {
             let new: Vec<Pid> = self.list_found().into_iter().filter(|pid| moved.insert(*pid)).collect();
             for pid in &new {
@@ -114,15 +124,15 @@ impl Processes {
     fn list(&self) -> Vec<Pid> {
         let mut found = self.list_found();
         found.extend(self.cgroup.iter().flat_map(Cgroup::list));
-        found.retain(|pid| *pid != self.leader);
+        found.retain(|pid| *pid != self.leader.pid);
         found.sort_unstable();
         found.dedup();
         found
     }
 
-    /// The processes that parents and environments lead to.
+    /// The processes that parents, the group and environments lead to.
     fn list_found(&self) -> Vec<Pid> {
-        let mut found = if self.reaped { vec![] } else { list_below(self.leader) };
+        let mut found = if self.holds_leader() { list_below(self.leader.pid) } else { vec![] };
         for orphan in self.list_own_orphans() {
             found.push(orphan);
             found.extend(list_below(orphan));
@@ -131,29 +141,64 @@ impl Processes {
     }
 
     fn list_own_orphans(&self) -> Vec<Pid> {
+        let may_hold_group = self.holds_leader() || Stat::read(self.leader.pid).is_none();
         let mut orphans = list_orphans();
-        orphans.retain(|pid| has_variable(*pid, &self.variable) == HasVariable::Yes);
+        orphans.retain(|pid| {
+            (may_hold_group && self.is_in_group(*pid))
+                || has_variable(*pid, &self.variable) == HasVariable::Yes
+        });
         orphans
     }
 
-    /// Whether an orphan is one of these processes, or may be: it is about to become another program, or just ending.
+    /// Whether an orphan may be one of these processes: it is about to become another program, or just ending.
     fn may_have_orphans(&self) -> bool {
         list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != HasVariable::No)
     }
 
-    fn signal_group(&self, signal: Signal) {
-        // Fails only if no process is left in the group. As long as one is, its id is given to no other group.
-        let _ = killpg(self.leader, signal);
+    /// Whether the leader's pid is certainly still its own.
+    fn holds_leader(&self) -> bool {
+        !self.reaped && (self.leader.started.is_none() || self.leader.exists())
+    }
+
+    fn is_in_group(&self, pid: Pid) -> bool {
+        Stat::read(pid).is_some_and(|stat| !stat.zombie && stat.group == self.leader.pid)
+    }
+
+    /// Whether the process group is still the command's. The id of a group is given to no other process as long as one
+    /// is in it; then it may become anybody's.
+    fn holds_group(&self, found: &[Pid]) -> bool {
+        if self.holds_leader() {
+            return true;
+        }
+        if Stat::read(self.leader.pid).is_some() {
+            return false;
+        }
+        // Where orphans are not adopted they are not found either, and a group without a leader is most likely theirs.
+        !adopts_orphans() || found.iter().any(|pid| self.is_in_group(*pid))
+    }
+
+    fn signal_group(&self, signal: Signal, found: &[Pid]) {
+        if self.holds_group(found) {
+            self.log_refused(self.leader.pid, signal_group(self.leader.pid, signal));
+        }
     }
 
     fn kill(&self, found: &[Pid]) {
-        self.signal_group(Signal::SIGKILL);
+        self.signal_group(Signal::SIGKILL, found);
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
         for pid in found {
-            // It may have ended meanwhile.
-            let _ = kill(*pid, Signal::SIGKILL);
+            self.log_refused(*pid, kill_process(*pid));
+        }
+    }
+
+    /// Logs the first process or group that could not be signalled.
+    fn log_refused(&self, pid: Pid, result: Result<(), Errno>) {
+        if let Err(error) = result
+            && !self.refused.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(%error, %pid, "cannot signal a process of a command; it may outlive its attempt");
         }
     }
 
@@ -164,14 +209,21 @@ impl Processes {
         }
         let mut killed = BTreeSet::new();
         let deadline = Instant::now() + KILL_TIMEOUT;
+        let mut unknown_since = None;
         loop {
             let left = self.list();
             self.kill(&left);
             killed.extend(left.iter().copied());
-            if left.is_empty() && !self.may_have_orphans() {
-                return killed.len();
+            let now = Instant::now();
+            if left.is_empty() {
+                let since = *unknown_since.get_or_insert(now);
+                if now >= since + UNKNOWN_TIMEOUT || !self.may_have_orphans() {
+                    return killed.len();
+                }
+            } else {
+                unknown_since = None;
             }
-            if Instant::now() >= deadline {
+            if now >= deadline {
                 tracing::warn!(
                     ?left,
                     "killed processes of a command are still running; the attempt ends without them"
@@ -207,8 +259,8 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let (mut child, pid, _awaited) = spawn(&mut command).unwrap();
-        let mut scope = ProcessScope::new(pid, cgroup, format!("SCOPE_TEST={test}").into());
+        let (mut child, process, _awaited) = spawn(&mut command).unwrap();
+        let mut scope = ProcessScope::new(process, cgroup, format!("SCOPE_TEST={test}").into());
         drop(child.stdin.take());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let detached = lines.next_line().await.unwrap().unwrap().parse().unwrap();
@@ -249,6 +301,63 @@ mod tests {
         let (pid, killed) = left_by("spared", &detached("env SCOPE_TEST=other"), None).await;
         assert!(runs(pid));
         assert_eq!(killed, 0);
-        kill(pid, Signal::SIGKILL).unwrap();
+        kill_process(pid).unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_orphan_in_the_group_is_found_without_its_environment() {
+        let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
+        let (pid, killed) = left_by("grouped", script, None).await;
+        assert!(!runs(pid));
+        assert_eq!(killed, 1);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_was_given_the_pid_of_the_command_is_left_alone() {
+        adopt_orphans().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; wait"]).process_group(0).kill_on_drop(true);
+        let (mut child, other, _awaited) = spawn(command.stdout(Stdio::piped())).unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let below = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
+        let reaped = Process { started: other.started.map(|started| started - 1), ..other };
+        for was_told in [false, true] {
+            let mut scope = ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into());
+            if was_told {
+                scope.set_reaped();
+            }
+            scope.signal(Signal::SIGTERM);
+            scope.kill();
+            assert_eq!(scope.end().await, 0);
+            drop(ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into()));
+        }
+        sleep(Duration::from_millis(50)).await;
+        assert!(runs(other.pid) && runs(below));
+        signal_group(other.pid, Signal::SIGKILL).unwrap();
+        child.wait().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_orphan_without_a_main_thread_holds_no_other_attempt() {
+        let Ok(python) = std::process::Command::new("python3")
+            .args(["-c", "import ctypes, sys; print(sys.executable)"])
+            .output()
+        else {
+            eprintln!("skipped: needs python3");
+            return;
+        };
+        let python = String::from_utf8(python.stdout).unwrap();
+        let script = "import ctypes, os, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n\
+                      print(os.getpid(), flush=True)\nos.close(1)\nctypes.CDLL(None).pthread_exit(None)";
+        let detach = |test| format!("cat; SCOPE_TEST={test} setsid {} -c '{script}' &", python.trim());
+        let (other, killed) = left_by("threads", &detach("thread-of-other"), None).await;
+        assert_eq!(killed, 0);
+        let begun = Instant::now();
+        let (own, killed) = left_by("threads", &detach("threads"), None).await;
+        assert_eq!(killed, 1);
+        assert!(begun.elapsed() < KILL_TIMEOUT);
+        let exists = |pid| Stat::read(pid).is_some();
+        assert!(exists(other) && !exists(own));
+        kill_process(other).unwrap();
     }
 }

@@ -1,0 +1,108 @@
+//! One process: what `/proc` shows of it, which process a pid stands for, and signals that cannot go astray.
+
+use std::fs;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::{Pid, getpid};
+
+/// What `/proc/PID/stat` shows of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Whether its main thread has ended. Other threads of it may still run.
+    pub(super) zombie: bool,
+    pub(super) group: Pid,
+    /// When it was started, in clock ticks since the system's start.
+    started: u64,
+}
+
+impl Stat {
+    /// None for a process that does not exist, or that this one may not see.
+    pub(super) fn read(pid: Pid) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The second field is the program's name in parentheses, and may hold anything.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let fields: Vec<&str> = str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
+        Some(Self {
+            zombie: matches!(*fields.first()?, "Z" | "X"),
+            group: Pid::from_raw(fields.get(2)?.parse().ok()?),
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+/// A process, and not another one that was given its pid later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    /// None if it could not be seen.
+    pub(super) started: Option<u64>,
+}
+
+impl Process {
+    /// The process that now has this pid.
+    pub(super) fn of(pid: Pid) -> Self {
+        Self { pid, started: Stat::read(pid).map(|stat| stat.started) }
+    }
+
+    /// Whether the pid is still this process's: it runs, or has not been reaped. False if it was never seen.
+    pub(super) fn exists(self) -> bool {
+        self.started.is_some() && Self::of(self.pid) == self
+    }
+}
+
+/// Whether a pid may be signalled or moved as the process of a command. To `kill`, 0 is this process's own group; in
+/// `cgroup.procs` it is whoever writes it, and what the kernel shows for a process that is reaped while it is listed.
+pub(super) fn is_foreign(pid: Pid) -> bool {
+    pid.as_raw() > 1 && pid != getpid()
+}
+
+/// Kills a process. One that has ended is no error.
+pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
+    match is_foreign(pid) {
+        true => ignore_ended(kill(pid, Signal::SIGKILL)),
+        false => Err(Errno::EINVAL),
+    }
+}
+
+/// Signals a process group. One without processes is no error.
+pub(super) fn signal_group(group: Pid, signal: Signal) -> Result<(), Errno> {
+    match is_foreign(group) {
+        true => ignore_ended(killpg(group, signal)),
+        false => Err(Errno::EINVAL),
+    }
+}
+
+fn ignore_ended(result: Result<(), Errno>) -> Result<(), Errno> {
+    match result {
+        Err(Errno::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_is_read_behind_the_name_of_the_program() {
+        let line = b"7 (a) Z 1 ) (\xff) S 1 70 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 4711 9 9\n";
+        assert_eq!(Stat::parse(line), Some(Stat { zombie: false, group: Pid::from_raw(70), started: 4711 }));
+        assert_eq!(Stat::parse(b"7 (a) Z 1"), None);
+        assert!(Process::of(getpid()).exists());
+        assert!(!Process::of(Pid::from_raw(i32::MAX)).exists());
+        assert!(!Process { pid: getpid(), started: Some(0) }.exists());
+    }
+
+    #[test]
+    fn neither_this_process_nor_its_group_nor_init_is_ever_killed() {
+        for pid in [Pid::from_raw(0), Pid::from_raw(1), Pid::from_raw(-1), getpid()] {
+            assert_eq!(kill_process(pid), Err(Errno::EINVAL), "{pid}");
+            assert_eq!(signal_group(pid, Signal::SIGKILL), Err(Errno::EINVAL), "{pid}");
+        }
+        assert_eq!(kill_process(Pid::from_raw(i32::MAX)), Ok(()));
+    }
+}
