@@ -3,17 +3,53 @@
 //! A command handler runs under the server's user unless it has a `user` of its own. Without this it could read
 //! `/proc/PID/environ` and `/proc/PID/mem` of the server, and attach a debugger to it. The kernel also writes no core dump
 //! of a process that refuses inspection. Root can inspect every process.
+//!
+//! Capabilities of this process are kept from commands as well: one with CAP_SETUID could become root.
 
 use nix::sys::prctl::set_dumpable;
+use rustix::io::Errno;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
+};
 
 use crate::failure::{Failure, Result};
 
-/// Refuses to be inspected by other processes of this user. The programs that this process starts are not affected:
-/// the kernel resets the attribute when a program is executed.
+/// Refuses to be inspected by other processes of this user, and keeps capabilities from them. To be called before a
+/// thread is started: capabilities belong to threads, which inherit them from the thread that starts them.
 pub(crate) fn refuse_inspection() -> Result {
+    // The programs that this process starts are not affected: the kernel resets the attribute when a program is
+    // executed.
     set_dumpable(false).map_err(|errno| {
         Failure::runtime(format!(
             "cannot deny other processes access to this process's memory: prctl(PR_SET_DUMPABLE): {errno}"
         ))
-    })
+    })?;
+    keep_capabilities()
+}
+
+/// Lets no program that this process starts inherit its capabilities. It keeps them itself: a service manager gives them
+/// so that commands can run as other users (`AmbientCapabilities=` of systemd). Root's programs have all of them anyway.
+fn keep_capabilities() -> Result {
+    let failed = |call: &str, errno: Errno| {
+        Failure::runtime(format!("cannot keep commands from inheriting capabilities: {call}: {errno}"))
+    };
+    match clear_ambient_capability_set() {
+        // The kernel has no ambient capabilities before Linux 4.3.
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(errno) => return Err(failed("prctl(PR_CAP_AMBIENT)", errno)),
+    }
+    let sets = capabilities(None).map_err(|errno| failed("capget", errno))?;
+    // Inheritable ones alone matter only to programs whose file has inheritable ones too. A seccomp filter such as
+    // systemd's `SystemCallFilter=~@privileged` would kill this process for the call.
+    if sets.inheritable.is_empty() || is_filtered() {
+        return Ok(());
+    }
+    let none = CapabilitySets { inheritable: CapabilitySet::empty(), ..sets };
+    set_capabilities(None, none).map_err(|errno| failed("capset", errno))
+}
+
+/// Whether a seccomp filter limits the calls of this process.
+fn is_filtered() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("Seccomp:")).is_none_or(|mode| mode.trim() != "0")
 }

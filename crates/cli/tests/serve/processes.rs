@@ -37,6 +37,16 @@ setsid sh -c 'echo $$ >"$0"; exec sleep 600' "$1" </dev/null >/dev/null 2>&1 &
 until [ -s "$1" ]; do sleep 0.01; done
 "#;
 
+/// Shows its capabilities, as the server's user and as another one.
+const CAPABILITIES: &str = r#"
+handlers:
+  own: {run: {command: [grep, "^Cap[IPEA]", /proc/self/status]}}
+  other: {run: {command: [grep, "^Cap[IPEA]", /proc/self/status], user: 65533, group: 65533}}
+event_handlers:
+  own: [own]
+  other: [other]
+"#;
+
 /// Emits an event and waits until its one task has succeeded. Answers its log.
 fn run(place: &Place, kind: &str) -> String {
     let emitted = place.json(&["emit", kind]);
@@ -91,4 +101,42 @@ fn a_user_that_a_command_cannot_run_as_keeps_the_server_from_starting() {
     let output = Place::new(config).unprivileged().run(&["config", "check"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("this process may not run commands as another user or group"), "{said}");
+}
+
+#[test]
+fn commands_do_not_inherit_the_capabilities_of_the_server() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can give capabilities to a server");
+        return;
+    }
+    let needed = "+setuid,+setgid,+chown,+kill,+dac_read_search";
+    let (ambient, inheritable) = (format!("--ambient-caps={needed}"), format!("--inh-caps={needed}"));
+    let words = ["--reuid=65534", "--regid=65534", "--clear-groups", &inheritable, &ambient, "--"];
+    let mut place = Place::new(CAPABILITIES).unprivileged();
+    let node = place.serve_under("setpriv", &words);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid())).unwrap();
+    let server = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    assert_eq!((server("CapPrm:"), server("CapEff:")), ("00000000000000e5", "00000000000000e5"));
+    assert_eq!((server("CapAmb:"), server("CapInh:")), ("0000000000000000", "0000000000000000"));
+    for kind in ["own", "other"] {
+        let log = run(&place, kind);
+        assert_eq!(log.matches("0000000000000000").count(), 4, "{kind}: {log}");
+    }
+    assert!(node.stop().success());
+}
+
+#[test]
+fn processes_that_were_there_before_the_server_outlive_it() {
+    let mut place = Place::new(DETACHED);
+    std::fs::write(place.path("detach.sh"), DETACH).unwrap();
+    // The script becomes the server, and its children the server's.
+    let script = "sh -c 'sleep 600 & echo $! >below; wait' >/dev/null 2>&1 & echo $! >child
+                  until [ -s below ]; do sleep 0.01; done; exec \"$0\" \"$@\"";
+    let node = place.serve_under("sh", &["-c", script]);
+    run(&place, "detach");
+    assert!(node.stop().success());
+    assert!(is_gone(pid(&place, "inherited")));
+    for name in ["child", "below"] {
+        kill(pid(&place, name), nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
 }
