@@ -247,7 +247,7 @@ fn what_becomes_of_the_outbox_is_told_without_a_flood() {
     let mut place = Place::new(&format!("store: {url}\n"));
     let _node = place.serve_elsewhere();
     ask("INSERT INTO pointsman.outbox (type) VALUES ('a b')");
-    until("it is told", || place.log().contains("set aside"));
+    until("it is told", || place.log().contains("cannot become events"));
 
     ask("CREATE SEQUENCE tries;
          CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS
@@ -263,7 +263,7 @@ fn what_becomes_of_the_outbox_is_told_without_a_flood() {
     assert_eq!(journaled(&place, "held"), 1);
     let log = place.log();
     let about = |words: &str| log.lines().filter(|line| line.contains(words)).count();
-    let told = (about("set aside"), about("held up"), about("the outbox cannot be drained"));
+    let told = (about("cannot become events"), about("held up"), about("the outbox cannot be drained"));
     assert_eq!((told.0, told.2), (1, 1), "{log}");
     assert!((1..=2).contains(&told.1), "{log}");
 }
