@@ -80,7 +80,10 @@ pub fn kill_orphans() {
     loop {
         let mut left = list_below_except(getpid(), is_earlier);
         left.retain(|pid| !reap(*pid));
-        let failed = left.iter().filter_map(|pid| kill_process(*pid).err()).last();
+        let mut failed = None;
+        for pid in &left {
+            failed = kill_process(*pid).err().or(failed);
+        }
         if left.is_empty() {
             return;
         }
