@@ -6,6 +6,7 @@
 //!  redis/       a Redis that can be stopped, killed, halted, started again and put back to an earlier state;
 //!               a cluster of them, and one with a replica and sentinels
 //!  disk         a small disk that can be filled up
+//!  faketime     cleaning up after processes whose clock is off
 //!  proxy        a wire that can be cut, frozen, or made to lose answers
 //!  shared       the one server of a kind that all tests of a run have their data on
 //!  admin        databases on a server, and what is asked of it on the side
@@ -25,6 +26,7 @@ mod admin;
 mod chance;
 mod clients;
 mod disk;
+mod faketime;
 mod folder;
 mod pgbouncer;
 mod port;
@@ -43,6 +45,7 @@ pub use admin::Admin;
 pub use chance::Chance;
 pub use clients::{node, python};
 pub use disk::Disk;
+pub use faketime::remove_stale_faketime;
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Postgres, Settings};
 pub use proxy::Proxy;

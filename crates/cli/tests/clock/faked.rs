@@ -3,12 +3,15 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use pointsman_testing::remove_stale_faketime;
+
 use crate::node::{Node, Place};
 
 /// Becomes the server, whose clock is off by what the file `clock` says (`+26h`, `-40d`). Its monotonic clock is the
 /// machine's.
 const UNDER: &str = r#"
 lib=$(faketime -f +0s sh -c 'echo $LD_PRELOAD') || exit
+rm -f "/dev/shm/sem.faketime_sem_$$" "/dev/shm/faketime_shm_$$"
 exec env LD_PRELOAD="$lib" FAKETIME_TIMESTAMP_FILE="$PWD/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 \
     NO_FAKE_STAT=1 "$@" 2>>server.log
 "#;
@@ -23,6 +26,7 @@ pub(crate) fn set_clock(place: &Place, offset: &str) {
 /// Starts a server whose clock is off.
 pub(crate) fn serve_off(place: &mut Place, offset: &str) -> Node {
     set_clock(place, offset);
+    remove_stale_faketime();
     place.serve_under("sh", &["-c", UNDER, "sh"])
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pointsman_core::store::{Claim, Claimant, Journal, Queue, Registry, Store, Sweep};
 use pointsman_store_conformance::world::{Plan, emission, event, handler};
 use pointsman_store_postgres::Postgres as Opened;
+use pointsman_testing::remove_stale_faketime;
 
 use crate::common::audit::audit;
 use crate::common::lent::Lent;
@@ -30,6 +31,7 @@ async fn be_the_node(url: &str) {
 
 /// Has a node come whose clock is so far off; answers what its clock said.
 fn visit(url: &str, off: &str) -> i64 {
+    remove_stale_faketime();
     let child = Command::new("faketime")
         .args(["-f", off])
         .arg(std::env::current_exe().unwrap())
