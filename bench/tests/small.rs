@@ -44,7 +44,7 @@ fn every_part_measures_something() {
 
 #[test]
 fn every_part_measures_something_on_a_server() {
-    let admin = pointsman_testing::shared().unwrap();
+    let admin = pointsman_testing::shared_postgres().unwrap();
     let target = Target::Postgres { url: Some(admin.url("postgres")) };
     for part in Part::ALL.into_iter().filter(|part| part.is_on(&target)) {
         measures_something(part, &target).unwrap();
@@ -56,12 +56,12 @@ fn every_part_measures_something_on_a_server() {
 
 #[test]
 fn every_part_measures_something_on_redis() {
-    let server = pointsman_testing::Redis::start(pointsman_testing::RedisSettings::default()).unwrap();
+    let server = pointsman_testing::RedisServer::start(pointsman_testing::RedisSettings::default()).unwrap();
     let target = Target::Redis { url: Some(server.url()) };
     for part in Part::ALL.into_iter().filter(|part| part.is_on(&target)) {
         measures_something(part, &target).unwrap();
     }
-    let left = server.command(&["KEYS", "*"]).unwrap().texts();
+    let left = server.run_command(&["KEYS", "*"]).unwrap().texts();
     assert_eq!(left, Vec::<String>::new(), "keys are left behind");
 }
 

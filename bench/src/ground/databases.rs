@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
-use pointsman_testing::{Admin, Postgres, Settings};
+use pointsman_testing::{PostgresAdmin, PostgresServer, PostgresSettings};
 use tokio_postgres::{Client, NoTls};
 use url::Url;
 
 /// The server of a run.
 pub(crate) struct Server {
-    admin: Admin,
+    admin: PostgresAdmin,
     /// The database from which others are made.
     home: String,
     /// It was started for the run, and ends with it.
-    _private: Option<Postgres>,
+    _private: Option<PostgresServer>,
 }
 
 impl Server {
     /// The server at this URL, or one that is started here with the durability that PostgreSQL has by default.
     pub(crate) fn find(url: Option<&str>) -> anyhow::Result<Self> {
         let Some(url) = url else {
-            let server = Postgres::start(Settings { durable: true, ..Settings::default() })?;
+            let server =
+                PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() })?;
             return Ok(Self {
                 admin: server.admin().clone(),
                 home: "postgres".into(),
@@ -31,7 +32,7 @@ impl Server {
         let home =
             Url::parse(url).context("the URL of the server")?.path().trim_start_matches('/').to_owned();
         let home = if home.is_empty() { "postgres".into() } else { home };
-        Ok(Self { admin: Admin::new(url)?, home, _private: None })
+        Ok(Self { admin: PostgresAdmin::new(url)?, home, _private: None })
     }
 
     pub(crate) fn databases(&self) -> Databases {
@@ -41,7 +42,7 @@ impl Server {
 
 /// The databases of one measurement.
 pub(crate) struct Databases {
-    admin: Admin,
+    admin: PostgresAdmin,
     home: String,
     /// What each is called on the server, where others may be.
     made: Mutex<BTreeMap<String, String>>,

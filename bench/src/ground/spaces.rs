@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use pointsman_testing::{Redis, RedisAdmin, RedisSettings};
+use pointsman_testing::{RedisAdmin, RedisServer, RedisSettings};
 
 /// So many keys are removed at a time.
 const PIECE: &str = "1000";
@@ -12,7 +12,7 @@ const PIECE: &str = "1000";
 pub(crate) struct Server {
     admin: RedisAdmin,
     /// It was started for the run, and ends with it.
-    _private: Option<Redis>,
+    _private: Option<RedisServer>,
 }
 
 impl Server {
@@ -21,7 +21,7 @@ impl Server {
         match url {
             Some(url) => Ok(Self { admin: RedisAdmin::new(url)?, _private: None }),
             None => {
-                let server = Redis::start(RedisSettings::default())?;
+                let server = RedisServer::start(RedisSettings::default())?;
                 Ok(Self { admin: server.admin().clone(), _private: Some(server) })
             }
         }
@@ -48,7 +48,7 @@ impl Spaces {
     }
 
     pub(crate) fn url(&self, name: &str) -> String {
-        self.admin.url_under(&self.prefix(name))
+        self.admin.url_with_prefix(&self.prefix(name))
     }
 
     /// A connection of its own.
@@ -58,7 +58,7 @@ impl Spaces {
 
     /// How many bytes all data take.
     pub(crate) fn used(&self) -> anyhow::Result<u64> {
-        let stats = self.admin.command(&["INFO", "memory"])?.text().unwrap_or_default();
+        let stats = self.admin.run_command(&["INFO", "memory"])?.text().unwrap_or_default();
         let line = stats.lines().find_map(|line| line.strip_prefix("used_memory_dataset:"));
         Ok(line.unwrap_or_default().trim().parse()?)
     }
@@ -79,13 +79,13 @@ fn remove(admin: &RedisAdmin, prefix: &str) -> anyhow::Result<()> {
     let pattern = format!("{prefix}*");
     let mut cursor = "0".to_owned();
     loop {
-        let found = connection.command(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", PIECE])?;
+        let found = connection.run_command(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", PIECE])?;
         let [next, keys] = found.list() else { return Ok(()) };
         let keys = keys.texts();
         if !keys.is_empty() {
             // What is removed at once does not take the next measurement's time or memory.
             let words: Vec<&str> = ["DEL"].into_iter().chain(keys.iter().map(String::as_str)).collect();
-            connection.command(&words)?;
+            connection.run_command(&words)?;
         }
         cursor = next.text().unwrap_or_else(|| "0".into());
         if cursor == "0" {
