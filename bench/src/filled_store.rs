@@ -1,27 +1,27 @@
-//! Stores in which many tasks wait, and many have ended.
+//! Stores that are filled with many waiting and archived tasks.
 //!
-//! On SQLite and Redis events are journaled, as fast as that goes. On PostgreSQL two go through the store, of which one ends; all
-//! others are copies of these two, written by plain SQL, with all that is counted set right.
+//! On SQLite and Redis events are appended to the store. On PostgreSQL only two events are, one of which is finished;
+//! the other rows are copies of these two, written by plain SQL, and all counters are updated.
 
 use anyhow::ensure;
 use pointsman_core::{HandlerDef, HandlerName, Tenant};
 use tokio_postgres::Client;
 
-use crate::bare;
-use crate::claims::{self, Desk};
-use crate::ground::{Ground, Opened};
+use crate::baseline;
+use crate::claiming_node::{self, ClaimingNode};
+use crate::stores::{OpenedStore, StoreFactory};
 
-/// What is in a store.
-pub(crate) struct Stock<'a> {
+/// The tasks that a store is filled with.
+pub(crate) struct StoreContents<'a> {
     pub(crate) handler: &'a str,
     pub(crate) tenant: &'a Tenant,
     pub(crate) waiting: usize,
-    /// How many have ended, and are kept. Only PostgreSQL is filled with such.
-    pub(crate) kept: usize,
+    /// The number of ended tasks in the history. Only PostgreSQL is filled with them.
+    pub(crate) archived: usize,
 }
 
-/// Copies of the ended task, numbered after all there are. All of them are of its object.
-const KEPT: &str = "
+/// Inserts copies of the ended task, numbered after all existing ones. All of them belong to its object.
+const COPY_ARCHIVED_TASK_SQL: &str = "
     WITH events AS (
         INSERT INTO pointsman.journal (number, id, prev, type, key, sub, tenant, value, context, cause_event,
                                        cause_task, depth, first_task, tasks)
@@ -42,8 +42,8 @@ const KEPT: &str = "
            h.finished, h.error, h.result
     FROM pointsman.sequencer s, pointsman.history h, generate_series(1, $1::bigint) g";
 
-/// Copies of the task that waits, each of an object of its own.
-const WAITING: &str = "
+/// Inserts copies of the waiting task, each with its own object.
+const COPY_WAITING_TASK_SQL: &str = "
     WITH events AS (
         INSERT INTO pointsman.journal (number, id, prev, type, key, sub, tenant, value, context, cause_event,
                                        cause_task, depth, first_task, tasks)
@@ -68,65 +68,78 @@ const WAITING: &str = "
            t.reason, t.error
     FROM pointsman.sequencer s, pointsman.task t, generate_series(1, $1::bigint) g";
 
-/// Every thousandth event is marked.
-const MARKS: &str = "
+/// Inserts a mark for every thousandth event.
+const INSERT_MARKS_SQL: &str = "
     INSERT INTO pointsman.mark (number, id)
     SELECT s.journaled + g, s.last_event + g FROM pointsman.sequencer s, generate_series(1, $1::bigint) g
     WHERE (s.journaled + g) % 1000 = 0";
 
-/// So many events and tasks more; so many objects; so many that have ended.
-const COUNTED: &str = "
+/// Adds the numbers of new events and tasks, of new objects, and of ended tasks to the counters.
+const UPDATE_COUNTERS_SQL: &str = "
     INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
                                    ended, archived, hidden, dropped, journal_to, history_to, next_due)
     SELECT version + 1, registry + 1, last_event + $1, forgotten, tasks + $1, fences, objects + $2, orders, journaled + $1,
            ended + $3, archived + $3, hidden, dropped, journal_to, history_to, next_due
     FROM pointsman.sequencer";
 
-/// What the queue counts, and what there is.
-const CHECK: &str =
+/// Reads each queue's counter of ready tasks, and the number of its ready tasks.
+const CHECK_QUEUE_COUNTS_SQL: &str =
     "SELECT q.ready, (SELECT count(*) FROM pointsman.task t WHERE t.queue = q.id AND t.phase = 3)
     FROM pointsman.queue q";
 
-/// A store in which this is. It was closed and opened again, and nothing that filling it has left to the disk becomes a
-/// part of what is measured.
-pub(crate) async fn filled(ground: &Ground, name: &str, stock: Stock<'_>) -> anyhow::Result<Opened> {
-    let Stock { handler, tenant, waiting, kept } = stock;
-    let opened = ground.open(name).await?;
-    let desk = Desk::new(opened.store, vec![HandlerDef::new(HandlerName::new(handler)?)]).await?;
-    let event = |n: usize| claims::event(handler, tenant, n);
-    match ground {
-        Ground::Sqlite(_) | Ground::Redis(_) => {
-            claims::fill(desk.store(), (0..waiting).map(event)).await?;
-            desk.close().await?;
+/// Creates a store with these contents. It is flushed, closed and opened again, so that writes from filling it do not
+/// disturb the measurement.
+pub(crate) async fn open_filled_store(
+    stores: &StoreFactory,
+    name: &str,
+    contents: StoreContents<'_>,
+) -> anyhow::Result<OpenedStore> {
+    let StoreContents { handler, tenant, waiting, archived } = contents;
+    let opened = stores.open_store(name).await?;
+    let node = ClaimingNode::new(opened.store, vec![HandlerDef::new(HandlerName::new(handler)?)]).await?;
+    let event = |n: usize| claiming_node::new_event(handler, tenant, n);
+    match stores {
+        StoreFactory::Sqlite(_) | StoreFactory::Redis(_) => {
+            claiming_node::append_events(node.store(), (0..waiting).map(event)).await?;
+            node.close().await?;
         }
-        Ground::Postgres(databases) => {
-            claims::fill(desk.store(), [event(0)]).await?;
-            desk.drain().await?;
-            claims::fill(desk.store(), [event(1)]).await?;
-            desk.close().await?;
-            copy(&databases.connect(name).await?, kept as i64, waiting.saturating_sub(1) as i64).await?;
+        StoreFactory::Postgres(databases) => {
+            claiming_node::append_events(node.store(), [event(0)]).await?;
+            node.drain().await?;
+            claiming_node::append_events(node.store(), [event(1)]).await?;
+            node.close().await?;
+            copy_tasks(&databases.connect(name).await?, archived as i64, waiting.saturating_sub(1) as i64)
+                .await?;
         }
     }
-    ground.settle(name).await?;
-    ground.open(name).await
+    stores.flush_to_disk(name).await?;
+    stores.open_store(name).await
 }
 
-/// Copies the task that has ended and the one that waits, so many times each.
-async fn copy(client: &Client, kept: i64, waiting: i64) -> anyhow::Result<()> {
+/// Copies the ended and the waiting task this many times each.
+async fn copy_tasks(client: &Client, archived_copies: i64, waiting_copies: i64) -> anyhow::Result<()> {
     let row = client.query_one("SELECT journaled, archived FROM pointsman.sequencer", &[]).await?;
     let (journaled, archived): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-    bare::make_slices(client, journaled + kept + waiting, archived + kept).await?;
-    for (copies, count, objects, ended) in [(KEPT, kept, 0, kept), (WAITING, waiting, waiting, 0)] {
+    baseline::create_partitions(
+        client,
+        journaled + archived_copies + waiting_copies,
+        archived + archived_copies,
+    )
+    .await?;
+    for (copies, count, objects, ended) in [
+        (COPY_ARCHIVED_TASK_SQL, archived_copies, 0, archived_copies),
+        (COPY_WAITING_TASK_SQL, waiting_copies, waiting_copies, 0),
+    ] {
         if count == 0 {
             continue;
         }
         client.execute(copies, &[&count]).await?;
-        client.execute(MARKS, &[&count]).await?;
-        client.execute(COUNTED, &[&count, &objects, &ended]).await?;
+        client.execute(INSERT_MARKS_SQL, &[&count]).await?;
+        client.execute(UPDATE_COUNTERS_SQL, &[&count, &objects, &ended]).await?;
     }
-    for row in client.query(CHECK, &[]).await? {
+    for row in client.query(CHECK_QUEUE_COUNTS_SQL, &[]).await? {
         let (counted, found): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        ensure!(counted == found, "a queue counts {counted} tasks that are ready, and there are {found}");
+        ensure!(counted == found, "a queue's counter says {counted} ready tasks, but there are {found}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the measurements share: events, and engines with handlers of this process.
+//! Fixtures of the measurements: events, and engines with in-process handlers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,40 +12,40 @@ use pointsman_engine::handlers::in_process::InProcess;
 use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings, Setup};
 use tokio::sync::Notify;
 
-/// The type of the events, and the name of the handler that gets them.
-pub(crate) const TYPE: &str = "bench.event";
-pub(crate) const HANDLER: &str = TYPE;
+/// The type of the events, and the name of their handler.
+pub(crate) const EVENT_TYPE: &str = "bench.event";
+pub(crate) const HANDLER_NAME: &str = EVENT_TYPE;
 
-/// About a hundred bytes, as a small event has them.
-pub(crate) fn payload(n: usize) -> String {
+/// Returns a payload of about a hundred bytes, like a small event's.
+pub(crate) fn event_payload(n: usize) -> String {
     format!(
         r#"{{"n":{n},"title":"A record that somebody has just published","by":"bench","rank":{}}}"#,
         n % 17
     )
 }
 
-/// The n-th event. Ten thousand objects take turns.
-pub(crate) fn event(n: usize) -> anyhow::Result<NewEvent> {
-    let mut event = NewEvent::of(HandlingKey::new(TYPE)?);
+/// Returns the n-th event. Ten thousand objects alternate.
+pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
+    let mut event = NewEvent::of(HandlingKey::new(EVENT_TYPE)?);
     event.key = Some(ObjectKey::new(format!("object:{}", n % 10_000))?);
-    event.value = Json::parse(&payload(n))?;
+    event.value = Json::parse(&event_payload(n))?;
     Ok(event)
 }
 
-pub(crate) fn emission(from: usize, count: usize) -> anyhow::Result<Emission> {
-    let events = (from..from + count).map(event).collect::<anyhow::Result<_>>()?;
+pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<Emission> {
+    let events = (from..from + count).map(new_event).collect::<anyhow::Result<_>>()?;
     Ok(Emission { events, idempotency: None })
 }
 
-/// Counts what was handled, and wakes whoever waits for a number.
+/// Counts handled events, and wakes tasks that wait for a count.
 #[derive(Default)]
-pub(crate) struct Handled {
+pub(crate) struct EventCounter {
     count: AtomicU64,
     changed: Notify,
 }
 
-impl Handled {
-    pub(crate) fn add(&self) {
+impl EventCounter {
+    pub(crate) fn increment(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
@@ -54,7 +54,7 @@ impl Handled {
         self.count.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn reached(&self, count: u64) {
+    pub(crate) async fn wait_until_reached(&self, count: u64) {
         loop {
             let changed = self.changed.notified();
             if self.count() >= count {
@@ -65,8 +65,10 @@ impl Handled {
     }
 }
 
-/// Every handler gets the events of the type that is called as it is.
-pub(crate) fn routes<'a>(handlers: impl IntoIterator<Item = &'a HandlerDef>) -> anyhow::Result<Routes> {
+/// Routes the events of each type to the handler of the same name.
+pub(crate) fn routes_by_handler_name<'a>(
+    handlers: impl IntoIterator<Item = &'a HandlerDef>,
+) -> anyhow::Result<Routes> {
     let mut routes = Routes::new();
     for def in handlers {
         routes.bind(HandlingKey::new(def.name.as_str())?, Binding::queued(def.name.clone()));
@@ -74,8 +76,8 @@ pub(crate) fn routes<'a>(handlers: impl IntoIterator<Item = &'a HandlerDef>) -> 
     Ok(routes)
 }
 
-/// A handler that is a function of this process.
-pub(crate) fn handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
+/// Returns an in-process handler that calls this function.
+pub(crate) fn in_process_handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
 where
     F: Fn(Delivery) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + Send + 'static,
@@ -87,33 +89,37 @@ where
     })
 }
 
-/// Waits until no task is left.
-pub(crate) async fn all_ended(store: &dyn Store) -> anyhow::Result<()> {
+/// Waits until the store has no unfinished task.
+pub(crate) async fn wait_until_no_tasks(store: &dyn Store) -> anyhow::Result<()> {
     while !store.queues(None).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())
 }
 
-/// An engine on this store with these handlers.
-pub(crate) async fn engine_with(
+/// Starts an engine on this store with these handlers.
+pub(crate) async fn start_engine_with_handlers(
     store: Arc<dyn Store>,
     settings: Settings,
     handlers: Vec<HandlerSpec>,
 ) -> anyhow::Result<Engine> {
-    let routes = routes(handlers.iter().map(|spec| &spec.def))?;
+    let routes = routes_by_handler_name(handlers.iter().map(|spec| &spec.def))?;
     let setup = Setup { handlers, routes, ..Setup::default() };
     Ok(Engine::start(store, settings, setup).await?)
 }
 
-/// An engine on this store whose one handler is `run`.
-pub(crate) async fn engine<F>(store: Arc<dyn Store>, settings: Settings, run: F) -> anyhow::Result<Engine>
+/// Starts an engine on this store whose only handler is `run`.
+pub(crate) async fn start_engine<F>(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    run: F,
+) -> anyhow::Result<Engine>
 where
     F: Fn(&Delivery) + Send + Sync + 'static,
 {
-    let handler = handler(HANDLER, move |delivery| {
+    let handler = in_process_handler(HANDLER_NAME, move |delivery| {
         run(&delivery);
         async { Outcome::done() }
     })?;
-    engine_with(store, settings, vec![handler]).await
+    start_engine_with_handlers(store, settings, vec![handler]).await
 }
