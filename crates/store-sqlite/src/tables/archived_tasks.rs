@@ -1,58 +1,58 @@
-//! Ended tasks, attempts and logs.
+//! Archived tasks, attempts and logs.
 
 use pointsman_core::task::LogLine;
 use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{AttemptRow, Past, end_code, level_code, reason_code};
 use rusqlite::Connection;
 
-use super::row::{first, past, past_of};
+use super::row::{archived_task_columns, archived_task_from_row, query_first};
 use crate::error::Result;
 
-pub(crate) fn ended(conn: &Connection, seq: TaskSeq) -> Result<Option<Past>> {
-    let sql = concat!("SELECT ", past!(), " FROM pointsman_history WHERE seq = ?1");
-    first(conn, sql, [seq.0], past_of)
+pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Past>> {
+    let sql = concat!("SELECT ", archived_task_columns!(), " FROM pointsman_history WHERE seq = ?1");
+    query_first(conn, sql, [seq.0], archived_task_from_row)
 }
 
-pub(super) fn insert(conn: &Connection, past: &Past) -> Result<()> {
+pub(super) fn insert_archived_task(conn: &Connection, archived: &Past) -> Result<()> {
     let sql = concat!(
         "INSERT INTO pointsman_history (",
-        past!(),
+        archived_task_columns!(),
         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
          ?22)"
     );
     conn.prepare_cached(sql)?.execute(rusqlite::params![
-        past.seq.0,
-        past.queue,
-        past.event.map(EventId::as_i64),
-        past.collection,
-        past.key,
-        past.status_code(),
-        past.life.state.reason().map(reason_code),
-        past.sync,
-        past.stage,
-        past.priority,
-        past.life.attempt,
-        past.life.retries,
-        past.life.crashes,
-        past.life.late,
-        past.life.laned,
-        past.prev_sent.map(EventId::as_i64),
-        past.planned.map(Timestamp::micros),
-        past.created.micros(),
-        past.started.map(Timestamp::micros),
-        past.finished.micros(),
-        past.error,
-        past.result,
+        archived.seq.0,
+        archived.queue,
+        archived.event.map(EventId::as_i64),
+        archived.collection,
+        archived.key,
+        archived.status_code(),
+        archived.life.state.reason().map(reason_code),
+        archived.sync,
+        archived.stage,
+        archived.priority,
+        archived.life.attempt,
+        archived.life.retries,
+        archived.life.crashes,
+        archived.life.late,
+        archived.life.laned,
+        archived.prev_sent.map(EventId::as_i64),
+        archived.planned.map(Timestamp::micros),
+        archived.created.micros(),
+        archived.started.map(Timestamp::micros),
+        archived.finished.micros(),
+        archived.error,
+        archived.result,
     ])?;
     Ok(())
 }
 
-pub(super) fn delete(conn: &Connection, seq: TaskSeq) -> Result<()> {
+pub(super) fn delete_archived_task(conn: &Connection, seq: TaskSeq) -> Result<()> {
     conn.prepare_cached("DELETE FROM pointsman_history WHERE seq = ?1")?.execute([seq.0])?;
     Ok(())
 }
 
-pub(super) fn put_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Result<()> {
+pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_attempt (task, number, started, ended, how, error)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     conn.prepare_cached(sql)?.execute((
@@ -66,7 +66,7 @@ pub(super) fn put_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Result
     Ok(())
 }
 
-pub(super) fn add_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+pub(super) fn append_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
     }

@@ -15,47 +15,47 @@ use crate::Sqlite;
 use crate::error::Result;
 use crate::tables::SqliteTables;
 
-/// The store's own transaction. Programs may keep their tables in the same file, under any name that does not
-/// begin with `pointsman_`.
-struct Tx<'a> {
+/// The store's own transaction, as a program uses it. Programs may keep their tables in the same file, under any name
+/// that does not begin with `pointsman_`.
+struct UnitTransaction<'a> {
     conn: &'a Connection,
 }
 
-impl Sql for Tx<'_> {
+impl Sql for UnitTransaction<'_> {
     fn execute(&mut self, sql: &str, parameters: &[Value]) -> std::result::Result<usize, SqlError> {
-        self.statement(sql)?.execute(bound(parameters)).map_err(refused)
+        self.prepare_checked(sql)?.execute(bind_values(parameters)).map_err(sql_error)
     }
 
     fn query(&mut self, sql: &str, parameters: &[Value]) -> std::result::Result<Vec<SqlRow>, SqlError> {
-        let mut statement = self.statement(sql)?;
+        let mut statement = self.prepare_checked(sql)?;
         let columns = statement.column_count();
-        let mut rows = statement.query(bound(parameters)).map_err(refused)?;
+        let mut rows = statement.query(bind_values(parameters)).map_err(sql_error)?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(refused)? {
-            let values = (0..columns).map(|column| row.get_ref(column).map(value_of));
-            found.push(SqlRow::new(values.collect::<rusqlite::Result<_>>().map_err(refused)?));
+        while let Some(row) = rows.next().map_err(sql_error)? {
+            let values = (0..columns).map(|column| row.get_ref(column).map(value_from_sqlite));
+            found.push(SqlRow::new(values.collect::<rusqlite::Result<_>>().map_err(sql_error)?));
         }
         Ok(found)
     }
 }
 
-impl Tx<'_> {
-    /// Others share the transaction, and the store's tables are the store's: neither is for programs to touch.
-    fn statement(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
+impl UnitTransaction<'_> {
+    /// Prepares a statement. Refuses statements that would end the shared transaction or change the store's tables.
+    fn prepare_checked(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
         let word = first_word(sql, Comments::Flat);
-        if CONTROL.contains(&word.as_str()) {
+        if FORBIDDEN_STATEMENTS.contains(&word.as_str()) {
             return Err(SqlError::TransactionControl(word));
         }
-        // A trigger or a table's own conflict clause can do that.
+        // A trigger or a table's own conflict clause can end the transaction.
         if self.conn.is_autocommit() {
             return Err(SqlError::RolledBack);
         }
-        let statement = self.conn.prepare_cached(sql).map_err(refused)?;
+        let statement = self.conn.prepare_cached(sql).map_err(sql_error)?;
         if !statement.readonly() {
             if sql.to_ascii_lowercase().contains("pointsman_") {
                 return Err(SqlError::OurTables);
             }
-            // As a conflict clause it would undo what others put into the same transaction.
+            // As a conflict clause it would undo the writes of others in the same transaction.
             if has_word(sql, "rollback") {
                 return Err(SqlError::TransactionControl("ROLLBACK".into()));
             }
@@ -65,12 +65,11 @@ impl Tx<'_> {
 }
 
 /// Statements that would end the shared transaction or change the connection.
-const CONTROL: [&str; 10] =
+const FORBIDDEN_STATEMENTS: [&str; 10] =
     ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA", "ATTACH", "DETACH", "VACUUM"];
 
 impl Sqlite {
-    /// Runs `work` and journals the events it returns, in one transaction. If it fails or panics, nothing has
-    /// happened.
+    /// Runs `work` and journals the events it returns, in one transaction. If it fails or panics, nothing is written.
     pub async fn transact<F>(&self, work: F, now: Timestamp) -> std::result::Result<Receipt, TransactError>
     where
         F: FnOnce(&mut dyn Sql) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
@@ -80,7 +79,7 @@ impl Sqlite {
     }
 }
 
-/// The work runs in a savepoint, so that its failure does not undo what others put into the same transaction.
+/// Runs the work in a savepoint, so that its failure does not undo the writes of others in the same transaction.
 fn transact<F>(
     txn: &mut Txn<'_, SqliteTables>,
     work: F,
@@ -91,7 +90,7 @@ where
 {
     let conn = txn.tables.conn();
     conn.execute_batch("SAVEPOINT unit")?;
-    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut Tx { conn })));
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitTransaction { conn })));
     let done = done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     match done {
         Ok(events) => {
@@ -106,14 +105,14 @@ where
     }
 }
 
-fn refused(error: rusqlite::Error) -> SqlError {
+fn sql_error(error: rusqlite::Error) -> SqlError {
     SqlError::Refused(error.to_string())
 }
 
-/// A value on its way into a statement.
-struct Bound<'a>(&'a Value);
+/// A parameter of a statement.
+struct BoundValue<'a>(&'a Value);
 
-impl ToSql for Bound<'_> {
+impl ToSql for BoundValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
             Value::Null => ValueRef::Null,
@@ -125,11 +124,11 @@ impl ToSql for Bound<'_> {
     }
 }
 
-fn bound(values: &[Value]) -> impl rusqlite::Params {
-    rusqlite::params_from_iter(values.iter().map(Bound))
+fn bind_values(values: &[Value]) -> impl rusqlite::Params {
+    rusqlite::params_from_iter(values.iter().map(BoundValue))
 }
 
-fn value_of(value: ValueRef<'_>) -> Value {
+fn value_from_sqlite(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),

@@ -1,4 +1,4 @@
-//! The verbs that read, each handed to a reader.
+//! Implements the reading methods of the store, each on a reader's connection.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
@@ -14,72 +14,72 @@ use pointsman_store::Reads;
 
 use crate::readers::Readers;
 use crate::tables::{SqliteTables, registry};
-use crate::{Sqlite, list_tasks, people, read_fires, read_journal, read_orders, read_tasks};
+use crate::{Sqlite, list_tasks, read_fires, read_journal, read_nodes, read_orders, read_tasks};
 
 #[async_trait]
 impl Reads for Sqlite {
     type Tables = SqliteTables;
 
     async fn extent(&self) -> Result<Extent> {
-        self.readers.run(read_journal::extent).await
+        self.readers.run(read_journal::read_extent).await
     }
 
     async fn page(&self, read: Read) -> Result<Page> {
-        self.readers.run(move |conn| read_journal::page(conn, &read)).await
+        self.readers.run(move |conn| read_journal::read_page(conn, &read)).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.readers.run(move |conn| read_journal::event_view(conn, id)).await
+        self.readers.run(move |conn| read_journal::read_event_view(conn, id)).await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |conn| read_journal::object(conn, &tenant, &key, limit)).await
+        self.readers.run(move |conn| read_journal::read_object_view(conn, &tenant, &key, limit)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.readers.run(people::nodes).await
+        self.readers.run(read_nodes::list_nodes).await
     }
 
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.readers.run(registry::rules).await
+        self.readers.run(registry::list_rules).await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.readers.run(move |conn| read_tasks::queues(conn, handler.as_ref())).await
+        self.readers.run(move |conn| read_tasks::list_queue_views(conn, handler.as_ref())).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.readers.run(move |conn| people::deeds(conn, before, limit)).await
+        self.readers.run(move |conn| read_nodes::list_audit_entries(conn, before, limit)).await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
         let id = id.clone();
         self.readers
             .run(move |conn| {
-                let extent = read_journal::extent(conn)?;
-                Ok(read_tasks::task_named(conn, &id)?.map(|task| (task, extent)))
+                let extent = read_journal::read_extent(conn)?;
+                Ok(read_tasks::read_task_by_id(conn, &id)?.map(|task| (task, extent)))
             })
             .await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.readers.run(move |conn| list_tasks::tasks(conn, &filter, before, limit)).await
+        self.readers.run(move |conn| list_tasks::list_tasks(conn, &filter, before, limit)).await
     }
 
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.readers.run(move |conn| read_tasks::lost(conn, &held)).await
+        self.readers.run(move |conn| read_tasks::find_lost_fences(conn, &held)).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
         let id = id.clone();
-        self.readers.run(move |conn| read_tasks::logs(conn, &id, from, limit)).await
+        self.readers.run(move |conn| read_tasks::read_log_page(conn, &id, from, limit)).await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.readers.run(move |conn| read_orders::order(conn, &tenant, &key)).await
+        self.readers.run(move |conn| read_orders::read_order(conn, &tenant, &key)).await
     }
 
     async fn orders(
@@ -91,13 +91,13 @@ impl Reads for Sqlite {
     ) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
         self.readers
-            .run(move |conn| read_orders::orders(conn, &path, tenant.as_ref(), after.as_ref(), limit))
+            .run(move |conn| read_orders::list_orders(conn, &path, tenant.as_ref(), after.as_ref(), limit))
             .await
     }
 
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers.run(move |conn| read_orders::all_orders(conn, &path, tenant.as_ref())).await
+        self.readers.run(move |conn| read_orders::list_all_orders(conn, &path, tenant.as_ref())).await
     }
 
     async fn order_statistics(
@@ -107,11 +107,13 @@ impl Reads for Sqlite {
         now: Timestamp,
     ) -> Result<(OrderStatistics, Extent)> {
         let (path, tenant) = (path.clone(), tenant.cloned());
-        self.readers.run(move |conn| read_orders::statistics(conn, &path, tenant.as_ref(), now)).await
+        self.readers
+            .run(move |conn| read_orders::read_order_statistics(conn, &path, tenant.as_ref(), now))
+            .await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.readers.run(read_orders::chains).await
+        self.readers.run(read_orders::list_chain_views).await
     }
 
     async fn fires(
@@ -121,10 +123,11 @@ impl Reads for Sqlite {
         limit: usize,
     ) -> Result<FirePage> {
         let schedule = schedule.clone();
-        self.readers.run(move |conn| read_fires::fires(conn, &schedule, before, limit)).await
+        self.readers.run(move |conn| read_fires::list_fires(conn, &schedule, before, limit)).await
     }
 
-    /// Only a connection that may write can fold the log back into the file, so these go before the writer.
+    /// Closes checkpointer and readers before the writer: the last connection to close must be able to write, because it
+    /// checkpoints the WAL.
     fn close(&self) {
         if let Some(checkpointer) = &self.checkpointer {
             checkpointer.stop();
