@@ -12,7 +12,7 @@ use crate::{
 /// A part of a run: one measurement, or a few that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BenchPart {
-    Memory,
+    IdleServerMemory,
     Latency,
     Emits,
     EndToEnd,
@@ -24,8 +24,8 @@ pub enum BenchPart {
     Schedules,
     Readers,
     Orders,
-    Load,
-    Waiting,
+    FullLoad,
+    WaitingTaskMemory,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ const SLOT_COUNTS: [usize; 2] = [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLO
 impl BenchPart {
     /// All parts, in the order in which they are measured.
     pub const ALL: [Self; 14] = [
-        Self::Memory,
+        Self::IdleServerMemory,
         Self::Latency,
         Self::Emits,
         Self::EndToEnd,
@@ -49,13 +49,13 @@ impl BenchPart {
         Self::Schedules,
         Self::Readers,
         Self::Orders,
-        Self::Load,
-        Self::Waiting,
+        Self::FullLoad,
+        Self::WaitingTaskMemory,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Memory => "memory",
+            Self::IdleServerMemory => "memory",
             Self::Latency => "latency",
             Self::Emits => "emits",
             Self::EndToEnd => "end-to-end",
@@ -67,8 +67,8 @@ impl BenchPart {
             Self::Schedules => "schedules",
             Self::Readers => "readers",
             Self::Orders => "orders",
-            Self::Load => "load",
-            Self::Waiting => "waiting",
+            Self::FullLoad => "load",
+            Self::WaitingTaskMemory => "waiting",
         }
     }
 
@@ -81,18 +81,18 @@ impl BenchPart {
         };
         match self {
             Self::Latency | Self::Emits | Self::EndToEnd | Self::Backlog | Self::Flood | Self::Orders => true,
-            Self::Memory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => {
+            Self::IdleServerMemory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => {
                 is_supported([true, false, false])
             }
             Self::Nodes => is_supported([false, true, true]),
-            Self::Load => is_supported([false, true, false]),
-            Self::Waiting => is_supported([false, false, true]),
+            Self::FullLoad => is_supported([false, true, false]),
+            Self::WaitingTaskMemory => is_supported([false, false, true]),
         }
     }
 
     pub(crate) fn count_steps(self, options: &BenchOptions) -> u64 {
         match self {
-            Self::Memory => u64::from(options.program.is_some()),
+            Self::IdleServerMemory => u64::from(options.program.is_some()),
             Self::Emits => emit::producer_loads(&options.target).len() as u64,
             Self::EndToEnd | Self::Orders => SLOT_COUNTS.len() as u64,
             Self::Readers => readers::STEP_COUNT,
@@ -103,8 +103,8 @@ impl BenchPart {
             | Self::IdleQueues
             | Self::Limits
             | Self::Schedules
-            | Self::Load
-            | Self::Waiting => 1,
+            | Self::FullLoad
+            | Self::WaitingTaskMemory => 1,
         }
     }
 
@@ -117,7 +117,7 @@ impl BenchPart {
     ) -> anyhow::Result<BenchReport> {
         let mut figures = Vec::new();
         match self {
-            Self::Memory => {
+            Self::IdleServerMemory => {
                 if let Some(program) = &options.program {
                     begin("idle memory of a server");
                     figures.extend(memory::measure_idle_server(program, &options.dir)?);
@@ -172,11 +172,11 @@ impl BenchPart {
                     figures.extend(orders::measure(options, environment, slots).await?);
                 }
             }
-            Self::Load => {
+            Self::FullLoad => {
                 begin("size of the tables at full load");
                 return full_load::measure(options, environment).await;
             }
-            Self::Waiting => {
+            Self::WaitingTaskMemory => {
                 begin("memory used by waiting tasks");
                 figures.extend(waiting_memory::measure(options, environment).await?);
             }

@@ -59,12 +59,12 @@ pub(crate) async fn measure(
     slots: usize,
 ) -> anyhow::Result<Vec<Figure>> {
     // A commit for every sixteen tasks is slow: measure fewer events.
-    let wanted = if slots == DEFAULT_SLOTS { options.events / 4 } else { options.events };
+    let event_count = if slots == DEFAULT_SLOTS { options.events / 4 } else { options.events };
     let (mut measured, mut baseline, mut description) =
         (ThroughputTotal::default(), ThroughputTotal::default(), String::new());
     for _ in 0..ROUNDS {
         let stores = environment.new_store_factory()?;
-        let run = run_events(&stores, "end", wanted / ROUNDS, NodeSetup::single(slots)).await?;
+        let run = run_events(&stores, "end", event_count / ROUNDS, NodeSetup::single(slots)).await?;
         stores.flush_to_disk("end").await?;
         let baseline_result = stores.open_baseline().await?.measure_full_lifecycle(run).await?;
         measured.add(run.events, run.rate);
@@ -78,11 +78,11 @@ pub(crate) async fn measure(
     Ok(vec![if slots == MANY_SLOTS { figure.with_min_ratio(0.5) } else { figure }])
 }
 
-/// Runs about `wanted` events through their full lifecycle.
+/// Runs about `event_count` events through their full lifecycle.
 pub(crate) async fn run_events(
     factory: &StoreFactory,
     name: &str,
-    wanted: usize,
+    event_count: usize,
     nodes: NodeSetup,
 ) -> anyhow::Result<MeasuredRun> {
     let handled = Arc::new(EventCounter::default());
@@ -92,7 +92,7 @@ pub(crate) async fn run_events(
         engines.push(start_counting_engine(&opened, nodes.slots, &handled).await?);
         opened_stores.push(opened);
     }
-    let per_producer = (wanted / PRODUCER_COUNT / BATCH_SIZE).max(1);
+    let per_producer = (event_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
     let events = per_producer * PRODUCER_COUNT * BATCH_SIZE;
     let (commits, rows) = count_commits_and_rows(&opened_stores);
     let start = Instant::now();

@@ -61,7 +61,7 @@ pub(crate) async fn measure(
         own.extend(flooded.emit_for_other_tenants(SEPARATE_HANDLER, round_duration).await?);
         flooded.pause_flood().await?;
     }
-    let run = flooded.flood.count();
+    let run = flooded.flood_counter.count();
     ensure!(
         run < waiting as u64,
         "all tasks of the flood ran before the measurement ended; use a larger --backlog"
@@ -96,7 +96,7 @@ struct FloodEngine {
     engine: Engine,
     store: Arc<dyn Store>,
     other_tenants: Arc<OtherTenants>,
-    flood: Arc<EventCounter>,
+    flood_counter: Arc<EventCounter>,
 }
 
 /// The times at which the other tenants emitted, and how long each task waited.
@@ -105,7 +105,7 @@ struct OtherTenants {
     sent_times: Mutex<Vec<Instant>>,
     /// The waiting times of tasks, in milliseconds.
     waits_ms: Mutex<Vec<f64>>,
-    handled: EventCounter,
+    handled_counter: EventCounter,
 }
 
 impl OtherTenants {
@@ -122,7 +122,7 @@ impl OtherTenants {
         let now = Instant::now();
         let sent_times = self.lock_sent_times().get(n).copied();
         self.lock_waits().extend(sent_times.map(|sent_times| (now - sent_times).as_secs_f64() * 1000.0));
-        self.handled.increment();
+        self.handled_counter.increment();
     }
 }
 
@@ -148,7 +148,7 @@ impl FloodEngine {
         let handlers = handlers.into_iter().collect::<anyhow::Result<_>>()?;
         let settings = Settings { slots: DEFAULT_SLOTS, ..Settings::default() };
         let engine = fixtures::start_engine_with_handlers(store.clone(), settings, handlers).await?;
-        Ok(Self { engine, store, other_tenants, flood })
+        Ok(Self { engine, store, other_tenants, flood_counter: flood })
     }
 
     async fn pause_flood(&self) -> anyhow::Result<()> {
@@ -158,9 +158,9 @@ impl FloodEngine {
     /// Removes the rule that pauses the flood, and waits until the flood fills the slots.
     async fn resume_flood(&self) -> anyhow::Result<()> {
         let Rule { kind, place, tenant, .. } = flood_pause_rule()?;
-        let before = self.flood.count();
+        let before = self.flood_counter.count();
         self.store.release(kind, &place, tenant.as_ref()).await?;
-        self.flood.wait_until_reached(before + 4 * DEFAULT_SLOTS as u64).await;
+        self.flood_counter.wait_until_reached(before + 4 * DEFAULT_SLOTS as u64).await;
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl FloodEngine {
             emitted.context("an emit panicked")??;
         }
         let sent_times = self.other_tenants.lock_sent_times().len() as u64;
-        self.other_tenants.handled.wait_until_reached(sent_times).await;
+        self.other_tenants.handled_counter.wait_until_reached(sent_times).await;
         Ok(std::mem::take(&mut *self.other_tenants.lock_waits()))
     }
 }

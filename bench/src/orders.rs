@@ -31,10 +31,11 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let stores = environment.new_store_factory()?;
     // A commit for every sixteen tasks is slow: measure fewer orders.
-    let wanted = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
-    let tasks =
-        end_to_end::run_events(&stores, "tasks", wanted * STEP_COUNT, NodeSetup::single(slots)).await?.rate;
-    let (orders, rate) = run_orders(&stores, wanted, slots).await?;
+    let order_count = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
+    let tasks = end_to_end::run_events(&stores, "tasks", order_count * STEP_COUNT, NodeSetup::single(slots))
+        .await?
+        .rate;
+    let (orders, rate) = run_orders(&stores, order_count, slots).await?;
     let against = format!("tasks of events end to end, {slots} slots");
     let steps = Figure::new(
         format!("steps of {orders} orders through {STEP_COUNT} nodes, {slots} slots"),
@@ -48,8 +49,8 @@ pub(crate) async fn measure(
     ])
 }
 
-/// Runs about `wanted` orders through the chain; returns their number, and the orders per second.
-async fn run_orders(stores: &StoreFactory, wanted: usize, slots: usize) -> anyhow::Result<(usize, f64)> {
+/// Runs about `order_count` orders through the chain; returns their number, and the orders per second.
+async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> anyhow::Result<(usize, f64)> {
     let store = stores.open_store("orders").await?.store;
     let step_counter = Arc::new(EventCounter::default());
     let counter = step_counter.clone();
@@ -60,7 +61,7 @@ async fn run_orders(stores: &StoreFactory, wanted: usize, slots: usize) -> anyho
     let setup = Setup { handlers: vec![handler], chains: vec![new_chain()?], ..Setup::default() };
     let settings = Settings { slots, ..Settings::default() };
     let engine = Engine::start(store.clone(), settings, setup).await?;
-    let per_producer = (wanted / PRODUCER_COUNT / BATCH_SIZE).max(1);
+    let per_producer = (order_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
     let orders = per_producer * PRODUCER_COUNT * BATCH_SIZE;
     let start = Instant::now();
     let producers = (0..PRODUCER_COUNT).map(|producer| {

@@ -43,7 +43,7 @@ fn every_part_measures_something_on_sqlite() {
     // The memory part needs the server's program, which these tests do not have.
     for part in BenchPart::ALL
         .into_iter()
-        .filter(|part| *part != BenchPart::Memory && part.is_supported_on(&StoreTarget::Sqlite))
+        .filter(|part| *part != BenchPart::IdleServerMemory && part.is_supported_on(&StoreTarget::Sqlite))
     {
         assert_part_measures_something(part, &StoreTarget::Sqlite).unwrap();
     }
@@ -75,9 +75,13 @@ fn every_part_measures_something_on_redis() {
 #[test]
 fn each_store_has_its_own_parts() {
     let (postgres, redis) = (StoreTarget::Postgres { url: None }, StoreTarget::Redis { url: None });
-    assert!(BenchPart::Waiting.is_supported_on(&redis) && !BenchPart::Waiting.is_supported_on(&postgres));
     assert!(
-        BenchPart::Load.is_supported_on(&postgres) && !BenchPart::Load.is_supported_on(&StoreTarget::Sqlite)
+        BenchPart::WaitingTaskMemory.is_supported_on(&redis)
+            && !BenchPart::WaitingTaskMemory.is_supported_on(&postgres)
+    );
+    assert!(
+        BenchPart::FullLoad.is_supported_on(&postgres)
+            && !BenchPart::FullLoad.is_supported_on(&StoreTarget::Sqlite)
     );
     assert!(
         BenchPart::Readers.is_supported_on(&StoreTarget::Sqlite)

@@ -38,15 +38,15 @@ pub(crate) struct MeasuredRun {
 }
 
 impl Baseline {
-    pub(crate) fn sqlite(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open_sqlite(path: &Path) -> anyhow::Result<Self> {
         Ok(Self::Sqlite(sqlite::open_connection(path)?))
     }
 
-    pub(crate) async fn postgres(client: Client) -> anyhow::Result<Self> {
+    pub(crate) async fn open_postgres(client: Client) -> anyhow::Result<Self> {
         Ok(Self::Postgres(PostgresBaseline::new(client).await?))
     }
 
-    pub(crate) fn redis(connection: ::redis::Connection, prefix: String) -> Self {
+    pub(crate) fn open_redis(connection: ::redis::Connection, prefix: String) -> Self {
         Self::Redis(redis::RedisBaseline::new(connection, prefix))
     }
 

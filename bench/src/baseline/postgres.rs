@@ -64,10 +64,10 @@ const COMMIT_SQL: &str =
 /// One connection with its prepared statements.
 pub(crate) struct PostgresBaseline {
     client: Client,
-    emit: Statement,
-    claim: Statement,
-    end: Statement,
-    commit: Statement,
+    emit_statement: Statement,
+    claim_statement: Statement,
+    end_statement: Statement,
+    commit_statement: Statement,
     /// The number of events written so far.
     events: usize,
 }
@@ -75,9 +75,11 @@ pub(crate) struct PostgresBaseline {
 impl PostgresBaseline {
     pub(super) async fn new(client: Client) -> anyhow::Result<Self> {
         client.batch_execute(PLANNER_SETTINGS).await?;
-        let [emit, claim] = [client.prepare(EMIT_SQL).await?, client.prepare(CLAIM_SQL).await?];
-        let [end, commit] = [client.prepare(END_SQL).await?, client.prepare(COMMIT_SQL).await?];
-        Ok(Self { client, emit, claim, end, commit, events: 0 })
+        let [emit_statement, claim_statement] =
+            [client.prepare(EMIT_SQL).await?, client.prepare(CLAIM_SQL).await?];
+        let [end_statement, commit_statement] =
+            [client.prepare(END_SQL).await?, client.prepare(COMMIT_SQL).await?];
+        Ok(Self { client, emit_statement, claim_statement, end_statement, commit_statement, events: 0 })
     }
 
     pub(super) async fn measure_emits(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
@@ -115,7 +117,7 @@ impl PostgresBaseline {
     pub(super) async fn measure_commit_ms(&mut self, n: i64) -> anyhow::Result<f64> {
         let message = event_payload(n as usize);
         let start = Instant::now();
-        self.client.execute(&self.commit, &[&n, &message]).await?;
+        self.client.execute(&self.commit_statement, &[&n, &message]).await?;
         Ok(start.elapsed().as_secs_f64() * 1000.0)
     }
 
@@ -126,20 +128,22 @@ impl PostgresBaseline {
         let ids: Vec<i64> = numbers.clone().map(|n| base + n as i64).collect();
         let keys: Vec<String> = numbers.clone().map(|n| format!("object:{}", n % 10_000)).collect();
         let values: Vec<String> = numbers.map(event_payload).collect();
-        self.client.execute(&self.emit, &[&seqs, &ids, &keys, &values, &fixtures::EVENT_TYPE]).await?;
+        self.client
+            .execute(&self.emit_statement, &[&seqs, &ids, &keys, &values, &fixtures::EVENT_TYPE])
+            .await?;
         self.events += count;
         Ok(())
     }
 
     async fn claim_tasks(&self, count: usize) -> anyhow::Result<Vec<i64>> {
         let now = pointsman_engine::now().micros();
-        let rows = self.client.query(&self.claim, &[&(count as i64), &now]).await?;
+        let rows = self.client.query(&self.claim_statement, &[&(count as i64), &now]).await?;
         Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
     }
 
     async fn archive_tasks(&self, seqs: Vec<i64>) -> anyhow::Result<()> {
         let now = pointsman_engine::now().micros();
-        self.client.execute(&self.end, &[&seqs, &fixtures::EVENT_TYPE, &now]).await?;
+        self.client.execute(&self.end_statement, &[&seqs, &fixtures::EVENT_TYPE, &now]).await?;
         Ok(())
     }
 

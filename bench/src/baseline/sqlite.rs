@@ -10,7 +10,7 @@ use crate::fixtures::{self, event_payload};
 
 /// The rows that are written for an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum RowSet {
+enum BaselineRows {
     /// The event, its object and its waiting task.
     WaitingTask,
     /// All rows of an event with one handler: its task is created locked, ends, and moves to the history. Besides these
@@ -32,7 +32,7 @@ pub(super) fn open_connection(path: &Path) -> anyhow::Result<Connection> {
 
 pub(super) fn measure_emits(conn: &Connection, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
     let description = format!("bare SQLite, same rows, {} events per commit", run.events_per_commit);
-    Ok(BaselineResult { rate: measure_rate(conn, run, RowSet::WaitingTask)?, description })
+    Ok(BaselineResult { rate: measure_rate(conn, run, BaselineRows::WaitingTask)?, description })
 }
 
 pub(super) fn measure_full_lifecycle(conn: &Connection, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
@@ -40,11 +40,14 @@ pub(super) fn measure_full_lifecycle(conn: &Connection, run: MeasuredRun) -> any
     let description =
         format!("bare SQLite, {rows_per_event:.1} rows per event, {events_per_commit} events per commit");
     let updates = (rows_per_event - MIN_ROWS_PER_EVENT).max(0.0);
-    Ok(BaselineResult { rate: measure_rate(conn, run, RowSet::FullLifecycle { updates })?, description })
+    Ok(BaselineResult {
+        rate: measure_rate(conn, run, BaselineRows::FullLifecycle { updates })?,
+        description,
+    })
 }
 
 /// Writes the rows of as many events in transactions of the same size; returns events per second.
-fn measure_rate(conn: &Connection, run: MeasuredRun, rows: RowSet) -> anyhow::Result<f64> {
+fn measure_rate(conn: &Connection, run: MeasuredRun, rows: BaselineRows) -> anyhow::Result<f64> {
     let MeasuredRun { events, events_per_commit, .. } = run;
     let base = pointsman_engine::now().micros();
     let start = Instant::now();
@@ -55,7 +58,7 @@ fn measure_rate(conn: &Connection, run: MeasuredRun, rows: RowSet) -> anyhow::Re
         for n in done..until {
             insert_event(conn, base, n, rows)?;
         }
-        if let RowSet::FullLifecycle { updates } = rows {
+        if let BaselineRows::FullLifecycle { updates } = rows {
             for n in done..until {
                 update_task(conn, n, updates)?;
                 archive_task(conn, base, n)?;
@@ -67,7 +70,7 @@ fn measure_rate(conn: &Connection, run: MeasuredRun, rows: RowSet) -> anyhow::Re
     Ok(events as f64 / start.elapsed().as_secs_f64())
 }
 
-fn insert_event(conn: &Connection, base: i64, n: usize, rows: RowSet) -> rusqlite::Result<()> {
+fn insert_event(conn: &Connection, base: i64, n: usize, rows: BaselineRows) -> rusqlite::Result<()> {
     let (id, seq, key) = (base + n as i64, n as i64 + 1, format!("object:{}", n % 10_000));
     conn.prepare_cached(
         "INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks)
@@ -80,8 +83,8 @@ fn insert_event(conn: &Connection, base: i64, n: usize, rows: RowSet) -> rusqlit
     .execute(params![key, id, [0u8; 12]])?;
     let lane = (n as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
     let (phase, fence) = match rows {
-        RowSet::WaitingTask => (3, None),
-        RowSet::FullLifecycle { .. } => (5, Some(seq)),
+        BaselineRows::WaitingTask => (3, None),
+        BaselineRows::FullLifecycle { .. } => (5, Some(seq)),
     };
     conn.prepare_cached(
         "INSERT INTO pointsman_task (seq, queue, event, phase, lane, place, bucket, sync, stage, priority, score, rank,

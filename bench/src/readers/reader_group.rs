@@ -28,7 +28,7 @@ pub(super) struct ReaderGroup {
     scope: ReaderScope,
     readers: usize,
     /// The number of events of each object before the readers started.
-    before: Vec<u64>,
+    initial_counts: Vec<u64>,
     deliveries: Arc<DeliveryLog>,
     reader_tasks: JoinSet<anyhow::Result<()>>,
     _thread: ReaderThread,
@@ -43,14 +43,14 @@ impl ReaderGroup {
         readers: usize,
     ) -> anyhow::Result<Self> {
         let thread = ReaderThread::start()?;
-        let (before, head) = (bench_server.event_counts(), bench_server.last_event_id().await?);
+        let (initial_counts, head) = (bench_server.event_counts(), bench_server.last_event_id().await?);
         let readers_per_event = if scope == ReaderScope::AllObjects { readers } else { 1 };
         let deliveries = Arc::new(DeliveryLog::new(readers_per_event));
         let mut reader_tasks = JoinSet::new();
         for n in 0..readers {
             let (first_object, next_numbers) = match scope {
-                ReaderScope::OneObjectEach => (n, before[n..=n].to_vec()),
-                ReaderScope::AllObjects => (0, before.clone()),
+                ReaderScope::OneObjectEach => (n, initial_counts[n..=n].to_vec()),
+                ReaderScope::AllObjects => (0, initial_counts.clone()),
             };
             let reader = JournalReader {
                 protocol: if n % 2 == 0 { ReadProtocol::LongPoll } else { ReadProtocol::ServerSentEvents },
@@ -64,7 +64,7 @@ impl ReaderGroup {
             reader_tasks
                 .spawn_on(async move { read.await.with_context(|| format!("reader {n}")) }, thread.handle()?);
         }
-        let mut group = Self { scope, readers, before, deliveries, reader_tasks, _thread: thread };
+        let mut group = Self { scope, readers, initial_counts, deliveries, reader_tasks, _thread: thread };
         bench_server.emit_one_per_object().await?;
         group.wait_until_caught_up(bench_server).await?;
         Ok(group)
@@ -102,7 +102,8 @@ impl ReaderGroup {
     /// Returns the number of events that all readers together must have received.
     fn expected_deliveries(&self, bench_server: &BenchServer) -> u64 {
         let emitted = bench_server.event_counts();
-        let since = emitted.iter().zip(&self.before).map(|(now, before)| now - before);
+        let since =
+            emitted.iter().zip(&self.initial_counts).map(|(now, initial_counts)| now - initial_counts);
         match self.scope {
             ReaderScope::OneObjectEach => since.take(self.readers).sum(),
             ReaderScope::AllObjects => since.sum::<u64>() * self.readers as u64,

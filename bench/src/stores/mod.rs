@@ -104,10 +104,10 @@ impl StoreFactory {
         const NAME: &str = "bare";
         self.open_store(NAME).await?.store.close();
         match self {
-            Self::Sqlite(dir) => Baseline::sqlite(&dir.path().join(NAME)),
-            Self::Postgres(databases) => Baseline::postgres(databases.connect(NAME).await?).await,
+            Self::Sqlite(dir) => Baseline::open_sqlite(&dir.path().join(NAME)),
+            Self::Postgres(databases) => Baseline::open_postgres(databases.connect(NAME).await?).await,
             Self::Redis(key_prefixes) => {
-                Ok(Baseline::redis(key_prefixes.connect()?, key_prefixes.get_or_create_prefix(NAME)))
+                Ok(Baseline::open_redis(key_prefixes.connect()?, key_prefixes.get_or_create_prefix(NAME)))
             }
         }
     }

@@ -149,7 +149,7 @@ fn list_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> 
         && let Some((lane, seq)) = tasks::find_first_occupied_lane(conn, from, last)?
     {
         let head = tasks::read_active_task(conn, seq)?
-            .ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
+            .ok_or_else(|| Fault::damaged(format!("task {} is missing", seq.0)))?;
         let task_count = tasks::count_lane_tasks(conn, lane, LaneView::COUNTED)?;
         found.push(LaneView::new(read_tasks::build_active_task(conn, head)?, task_count));
         from = lane + 1;

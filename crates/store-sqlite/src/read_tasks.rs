@@ -85,7 +85,7 @@ fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, T
         let tenant = Tenant::new(read_text(row, 1)?).map_err(Fault::damaged)?;
         Ok((handler, tenant, QueueOf::read(read_text(row, 2)?).map_err(Fault::damaged)?))
     })?;
-    names.ok_or_else(|| Fault::damaged(format!("no queue {queue}")))
+    names.ok_or_else(|| Fault::damaged(format!("queue {queue} is missing")))
 }
 
 /// Reads the ended attempts of a task.

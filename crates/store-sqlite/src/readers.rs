@@ -25,7 +25,7 @@ pub(crate) enum Readers {
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderPool {
     path: PathBuf,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle_connections: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
     readable: Arc<Readable>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct ReaderPool {
 impl Readers {
     pub(crate) fn pool(path: PathBuf) -> Self {
         let permits = Arc::new(Semaphore::new(MAX_READERS));
-        Self::Pool(ReaderPool { path, idle: Arc::default(), permits, readable: Arc::default() })
+        Self::Pool(ReaderPool { path, idle_connections: Arc::default(), permits, readable: Arc::default() })
     }
 
     /// Runs `read` in one transaction, on a consistent snapshot.
@@ -57,7 +57,7 @@ impl ReaderPool {
         let pool = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let idle_conn = pool.idle.lock().unwrap_or_else(|e| e.into_inner()).pop();
+            let idle_conn = pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).pop();
             let conn = match idle_conn {
                 Some(conn) => conn,
                 None => open::open_reader(&pool.path)?,
@@ -65,7 +65,7 @@ impl ReaderPool {
             let result = run_in_transaction(&conn, read);
             // A connection whose transaction could not be ended is not reused, nor one of a closed store.
             if conn.is_autocommit() && !pool.permits.is_closed() {
-                pool.idle.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
+                pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
             }
             result
         });
@@ -79,7 +79,7 @@ impl ReaderPool {
 
     pub(crate) fn close(&self) {
         self.permits.close();
-        self.idle.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        self.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The file itself: locking, layouts, units of work, full disks and permissions.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::sync::Arc;
 
@@ -305,7 +305,7 @@ async fn reading_an_objects_chain_is_bounded() {
     }
     let object = store.object(&Default::default(), &key, 1000).await.unwrap().unwrap();
     assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
-    assert_eq!(object.events[0].id, object.last, "the newest come first");
+    assert_eq!(object.events[0].id, object.last, "the newest event is first");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A file of an older layout is migrated with all of its data.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn claim_for_node(node: i64) -> Claim {
     Claim { by: Claimant::Node(node), handlers, max: 10 }
 }
 
-fn success(task: &Claimed) -> Ending {
+fn successful_ending(task: &Claimed) -> Ending {
     let ended = Ended::Succeeded { result: None };
     Ending { task: task.seq, fence: task.fence, ended, target: None, emits: vec![], logs: vec![] }
 }
@@ -94,7 +94,7 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     for _ in 0..5 {
         for task in store.claim(claim_for_node(node), NOW).await.unwrap().tasks {
             ran.push(task.seq.0);
-            assert!(store.finish(vec![success(&task)], None, NOW).await.unwrap().0[0].is_ok());
+            assert!(store.finish(vec![successful_ending(&task)], None, NOW).await.unwrap().0[0].is_ok());
         }
     }
     let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();

@@ -1,4 +1,4 @@
-//! Creates databases on a PostgreSQL server and runs SQL there, over a connection of its own.
+//! Creates databases on a PostgreSQL server and runs SQL there, over a separate connection.
 
 use std::future::Future;
 use std::net::SocketAddr;

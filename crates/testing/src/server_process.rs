@@ -23,7 +23,7 @@ const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The number of lines of a server's log that an error shows.
-const LOG_LINES_SHOWN: usize = 20;
+const LOG_LINES_IN_ERRORS: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
@@ -118,7 +118,7 @@ impl ServerProcess {
         let log = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+        lines[lines.len().saturating_sub(LOG_LINES_IN_ERRORS)..].join("\n")
     }
 }
 

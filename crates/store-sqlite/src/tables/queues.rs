@@ -76,9 +76,11 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
         };
         Ok(HandlerRow {
             id: row.get(0)?,
-            def: def.map_err(|e| Fault::damaged(format!("a handler's definition: {e}")))?,
+            def: def.map_err(|e| Fault::damaged(format!("cannot parse the definition of a handler: {e}")))?,
             defined: row.get(2)?,
-            pace: pace.map_err(|e| Fault::damaged(format!("a handler's pace: {e}")))?,
+            pace: pace.map_err(|e| {
+                Fault::damaged(format!("cannot parse the rate limit state of a handler: {e}"))
+            })?,
         })
     })
 }

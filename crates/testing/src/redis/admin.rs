@@ -1,4 +1,4 @@
-//! Runs commands on a Redis server over connections of its own, and makes key prefixes for tests.
+//! Runs commands on a Redis server over separate connections, and generates key prefixes for tests.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
