@@ -146,7 +146,7 @@ impl BenchReport {
     }
 }
 
-/// The value below which `quantile` (0 to 1) of the samples lie.
+/// Returns the value below which the fraction `quantile` (0 to 1) of the samples is.
 pub(crate) fn percentile(samples: &mut [f64], quantile: f64) -> f64 {
     if samples.is_empty() {
         return 0.0;

@@ -55,8 +55,9 @@ impl Backend for SqliteBackend {
             && let Err(error) = self.conn().execute_batch("ROLLBACK")
         {
             tracing::error!(
-            %error,
-            "could not roll back a transaction, so further writes fail; if this persists, check the disk and restart the server"
+                %error,
+                "could not roll back a transaction, so further writes fail; \
+                 if this persists, check the disk and restart the server"
             );
         }
     }
