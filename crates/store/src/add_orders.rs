@@ -10,7 +10,7 @@ use pointsman_core::store::{Added, NewOrder, OrderBatch, OrderReceipt, OrderRefu
 use pointsman_core::{Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::row::Numbered;
+use crate::row::OrderRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
@@ -155,7 +155,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.insert_order(n, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
         let event = self.tell_of(&order.tenant, &added, now)?;
-        self.input(Numbered { n, order }, Input::Added, now)?;
+        self.input(OrderRow { n, order }, Input::Added, now)?;
         Ok(Added { order: key, tenant, event })
     }
 }

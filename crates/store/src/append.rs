@@ -8,10 +8,10 @@ use pointsman_core::store::{Emission, NewOrder, OrderRefused, Receipt, Refused, 
 use pointsman_core::task::{Life, Subject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
-use crate::claim::Room;
+use crate::claim::ClaimSlots;
 use crate::error::{Fault, Result};
-use crate::lanes::Track;
-use crate::row::{HandlerId, Live, ObjectNumber, Phase, Waiting};
+use crate::lanes::TaskGrouping;
+use crate::row::{ActiveTaskRow, HandlerId, ObjectNumber, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
@@ -19,7 +19,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn append(
         &mut self,
         emission: Emission,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
         match self.recorded(emission.idempotency.as_ref())? {
@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
     pub fn journal(
         &mut self,
         events: Vec<NewEvent>,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Vec<Sequenced>> {
         events.into_iter().map(|event| self.journal_one(event, None, room, now)).collect()
@@ -48,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         event: NewEvent,
         given: Option<EventId>,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
         self.journal_one(event, given, room, now)
@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         new: NewEvent,
         given: Option<EventId>,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
         let id = self.state.ids.take(given, now);
@@ -138,19 +138,19 @@ impl<T: Tables> Txn<'_, T> {
         task: NewTask,
         event: &Arc<Event>,
         object: Option<ObjectNumber>,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.queue_for(self.tables, handler.id, &event.tenant)?;
-        let Track { lane, crowd, bucket } = Track::of(self.state.salt, &handler, object);
+        let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, &handler, object);
         let laned = lane.is_some();
-        let mut live = Live {
+        let mut live = ActiveTaskRow {
             seq: task.seq,
             queue,
             event: Some(event.id),
             order: None,
-            phase: Phase::Gated,
+            phase: TaskPhase::Gated,
             lane,
             place: lane.map(|_| task.seq.0),
             crowd,
@@ -170,12 +170,12 @@ impl<T: Tables> Txn<'_, T> {
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
         if live.stage > 0 {
             self.tables.insert_task(&live)?;
-            self.state.moved(queue, None, Some(Phase::Gated))?;
+            self.state.moved(queue, None, Some(TaskPhase::Gated))?;
             return Ok(id);
         }
         (live.phase, live.rank) = match self.lane_is_taken(lane)? {
-            true => (Phase::Blocked, 0),
-            false => self.free_phase(&Waiting::of(&live, task.due), now)?,
+            true => (TaskPhase::Blocked, 0),
+            false => self.free_phase(&WaitingTask::of(&live, task.due), now)?,
         };
         if self.may_be_born_locked(&live, &handler, room, now)? {
             let subject = Subject::Event(event.clone());
@@ -206,7 +206,7 @@ impl<T: Tables> Txn<'_, T> {
             late: true,
         };
         let object = self.object_of(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
-        self.make_task(task, event, object, &mut Room::default(), now)
+        self.make_task(task, event, object, &mut ClaimSlots::default(), now)
     }
 }
 

@@ -14,36 +14,36 @@ use pointsman_core::{HandlerName, HandlingKey, Timestamp};
 
 use crate::error::Result;
 use crate::queues::QueueState;
-use crate::row::Known;
-use crate::state::{RESOLVED_TYPES, json_text, put_json};
+use crate::row::ChainRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{MAX_RESOLVED_TYPES, json_text, put_json};
 
 /// So many orders at most are looked at again in one transaction.
-const RECONSIDERED_AT_ONCE: usize = 500;
+const MAX_ORDERS_PER_REEVALUATION: usize = 500;
 
 /// All chains that were ever defined, and which events make orders for them.
 #[derive(Debug, Default)]
-pub struct Chains {
-    known: BTreeMap<ChainPath, Arc<Known>>,
+pub struct ChainRegistry {
+    known: BTreeMap<ChainPath, Arc<ChainRow>>,
     routes: ChainRoutes,
     /// Routes resolved for each type seen, until the registration changes.
     resolved: HashMap<HandlingKey, Arc<[ChainPath]>>,
 }
 
-impl Chains {
+impl ChainRegistry {
     pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
         let routes = json_text(tables, "chain_routes")?.unwrap_or_default();
         Ok(Self { routes, ..Self::of(tables.chains()?) })
     }
 
     /// These chains, for one who only reads: no event leads to them.
-    pub fn of(known: Vec<Known>) -> Self {
+    pub fn of(known: Vec<ChainRow>) -> Self {
         let known = known.into_iter().map(|known| (known.path().clone(), Arc::new(known)));
         Self { known: known.collect(), ..Self::default() }
     }
 
-    pub fn get(&self, path: &ChainPath) -> Option<&Arc<Known>> {
+    pub fn get(&self, path: &ChainPath) -> Option<&Arc<ChainRow>> {
         self.known.get(path)
     }
 
@@ -83,7 +83,7 @@ impl Chains {
         if let Some(known) = self.resolved.get(kind) {
             return known.clone();
         }
-        if self.resolved.len() >= RESOLVED_TYPES {
+        if self.resolved.len() >= MAX_RESOLVED_TYPES {
             self.resolved.clear();
         }
         let found: Arc<[_]> = self.routes.resolve(kind).into();
@@ -103,9 +103,10 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<()> {
         put_json(self.tables, "chain_routes", routes)?;
         self.tables.put_chains(chains)?;
-        let before = std::mem::replace(&mut self.state.chains, Chains::load(self.tables)?);
-        let changed = |(path, known): &(&ChainPath, &Arc<Known>)| before.get(path) != Some(known);
-        let begins = |known: &Known| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
+        let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
+        let changed = |(path, known): &(&ChainPath, &Arc<ChainRow>)| before.get(path) != Some(known);
+        let begins =
+            |known: &ChainRow| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
         let now_known = self.state.chains.known.iter();
         let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
         changed.collect::<Vec<_>>().iter().try_for_each(|path| self.reconsider(path))
@@ -187,10 +188,10 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Writes how a chain is set, and holds or frees the queues of its steps.
-    fn set_chain(&mut self, known: &Known, state: ChainState, now: Timestamp) -> Result<()> {
+    fn set_chain(&mut self, known: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
         let path = known.chain.path.clone();
         self.tables.put_chain_state(&path, &state)?;
-        self.state.chains.known.insert(path.clone(), Arc::new(Known { state, ..known.clone() }));
+        self.state.chains.known.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
         for queue in self.state.refresh_held(|queue| is_step_of(queue, &path))? {
             self.unschedule(queue, now)?;
         }
@@ -207,7 +208,7 @@ impl<T: Tables> Txn<'_, T> {
     /// that nobody who emits waits behind all of them; how far it has come outlives the process.
     pub(crate) fn reconsider_some(&mut self, now: Timestamp) -> Result<bool> {
         let Some((path, after)) = self.tables.pending()? else { return Ok(false) };
-        let numbers = self.tables.orders_after(&path, after, RECONSIDERED_AT_ONCE)?;
+        let numbers = self.tables.orders_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
             self.order_input(*number, Input::Changed, now)?;
         }

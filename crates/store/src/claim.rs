@@ -9,18 +9,18 @@ use pointsman_core::task::{Command, Lease, Life, Subject};
 use pointsman_core::{NewEvent, Priority, TaskId, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::life::Remains;
-use crate::row::{Live, Phase};
-use crate::state::{Handler, Running};
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{RegisteredHandler, RunningTask};
 
 /// So many tasks at most become ready in one go because their time has come.
-const DUE_AT_ONCE: usize = 1000;
+const MAX_DUE_PER_CLAIM: usize = 1000;
 
 /// What somebody asked for along with another verb, and what it has been given already.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct ClaimSlots {
     claim: Option<Claim>,
     tasks: Vec<Claimed>,
     /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
@@ -37,7 +37,7 @@ impl<T: Tables> Txn<'_, T> {
         let standing = usize::try_from(self.state.scheduled).unwrap_or(0);
         let mut scheduled = standing;
         for live in self.deal_ahead(ahead.saturating_sub(standing), now)? {
-            if self.command_live(live, Command::Schedule, Remains::default(), now)?.is_ok() {
+            if self.command_live(live, Command::Schedule, AttemptOutput::default(), now)?.is_ok() {
                 scheduled += 1;
             }
         }
@@ -51,17 +51,17 @@ impl<T: Tables> Txn<'_, T> {
         claim: Option<Claim>,
         events: impl Iterator<Item = &'e NewEvent>,
         now: Timestamp,
-    ) -> Result<Room> {
+    ) -> Result<ClaimSlots> {
         if claim.is_none() {
-            return Ok(Room::default());
+            return Ok(ClaimSlots::default());
         }
         self.wake_due(now)?;
-        Ok(Room { claim, top: events.map(|event| event.priority).max(), ..Room::default() })
+        Ok(ClaimSlots { claim, top: events.map(|event| event.priority).max(), ..ClaimSlots::default() })
     }
 
     /// Locks what can run for the room that is left.
-    pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
-        let Room { claim, mut tasks, turned_away, .. } = room;
+    pub(crate) fn claim(&mut self, room: ClaimSlots, now: Timestamp) -> Result<Claims> {
+        let ClaimSlots { claim, mut tasks, turned_away, .. } = room;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
         let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
         self.note_asking(&claim, now);
@@ -97,8 +97,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// What has been scheduled for handlers that the node can run, and whether there is more of it than `max`. It stays
     /// scheduled while a limit holds it.
-    fn scheduled_for(&self, claim: &Claim, max: usize, now: Timestamp) -> Result<(Vec<Live>, bool)> {
-        let mut chosen: Vec<Live> = Vec::new();
+    fn scheduled_for(&self, claim: &Claim, max: usize, now: Timestamp) -> Result<(Vec<ActiveTaskRow>, bool)> {
+        let mut chosen: Vec<ActiveTaskRow> = Vec::new();
         if self.state.scheduled == 0 || claim.by_worker() {
             return Ok((chosen, false));
         }
@@ -119,7 +119,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// How many of those chosen are a handler's.
-    fn taken(&self, chosen: &[Live], handler: &Handler) -> Result<usize> {
+    fn taken(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
         let mut taken = 0;
         for live in chosen {
             taken += usize::from(self.state.queue(live.queue)?.handler == handler.id);
@@ -128,12 +128,17 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Locks what was chosen. What they are run for is fetched for all of them at once.
-    fn lock_all(&mut self, chosen: Vec<Live>, claim: &Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+    fn lock_all(
+        &mut self,
+        chosen: Vec<ActiveTaskRow>,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Vec<Claimed>> {
         self.foresee(&chosen)?;
         chosen.into_iter().map(|live| self.lock(live, claim, now)).collect()
     }
 
-    fn foresee(&self, chosen: &[Live]) -> Result<()> {
+    fn foresee(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
         let events = chosen.iter().filter_map(|live| live.event);
         let events: BTreeSet<_> = events.filter(|id| self.state.recent.get(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
@@ -144,7 +149,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.foresee(&events, &orders)
     }
 
-    fn lock(&mut self, mut live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+    fn lock(&mut self, mut live: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
         let order = self.order_of(&live)?;
         let subject = match &order {
             Some(order) => Subject::Step(self.step_of(&live, order)?),
@@ -155,15 +160,21 @@ impl<T: Tables> Txn<'_, T> {
         let before = live.phase;
         let lease = self.lease(&mut live, &handler, claim, now)?;
         self.tables.lock_task(&live)?;
-        self.state.moved(live.queue, Some(before), Some(Phase::Locked))?;
+        self.state.moved(live.queue, Some(before), Some(TaskPhase::Locked))?;
         self.started(&live, &handler, &id, now)?;
         let order = self.step_started(order, &id, now)?;
-        let running = Running { live, subject, order };
+        let running = RunningTask { live, subject, order };
         Ok(self.running(running, &handler, id, lease))
     }
 
     /// An attempt begins: it is told of, and its key and its handler have had their turn.
-    fn started(&mut self, live: &Live, handler: &Handler, task: &TaskId, now: Timestamp) -> Result<()> {
+    fn started(
+        &mut self,
+        live: &ActiveTaskRow,
+        handler: &RegisteredHandler,
+        task: &TaskId,
+        now: Timestamp,
+    ) -> Result<()> {
         self.observe_start(live, handler, task, now)?;
         self.state.served(live.queue, live.score, live.rank)?;
         if self.state.is_restrained(handler.id)? {
@@ -174,7 +185,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Locks a task in memory; the caller writes it.
-    fn lease(&mut self, live: &mut Live, handler: &Handler, claim: &Claim, now: Timestamp) -> Result<Lease> {
+    fn lease(
+        &mut self,
+        live: &mut ActiveTaskRow,
+        handler: &RegisteredHandler,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Lease> {
         let fence = self.state.take_fence();
         let lease = match claim.by {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
@@ -183,7 +200,7 @@ impl<T: Tables> Txn<'_, T> {
         let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
             .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", live.seq)))?;
         live.life = life;
-        live.phase = Phase::Locked;
+        live.phase = TaskPhase::Locked;
         live.started = Some(now);
         Ok(lease)
     }
@@ -192,13 +209,13 @@ impl<T: Tables> Txn<'_, T> {
     /// but for the room is counted.
     pub(crate) fn may_be_born_locked(
         &self,
-        live: &Live,
-        handler: &Handler,
-        room: &mut Room,
+        live: &ActiveTaskRow,
+        handler: &RegisteredHandler,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<bool> {
         let queue = self.state.queue(live.queue)?;
-        let next = live.phase == Phase::Ready
+        let next = live.phase == TaskPhase::Ready
             && !handler.def.pull
             && !queue.held
             && queue.defined
@@ -219,29 +236,35 @@ impl<T: Tables> Txn<'_, T> {
     /// Writes a new task that is locked from the start: one row instead of a row and a change.
     pub(crate) fn bear_locked(
         &mut self,
-        mut live: Live,
-        handler: &Handler,
+        mut live: ActiveTaskRow,
+        handler: &RegisteredHandler,
         subject: Subject,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         id: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
         let Some(claim) = room.claim.clone() else { return Ok(()) };
         let lease = self.lease(&mut live, handler, &claim, now)?;
         self.tables.insert_task(&live)?;
-        self.state.moved(live.queue, None, Some(Phase::Locked))?;
+        self.state.moved(live.queue, None, Some(TaskPhase::Locked))?;
         self.state.take_turn(live.queue)?;
         self.started(&live, handler, id, now)?;
         // No step is born locked.
-        let running = Running { live, subject, order: None };
+        let running = RunningTask { live, subject, order: None };
         room.tasks.push(self.running(running, handler, id.clone(), lease));
         Ok(())
     }
 
     /// Remembers a running task, so that its end need not be looked up.
-    fn running(&mut self, running: Running, handler: &Handler, id: TaskId, lease: Lease) -> Claimed {
+    fn running(
+        &mut self,
+        running: RunningTask,
+        handler: &RegisteredHandler,
+        id: TaskId,
+        lease: Lease,
+    ) -> Claimed {
         let Life { attempt, retries, late, .. } = running.live.life;
-        let Live { seq, prev_sent, planned, .. } = running.live;
+        let ActiveTaskRow { seq, prev_sent, planned, .. } = running.live;
         let subject = running.subject.clone();
         self.state.running.insert(seq, running);
         Claimed {
@@ -265,8 +288,8 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        for waiting in self.tables.due(now, DUE_AT_ONCE)? {
-            self.free(&waiting, Phase::Delayed, now)?;
+        for waiting in self.tables.due(now, MAX_DUE_PER_CLAIM)? {
+            self.free(&waiting, TaskPhase::Delayed, now)?;
         }
         self.state.reload_next_due(self.tables)
     }

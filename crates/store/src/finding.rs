@@ -5,7 +5,7 @@ use serde::Serialize;
 /// How it stands with something that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum FindingSeverity {
     Ok,
     /// It works, but not well, or not for long.
     Warning,
@@ -17,7 +17,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub name: &'static str,
-    pub verdict: Verdict,
+    pub verdict: FindingSeverity,
     pub found: String,
     /// What to do about it.
     pub advice: Option<String>,
@@ -25,15 +25,15 @@ pub struct Finding {
 
 impl Finding {
     pub fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), advice: None }
+        Self { name, verdict: FindingSeverity::Ok, found: found.into(), advice: None }
     }
 
     pub fn warning(name: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, ..Self::ok(name, found) }
+        Self { verdict: FindingSeverity::Warning, ..Self::ok(name, found) }
     }
 
     pub fn fault(name: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Fault, ..Self::ok(name, found) }
+        Self { verdict: FindingSeverity::Fault, ..Self::ok(name, found) }
     }
 
     #[must_use]
@@ -43,7 +43,7 @@ impl Finding {
 }
 
 /// By how many seconds clocks may differ.
-const APART: f64 = 1.0;
+const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
 /// A server's clock, which was so many seconds ahead of ours at some time within `took` after ours was read.
 pub fn clock(ahead: f64, took: f64) -> Finding {
@@ -53,7 +53,7 @@ pub fn clock(ahead: f64, took: f64) -> Finding {
         apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
         apart => format!("{:.1} s behind this machine's", -apart),
     };
-    match apart.abs() > APART {
+    match apart.abs() > MAX_CLOCK_OFFSET_SECONDS {
         true => Finding::warning("clock", found)
             .advise("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
         false => Finding::ok("clock", found),
@@ -62,9 +62,9 @@ pub fn clock(ahead: f64, took: f64) -> Finding {
 
 /// A size as people say it.
 pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    const SIZE_UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut shown = (bytes as f64, "bytes");
-    for unit in UNITS {
+    for unit in SIZE_UNITS {
         if shown.0 < 1024.0 {
             break;
         }
@@ -96,11 +96,11 @@ mod tests {
             let Finding { verdict, found, .. } = clock(ahead, took);
             (verdict, found)
         };
-        assert_eq!(told(0.001, 0.002), (Verdict::Ok, "as this machine's".into()));
-        assert_eq!(told(2.0, 2.5), (Verdict::Ok, "as this machine's".into()));
-        assert_eq!(told(3.5, 0.5), (Verdict::Warning, "3.0 s ahead of this machine's".into()));
-        assert_eq!(told(-0.4, 0.5), (Verdict::Ok, "0.4 s behind this machine's".into()));
-        assert_eq!(told(-60.0, 0.5), (Verdict::Warning, "60.0 s behind this machine's".into()));
+        assert_eq!(told(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(told(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(told(3.5, 0.5), (FindingSeverity::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(told(-0.4, 0.5), (FindingSeverity::Ok, "0.4 s behind this machine's".into()));
+        assert_eq!(told(-60.0, 0.5), (FindingSeverity::Warning, "60.0 s behind this machine's".into()));
     }
 
     #[test]
@@ -116,6 +116,9 @@ mod tests {
 
     #[test]
     fn the_worst_verdict_is_the_largest() {
-        assert!(Verdict::Ok < Verdict::Warning && Verdict::Warning < Verdict::Fault);
+        assert!(
+            FindingSeverity::Ok < FindingSeverity::Warning
+                && FindingSeverity::Warning < FindingSeverity::Fault
+        );
     }
 }

@@ -8,18 +8,18 @@ use pointsman_core::task::lifecycle::transition;
 use pointsman_core::task::{Command, Lease, LogLine, Rejected, State, TaskSeq};
 use pointsman_core::{Json, Timestamp};
 
-use crate::claim::Room;
+use crate::claim::ClaimSlots;
 use crate::error::Result;
-use crate::life::Remains;
-use crate::state::Handler;
+use crate::lifecycle::AttemptOutput;
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn finish(
         &mut self,
         ending: Ending,
-        room: &mut Room,
+        room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Finished, Rejected>> {
         let Ending { task, fence, ended, target, emits, logs } = ending;
@@ -33,10 +33,12 @@ impl<T: Tables> Txn<'_, T> {
         };
         let remains = match &ended {
             Ended::Succeeded { result } => {
-                Remains { result: result.as_ref().map(Json::as_str), ..Remains::default() }
+                AttemptOutput { result: result.as_ref().map(Json::as_str), ..AttemptOutput::default() }
             }
-            Ended::Failed { error, code, .. } => Remains { code: *code, ..Remains::of_error(error) },
-            Ended::Snoozed { .. } | Ended::Released => Remains::default(),
+            Ended::Failed { error, code, .. } => {
+                AttemptOutput { code: *code, ..AttemptOutput::of_error(error) }
+            }
+            Ended::Snoozed { .. } | Ended::Released => AttemptOutput::default(),
         };
         let life = match self.command(task, command, remains, now)? {
             Ok(life) => life,
@@ -58,7 +60,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(Finished { status: life.state.status(), due, emitted }))
     }
 
-    fn handler_of(&self, task: TaskSeq) -> Result<Option<Arc<Handler>>> {
+    fn handler_of(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
         let queue = match self.state.running.get(&task) {
             Some(running) => Some(running.live.queue),
             None => self.tables.task(task)?.map(|live| live.queue),
@@ -67,7 +69,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// How a handler's target fares: it concerns all of its tasks.
-    fn told(&mut self, handler: &Handler, target: Target, now: Timestamp) -> Result<()> {
+    fn told(&mut self, handler: &RegisteredHandler, target: Target, now: Timestamp) -> Result<()> {
         self.state.change_pace(handler.id, |pace| pace.told(target, &handler.def.retry, now))?;
         self.state.regulate(handler.id, now)
     }
@@ -98,7 +100,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(live) = self.tables.task(task)?.filter(|live| live.lease() == Some(lease)) {
             let release = Command::Release { fence: lease.fence };
             // A refusal means that it is not held under this token.
-            let _ = self.command_live(live, release, Remains::default(), now)?;
+            let _ = self.command_live(live, release, AttemptOutput::default(), now)?;
         }
         Ok(())
     }

@@ -10,23 +10,23 @@ use std::ops::RangeInclusive;
 
 use pointsman_core::{Order, TaskSeq, Timestamp};
 
-use crate::bands::bucket;
 use crate::error::Result;
-use crate::row::{HandlerId, ObjectNumber, Phase, QueueId, Waiting};
-use crate::state::Handler;
+use crate::key_round_robin::bucket;
+use crate::row::{HandlerId, ObjectNumber, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
 
 /// The numbers of an object's tasks of one handler: its lane or its crowd, and its bucket.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Track {
+pub(crate) struct TaskGrouping {
     pub(crate) lane: Option<i64>,
     pub(crate) crowd: Option<i64>,
     pub(crate) bucket: Option<u16>,
 }
 
-impl Track {
-    pub(crate) fn of(salt: u64, handler: &Handler, object: Option<ObjectNumber>) -> Self {
+impl TaskGrouping {
+    pub(crate) fn of(salt: u64, handler: &RegisteredHandler, object: Option<ObjectNumber>) -> Self {
         let Some(object) = object else { return Self::default() };
         let number = lane_number(object, handler.id);
         let ordered = handler.def.order == Order::Key;
@@ -46,25 +46,25 @@ impl Track {
 
 impl<T: Tables> Txn<'_, T> {
     /// The phase of a task that neither its lane nor its event holds back, and its rank if it is ready.
-    pub(crate) fn free_phase(&mut self, waiting: &Waiting, now: Timestamp) -> Result<(Phase, i64)> {
+    pub(crate) fn free_phase(&mut self, waiting: &WaitingTask, now: Timestamp) -> Result<(TaskPhase, i64)> {
         if waiting.due > now {
             if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
                 self.state.counters.next_due = Some(waiting.due);
                 self.state.sooner = true;
             }
-            return Ok((Phase::Delayed, 0));
+            return Ok((TaskPhase::Delayed, 0));
         }
         if let Some(crowd) = waiting.crowd
             && self.crowd_is_full(crowd, waiting.queue)?
         {
-            return Ok((Phase::Blocked, 0));
+            return Ok((TaskPhase::Blocked, 0));
         }
         self.state.set_head(waiting.queue, waiting.score, waiting.seq)?;
-        Ok((Phase::Ready, self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?))
+        Ok((TaskPhase::Ready, self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?))
     }
 
     /// Lets a task that waited in `from` go on.
-    pub(crate) fn free(&mut self, waiting: &Waiting, from: Phase, now: Timestamp) -> Result<()> {
+    pub(crate) fn free(&mut self, waiting: &WaitingTask, from: TaskPhase, now: Timestamp) -> Result<()> {
         let (phase, rank) = self.free_phase(waiting, now)?;
         if phase == from {
             return Ok(());
@@ -82,7 +82,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The task of a pair that stands in its lane. Lanes may share a number by chance, so that it is looked at twice.
     pub(crate) fn pair_holder(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
-        let lane = Track::of_pair(self.state.salt, source, collection).lane;
+        let lane = TaskGrouping::of_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
         for (seq, queue) in self.tables.in_lane(lane)? {
             let queue = self.state.queue(queue)?;
@@ -100,8 +100,8 @@ impl<T: Tables> Txn<'_, T> {
     /// Lets the head of a lane run, if it was waiting for that.
     pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
-        match self.tables.lane_head(lane)?.filter(|head| head.phase == Phase::Blocked) {
-            Some(head) => self.free(&head.next, Phase::Blocked, now),
+        match self.tables.lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
+            Some(head) => self.free(&head.next, TaskPhase::Blocked, now),
             None => Ok(()),
         }
     }
@@ -123,48 +123,48 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn advance_crowd(&mut self, crowd: i64, queue: QueueId, now: Timestamp) -> Result<()> {
         while !self.crowd_is_full(crowd, queue)? {
             let Some(next) = self.tables.blocked_in_crowd(crowd)? else { return Ok(()) };
-            self.free(&next, Phase::Blocked, now)?;
+            self.free(&next, TaskPhase::Blocked, now)?;
         }
         Ok(())
     }
 }
 
 /// Times this, numbers that lie close together lie far apart.
-const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
+const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// So many lanes an object can have.
-pub const LANES: i64 = 1 << 20;
+pub const LANES_PER_OBJECT: i64 = 1 << 20;
 
 /// The number of an object's lane. Beyond a million handlers two of them may share one, and then wait for each other.
 pub fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
-    object * LANES + handler % LANES
+    object * LANES_PER_OBJECT + handler % LANES_PER_OBJECT
 }
 
 /// All lanes that an object can have; nothing if it is not a number that an object has.
 pub fn lanes_of(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
-    let first = object.checked_mul(LANES).filter(|first| *first > 0)?;
-    Some(first..=first + (LANES - 1))
+    let first = object.checked_mul(LANES_PER_OBJECT).filter(|first| *first > 0)?;
+    Some(first..=first + (LANES_PER_OBJECT - 1))
 }
 
 /// The object whose lane it is; nothing if it is a pair's.
 pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
-    (lane > 0).then_some(lane / LANES)
+    (lane > 0).then_some(lane / LANES_PER_OBJECT)
 }
 
 /// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
 /// other; the salt keeps anybody from choosing names that do so on purpose.
 fn pair_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
-    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
     for byte in source.to_le_bytes().iter().chain(&[0, 1]).chain(collection.as_bytes()) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
     }
     hash ^= hash >> 32;
-    (hash.wrapping_mul(SPREADING) ^ salt) as i64 | i64::MIN
+    (hash.wrapping_mul(HASH_MULTIPLIER) ^ salt) as i64 | i64::MIN
 }
 
 fn mixed(number: i64, salt: u64) -> i64 {
-    let spread = (number as u64).wrapping_mul(SPREADING);
+    let spread = (number as u64).wrapping_mul(HASH_MULTIPLIER);
     ((spread ^ spread >> 32) ^ salt) as i64
 }
 
@@ -180,11 +180,15 @@ mod tests {
     #[test]
     fn an_objects_lanes_are_one_range_with_nobody_elses() {
         let lanes = lanes_of(7).unwrap();
-        for handler in [0, 1, LANES - 1, LANES, LANES + 1] {
+        for handler in [0, 1, LANES_PER_OBJECT - 1, LANES_PER_OBJECT, LANES_PER_OBJECT + 1] {
             let lane = lane_number(7, handler);
             assert!(lanes.contains(&lane) && object_of_lane(lane) == Some(7), "{handler}");
         }
-        assert!([lane_number(6, LANES - 1), lane_number(8, 0)].iter().all(|other| !lanes.contains(other)));
+        assert!(
+            [lane_number(6, LANES_PER_OBJECT - 1), lane_number(8, 0)]
+                .iter()
+                .all(|other| !lanes.contains(other))
+        );
         assert_eq!([0, -9, i64::MAX].map(lanes_of), [None, None, None]);
         assert_eq!(object_of_lane(pair_number(1, 1, "a")), None);
     }

@@ -8,7 +8,7 @@
 //!   readers ◀─────── Reads: their own connections, each read in one transaction, never in the writer's way
 //! ```
 //!
-//! A store is a [`Keeper`]: it has a [`Writer`] over its [`tables::Tables`], and its [`Reads`].
+//! A store is a [`BackendStore`]: it has a [`Writer`] over its [`tables::Tables`], and its [`StoreReader`].
 //!
 //! - `tables.rs` is what a database must be able to do, `row.rs` the rows, `reads.rs` the verbs that read, and `views/`
 //!   what readers share.
@@ -29,58 +29,58 @@
 
 mod add_orders;
 mod append;
-mod bands;
-pub mod beside;
+mod backend_store;
+pub mod background_jobs;
+pub mod caller_time;
 mod chains;
 mod claim;
-pub mod clock;
-pub mod commits;
-mod deal;
 pub mod error;
+mod fair_queue;
 pub mod finding;
 mod finish;
-mod foresight;
-mod gauges;
 mod idempotency;
+pub mod invalidation;
+mod key_round_robin;
 mod lanes;
-mod life;
-pub mod news;
+mod lifecycle;
+mod limiters;
+pub mod notifier;
 mod objects;
-mod observe;
 mod orders;
 mod phase;
 mod prune;
 mod prune_objects;
 mod queues;
-mod reads;
-mod recent;
-mod reform;
+mod read_set;
+mod recent_events;
+mod reconcile;
 mod registrants;
 mod registry;
 mod replay;
 pub mod row;
-mod runs;
 mod schedules;
-mod set_aside;
+mod selection;
+mod set_aside_log;
+mod source_runs;
 pub mod sql;
-mod state;
-mod store;
+pub mod store_copy;
+mod store_reader;
 pub mod tables;
-pub mod transfer;
-mod turns;
+mod task_events;
 pub mod views;
-mod why;
-mod work;
+mod wait_reasons;
 mod writer;
+mod writer_state;
+mod writer_status;
 
-pub use chains::Chains;
-pub use claim::Room;
+pub use backend_store::BackendStore;
+pub use chains::ChainRegistry;
+pub use claim::ClaimSlots;
 pub use error::{Fault, Result};
-pub use foresight::foresee_emissions;
-pub use lanes::{LANES, lane_number, lanes_of, object_of_lane};
-pub use reads::Reads;
-pub use set_aside::SetAsideLog;
-pub use state::State;
-pub use store::Keeper;
-pub use work::{Readable, Work};
-pub use writer::{Asked, Overhears, Place, Txn, Writer};
+pub use lanes::{LANES_PER_OBJECT, lane_number, lanes_of, object_of_lane};
+pub use read_set::foresee_emissions;
+pub use set_aside_log::SetAsideLog;
+pub use store_reader::StoreReader;
+pub use writer::{CommitHook, JobPosition, JobRequest, Txn, Writer};
+pub use writer_state::WriterState;
+pub use writer_status::{ReadOutageLog, WriterStatus};

@@ -8,17 +8,17 @@
 use pointsman_core::{EventId, Tenant};
 
 use crate::error::{Fault, Result};
-use crate::row::{HandlerId, Object, ObjectNumber};
+use crate::row::{HandlerId, ObjectNumber, ObjectRow};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
 /// An object's number, and what was remembered of it before its latest event.
-pub(crate) struct Advanced {
+pub(crate) struct AdvancedObject {
     pub(crate) number: ObjectNumber,
-    before: Option<Object>,
+    before: Option<ObjectRow>,
 }
 
-impl Advanced {
+impl AdvancedObject {
     pub(crate) fn last(&self) -> Option<EventId> {
         self.before.as_ref().map(|object| object.last)
     }
@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
         key: &str,
         handlers: &[(HandlerId, bool)],
         id: EventId,
-    ) -> Result<Advanced> {
+    ) -> Result<AdvancedObject> {
         let before = self.tables.object(tenant, key)?;
         let number = match &before {
             Some(known) if known.number != 0 => known.number,
@@ -45,8 +45,8 @@ impl<T: Tables> Txn<'_, T> {
         let others = before.iter().flat_map(|object| &object.sent).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
         let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        self.tables.put_object(tenant, key, &Object { number, last: id, sent })?;
-        Ok(Advanced { number, before })
+        self.tables.put_object(tenant, key, &ObjectRow { number, last: id, sent })?;
+        Ok(AdvancedObject { number, before })
     }
 
     /// The number of an object that has had an event.

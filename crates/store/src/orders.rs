@@ -8,8 +8,8 @@ use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
 use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::life::Remains;
-use crate::row::{Live, Numbered, Phase, Waiting};
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, OrderRow, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn change_order(
         &mut self,
-        mut found: Numbered,
+        mut found: OrderRow,
         value: Option<Json>,
         node: Option<NodeId>,
         at: Option<Timestamp>,
@@ -105,14 +105,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Something happened to an order; answers the order as it then is.
-    pub(crate) fn input(&mut self, found: Numbered, input: Input, now: Timestamp) -> Result<Numbered> {
-        let Numbered { n, order } = found;
+    pub(crate) fn input(&mut self, found: OrderRow, input: Input, now: Timestamp) -> Result<OrderRow> {
+        let OrderRow { n, order } = found;
         let before = order.clone();
         let known = self.state.chains.get(&order.key.chain).cloned();
         let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
         let chain = known.as_ref().and_then(|known| known.definition());
         let (order, effects) = order.input(input, chain, &state, now);
-        let mut found = Numbered { n, order };
+        let mut found = OrderRow { n, order };
         let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
@@ -147,7 +147,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Deletes an order that has ended, and records how it ended. A generated id is never given to a second order, so that
     /// it needs no record.
-    fn end_order(&self, found: &Numbered, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
+    fn end_order(&self, found: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
         self.tables.delete_order(found.n)?;
         if found.order.key.id.is_generated() {
             return Ok(());
@@ -166,7 +166,7 @@ impl<T: Tables> Txn<'_, T> {
             return self.state.moved(live.queue, Some(live.phase), None);
         }
         // A refusal means that it has ended, which is what was wanted.
-        let _ = self.command_live(live, Command::Cancel, Remains::default(), now)?;
+        let _ = self.command_live(live, Command::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Makes the task of an order's step. A handler that was never registered leaves the order without one.
     fn begin_step(
         &mut self,
-        found: &Numbered,
+        found: &OrderRow,
         handler: &HandlerName,
         now: Timestamp,
     ) -> Result<Option<TaskSeq>> {
@@ -192,12 +192,12 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.queue_of(self.tables, handler.id, &order.tenant, of)?;
         let due = order.planned.unwrap_or(now).max(now);
         let seq = self.state.take_tasks(1);
-        let mut live = Live {
+        let mut live = ActiveTaskRow {
             seq,
             queue,
             event: None,
             order: Some(found.n),
-            phase: Phase::Ready,
+            phase: TaskPhase::Ready,
             lane: None,
             place: None,
             crowd: None,
@@ -214,14 +214,14 @@ impl<T: Tables> Txn<'_, T> {
             error: None,
             life: Life::beginning(due, false),
         };
-        (live.phase, live.rank) = self.free_phase(&Waiting::of(&live, due), now)?;
+        (live.phase, live.rank) = self.free_phase(&WaitingTask::of(&live, due), now)?;
         self.tables.insert_task(&live)?;
         self.state.moved(queue, None, Some(live.phase))?;
         Ok(Some(seq))
     }
 
     /// The step of an order that a task runs.
-    pub(crate) fn step_of(&self, live: &Live, order: &Numbered) -> Result<StepRun> {
+    pub(crate) fn step_of(&self, live: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
         match &self.state.queue(live.queue)?.of {
             QueueOf::Node { node, .. } => order.step(node),
             QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
@@ -229,7 +229,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The order whose step a task is.
-    pub(crate) fn order_of(&self, live: &Live) -> Result<Option<Numbered>> {
+    pub(crate) fn order_of(&self, live: &ActiveTaskRow) -> Result<Option<OrderRow>> {
         let Some(n) = live.order else { return Ok(None) };
         let order = self.tables.order(n)?;
         order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
@@ -238,10 +238,10 @@ impl<T: Tables> Txn<'_, T> {
     /// An attempt of an order's step begins.
     pub(crate) fn step_started(
         &mut self,
-        order: Option<Numbered>,
+        order: Option<OrderRow>,
         task: &TaskId,
         now: Timestamp,
-    ) -> Result<Option<Numbered>> {
+    ) -> Result<Option<OrderRow>> {
         let Some(order) = order else { return Ok(None) };
         self.input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
     }
@@ -249,8 +249,8 @@ impl<T: Tables> Txn<'_, T> {
     /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
     pub(crate) fn step_ended(
         &mut self,
-        live: &Live,
-        order: Option<Numbered>,
+        live: &ActiveTaskRow,
+        order: Option<OrderRow>,
         end: Option<StepEnd>,
         now: Timestamp,
     ) -> Result<()> {
@@ -277,14 +277,19 @@ fn persistent(order: &Order) -> impl PartialEq + '_ {
 }
 
 /// What a command to a task means for the order whose step it is.
-pub(crate) fn step_end(live: &Live, command: Command, life: &Life, remains: Remains<'_>) -> Option<StepEnd> {
+pub(crate) fn step_end(
+    live: &ActiveTaskRow,
+    command: Command,
+    life: &Life,
+    remains: AttemptOutput<'_>,
+) -> Option<StepEnd> {
     let over = matches!(life.state, State::Done | State::Error { .. });
     Some(match command {
         Command::Succeed { .. } => StepEnd::Success { value: remains.result.map(Json::trusted) },
         Command::Fail { .. } | Command::Expire { .. } if over => StepEnd::Error { return_code: remains.code },
         Command::Fail { .. } => StepEnd::SetBack,
         Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
-        Command::Cancel => StepEnd::Canceled { running: live.phase == Phase::Locked },
+        Command::Cancel => StepEnd::Canceled { running: live.phase == TaskPhase::Locked },
         Command::Schedule
         | Command::Unschedule
         | Command::Lock(_)

@@ -5,7 +5,7 @@ use pointsman_core::Status;
 /// The phases of an unfinished task. The lifecycle's `new` is four of them here, because a claim must find
 /// what can run without passing over what cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum TaskPhase {
     /// `new`, behind another task of its lane.
     Blocked = 0,
     /// `new`, behind a synchronous handler of its event.
@@ -21,7 +21,7 @@ pub enum Phase {
     Missing = 7,
 }
 
-impl Phase {
+impl TaskPhase {
     pub fn status(self) -> Status {
         match self {
             Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => Status::New,
@@ -42,15 +42,15 @@ impl Phase {
     }
 
     pub fn from_code(code: i64) -> Option<Self> {
-        const ALL: [Phase; 8] = [
-            Phase::Blocked,
-            Phase::Gated,
-            Phase::Delayed,
-            Phase::Ready,
-            Phase::Scheduled,
-            Phase::Locked,
-            Phase::Halted,
-            Phase::Missing,
+        const ALL: [TaskPhase; 8] = [
+            TaskPhase::Blocked,
+            TaskPhase::Gated,
+            TaskPhase::Delayed,
+            TaskPhase::Ready,
+            TaskPhase::Scheduled,
+            TaskPhase::Locked,
+            TaskPhase::Halted,
+            TaskPhase::Missing,
         ];
         usize::try_from(code).ok().and_then(|index| ALL.get(index).copied())
     }
@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn codes_read_back() {
         for code in 0..8 {
-            assert_eq!(Phase::from_code(code).map(Phase::code), Some(code));
+            assert_eq!(TaskPhase::from_code(code).map(TaskPhase::code), Some(code));
         }
-        assert_eq!(Phase::from_code(8), None);
-        assert_eq!(Phase::from_code(-1), None);
+        assert_eq!(TaskPhase::from_code(8), None);
+        assert_eq!(TaskPhase::from_code(-1), None);
     }
 }

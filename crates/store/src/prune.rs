@@ -14,9 +14,9 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 /// Where the journal is cut by count is known to so many events only.
-const ROUGHLY: i64 = 1000;
+const EVENT_NUMBER_PRECISION: i64 = 1000;
 /// How long the answer to an idempotency key, and the id of an order that has ended, are remembered.
-const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
+const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn prune(
@@ -29,8 +29,8 @@ impl<T: Tables> Txn<'_, T> {
         self.forget(journal, now)?;
         let (events, more_events) = self.drop_events()?;
         let (tasks, more_tasks) = self.drop_history(history, now)?;
-        let more_answers = self.tables.drop_answers(now.minus(REMEMBER_ANSWERS))?;
-        let more_orders = self.tables.drop_ended_orders(now.minus(REMEMBER_ANSWERS))?;
+        let more_answers = self.tables.drop_answers(now.minus(IDEMPOTENCY_RETENTION))?;
+        let more_orders = self.tables.drop_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
         let more_records = self.tables.drop_records(now.minus(history.age))?;
         // Events that no task needs would be visited in vain.
         let (objects, more_objects) =
@@ -60,7 +60,7 @@ impl<T: Tables> Txn<'_, T> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
         let mut mark = by_age.min(self.state.ids.last());
         let surplus = surplus(self.state.counters.journaled, retention);
-        if surplus >= ROUGHLY {
+        if surplus >= EVENT_NUMBER_PRECISION {
             mark = mark.max(self.tables.event_numbered(surplus)?.unwrap_or(EventId::ZERO));
         }
         // The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.

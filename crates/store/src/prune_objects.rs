@@ -23,21 +23,21 @@ use pointsman_core::{EventId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::state::put_json;
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::put_json;
 
 /// Events or objects that one transaction visits at most: emits wait for it.
-const BATCH: usize = 500;
+const OBJECT_BATCH: usize = 500;
 
-/// While fewer than [`BATCH`] objects are due, rounds begin at this interval.
+/// While fewer than [`OBJECT_BATCH`] objects are due, rounds begin at this interval.
 const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A round whose cutoff is later than this one's by more began with a shorter retention period, and is abandoned.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
 /// The name of the text that contains the latest round.
-const ROUND: &str = "object_round";
+const OBJECT_ROUND_TEXT: &str = "object_round";
 
 /// The latest round, and how far it has come.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -78,8 +78,10 @@ impl<T: Tables> Txn<'_, T> {
             return Ok((0, false));
         }
         // A round that another version has stored otherwise is begun anew.
-        let latest =
-            self.tables.text(ROUND)?.and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
+        let latest = self
+            .tables
+            .text(OBJECT_ROUND_TEXT)?
+            .and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
         let round = match latest.filter(|round| round.is_valid_for(cutoff)) {
             Some(round) if round.step != RoundStep::Done => Some(round),
             latest => self.begin_object_round(latest, cutoff, now)?,
@@ -91,7 +93,7 @@ impl<T: Tables> Txn<'_, T> {
             RoundStep::Objects => self.delete_unused(&round, in_use)?,
             RoundStep::Done => (0, RoundStep::Done),
         };
-        put_json(self.tables, ROUND, &ObjectRound { step, ..round })?;
+        put_json(self.tables, OBJECT_ROUND_TEXT, &ObjectRound { step, ..round })?;
         Ok((deleted, step != RoundStep::Done))
     }
 
@@ -108,7 +110,7 @@ impl<T: Tables> Txn<'_, T> {
         cutoff: EventId,
         now: Timestamp,
     ) -> Result<Option<ObjectRound>> {
-        let least = if latest.is_some_and(|round| round.is_recent(now)) { BATCH } else { 1 };
+        let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH } else { 1 };
         let is_due = self.tables.idle_objects(cutoff, least)?.len() >= least;
         let newest = cutoff.min(self.state.counters.forgotten);
         let step = RoundStep::Events(EventId::ZERO);
@@ -116,15 +118,15 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn keep_objects_of_events(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
-        let (events, next) = self.tables.events_in_use(after, cutoff, BATCH)?;
+        let (events, next) = self.tables.events_in_use(after, cutoff, OBJECT_BATCH)?;
         self.tables.keep_objects(&events, cutoff, in_use)?;
         Ok(next.map_or(RoundStep::Objects, RoundStep::Events))
     }
 
     fn delete_unused(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
         let ObjectRound { cutoff, newest, .. } = *round;
-        let idle = self.tables.idle_objects(cutoff, BATCH)?;
-        let next = if idle.len() >= BATCH { RoundStep::Objects } else { RoundStep::Done };
+        let idle = self.tables.idle_objects(cutoff, OBJECT_BATCH)?;
+        let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
         let (unused, used): (Vec<_>, Vec<_>) =
             idle.into_iter().partition(|idle| idle.object.last <= newest && !idle.queued);
         let checked = |last: EventId| if last > cutoff { last } else { in_use };

@@ -12,16 +12,16 @@ use pointsman_core::store::Registration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::state::{json_text, put_json};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{json_text, put_json};
 
 /// Who has had no live node for so long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+const EXPIRE_ABSENT_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// How often it is looked who has live nodes.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(3600);
 /// Under which name all of it is kept.
-const KEPT: &str = "registrants";
+const REGISTRANTS_TEXT: &str = "registrants";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Registrant {
@@ -40,7 +40,7 @@ struct Registrants {
 
 impl Registrants {
     fn load(tables: &dyn Tables) -> Result<Self> {
-        Ok(json_text(tables, KEPT)?.unwrap_or_default())
+        Ok(json_text(tables, REGISTRANTS_TEXT)?.unwrap_or_default())
     }
 
     /// One that registers the same again keeps its place, so that a restart changes nothing.
@@ -68,7 +68,7 @@ impl Registrants {
             match living.contains(&known.registration.by) {
                 true => known.seen = now,
                 // Nobody looked for a while, because nobody was there: whoever is gone may be about to come back.
-                false if unwatched > 2 * LOOK_EVERY => {
+                false if unwatched > 2 * CHECK_INTERVAL => {
                     known.seen = known.seen.plus(unwatched).min(now);
                 }
                 false => {}
@@ -77,7 +77,7 @@ impl Registrants {
         self.looked = Some(now);
         let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.all)
             .into_iter()
-            .partition(|known| known.seen >= now.minus(FORGOTTEN_AFTER));
+            .partition(|known| known.seen >= now.minus(EXPIRE_ABSENT_AFTER));
         self.all = kept;
         gone.into_iter().map(|known| known.registration.by).collect()
     }
@@ -87,7 +87,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn register(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
         let mut known = Registrants::load(self.tables)?;
         known.put(registration, now);
-        put_json(self.tables, KEPT, &known)?;
+        put_json(self.tables, REGISTRANTS_TEXT, &known)?;
         self.define(&known.union(), now)
     }
 
@@ -99,19 +99,19 @@ impl<T: Tables> Txn<'_, T> {
     /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
     /// nobody else is there to miss it.
     pub(crate) fn forget_registrants(&mut self, now: Timestamp) -> Result<bool> {
-        if now.since(self.state.looked) < LOOK_EVERY {
+        if now.since(self.state.looked) < CHECK_INTERVAL {
             return Ok(false);
         }
         self.state.looked = now;
         let mut known = Registrants::load(self.tables)?;
-        let is_recent = known.looked.is_some_and(|looked| now.since(looked) < LOOK_EVERY);
+        let is_recent = known.looked.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
         if known.all.len() < 2 || is_recent {
             return Ok(false);
         }
         let nodes = self.tables.nodes()?.into_iter().filter(|node| !node.gone);
         let living = nodes.filter_map(|node| node.abilities.registrant).collect();
         let gone = known.look(&living, now);
-        put_json(self.tables, KEPT, &known)?;
+        put_json(self.tables, REGISTRANTS_TEXT, &known)?;
         if gone.is_empty() {
             return Ok(false);
         }

@@ -6,19 +6,20 @@ use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timesta
 
 use crate::chains::is_step_of;
 use crate::error::Result;
-use crate::life::Remains;
+use crate::lifecycle::AttemptOutput;
 use crate::queues::QueueState;
-use crate::row::{Live, Phase, QueueId};
-use crate::state::put_json;
+use crate::row::{ActiveTaskRow, QueueId, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::put_json;
 
 /// So many tasks at most are parked as missing in one sweep.
-const LOST_AT_ONCE: usize = 10_000;
+const MAX_MISSING_PER_SWEEP: usize = 10_000;
 /// So many missing tasks at most are taken up in one transaction.
-pub(crate) const ADOPTED_AT_ONCE: usize = 1_000;
+pub(crate) const MAX_ADOPTED_PER_TRANSACTION: usize = 1_000;
 /// The phases of tasks that nobody runs yet.
-const WAITING: [Phase; 5] = [Phase::Blocked, Phase::Gated, Phase::Delayed, Phase::Ready, Phase::Scheduled];
+const WAITING_PHASES: [TaskPhase; 5] =
+    [TaskPhase::Blocked, TaskPhase::Gated, TaskPhase::Delayed, TaskPhase::Ready, TaskPhase::Scheduled];
 
 impl<T: Tables> Txn<'_, T> {
     /// Makes this all there is.
@@ -84,7 +85,7 @@ impl<T: Tables> Txn<'_, T> {
             if let State::Locked(lease) = live.life.state {
                 let release = Command::Release { fence: lease.fence };
                 // A refusal means that it is no longer held: nothing to give back.
-                let _ = self.command_live(live, release, Remains::default(), now)?;
+                let _ = self.command_live(live, release, AttemptOutput::default(), now)?;
             }
         }
         Ok(())
@@ -140,8 +141,8 @@ impl<T: Tables> Txn<'_, T> {
         if scheduled == 0 {
             return Ok(());
         }
-        for seq in self.tables.in_phases(queue, &[Phase::Scheduled], scheduled)? {
-            let _ = self.command(seq, Command::Unschedule, Remains::default(), now)?;
+        for seq in self.tables.in_phases(queue, &[TaskPhase::Scheduled], scheduled)? {
+            let _ = self.command(seq, Command::Unschedule, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
@@ -179,11 +180,16 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Takes a running task from whoever held it.
-    fn expire(&mut self, live: Live, error: &str, now: Timestamp) -> Result<Option<(TaskId, Status)>> {
+    fn expire(
+        &mut self,
+        live: ActiveTaskRow,
+        error: &str,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, Status)>> {
         let State::Locked(lease) = live.life.state else { return Ok(None) };
         let handler = self.state.queue(live.queue)?.handler;
         let id = self.state.task_id(handler, self.subject_of(&live)?.collection(), live.seq)?;
-        let remains = Remains::of_error(error);
+        let remains = AttemptOutput::of_error(error);
         let expired = self.command_live(live, Command::Expire { fence: lease.fence }, remains, now)?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
@@ -195,12 +201,12 @@ impl<T: Tables> Txn<'_, T> {
         let undefined = self.state.all_queues().filter(|q| !q.defined).filter(waiting);
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
-            for seq in self.tables.in_phases(queue, &WAITING, LOST_AT_ONCE)? {
-                let why = Remains::of_error("its handler is no longer defined");
+            for seq in self.tables.in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
+                let why = AttemptOutput::of_error("its handler is no longer defined");
                 if self.command(seq, Command::Lose, why, now)?.is_ok() {
                     parked += 1;
                 }
-                if parked >= LOST_AT_ONCE as u64 {
+                if parked >= MAX_MISSING_PER_SWEEP as u64 {
                     return Ok(parked);
                 }
             }
@@ -208,7 +214,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(parked)
     }
 
-    /// Takes up some of a handler's missing tasks; fewer than [`ADOPTED_AT_ONCE`] when no more are left.
+    /// Takes up some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] when no more are left.
     pub(crate) fn adopt(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
         let Some(handler) = self.state.handler_named(handler).map(|h| h.id) else { return Ok(0) };
         let mine =
@@ -216,11 +222,11 @@ impl<T: Tables> Txn<'_, T> {
         let queues: Vec<QueueId> = mine.map(|q| q.id).collect();
         let mut adopted = 0;
         for queue in queues {
-            for seq in self.tables.in_phases(queue, &[Phase::Missing], ADOPTED_AT_ONCE)? {
-                if self.command(seq, Command::Adopt, Remains::default(), now)?.is_ok() {
+            for seq in self.tables.in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)? {
+                if self.command(seq, Command::Adopt, AttemptOutput::default(), now)?.is_ok() {
                     adopted += 1;
                 }
-                if adopted >= ADOPTED_AT_ONCE as u64 {
+                if adopted >= MAX_ADOPTED_PER_TRANSACTION as u64 {
                     return Ok(adopted);
                 }
             }

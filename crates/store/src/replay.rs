@@ -17,11 +17,11 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 /// So many events at most are looked at in one go.
-const STRETCH: usize = 1000;
+const MAX_EVENTS_PER_REPLAY: usize = 1000;
 
 /// Ids from the first to the last, both included; without a last one the handler is not there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Gap(i64, Option<i64>);
+struct JournalGap(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn replay(
@@ -35,16 +35,16 @@ impl<T: Tables> Txn<'_, T> {
         };
         let mut gaps = self.gaps(id)?;
         let from = from.as_i64();
-        let reaches = |gap: &Gap| gap.1.is_some_and(|last| last >= from);
+        let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
         let Some(index) = gaps.iter().position(reaches) else { return Ok(Replayed::default()) };
-        let Gap(first, last) = gaps.remove(index);
+        let JournalGap(first, last) = gaps.remove(index);
         let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
         // What is forgotten may still be kept for other tasks.
         let remembered = begin.max(self.state.counters.forgotten.as_i64() + 1);
         let (from_id, to_id) = (EventId::from_i64(remembered), EventId::from_i64(last));
-        let events = self.tables.events_between(from_id, to_id, STRETCH)?;
+        let events = self.tables.events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
         let reached = match events.last() {
-            Some(event) if events.len() == STRETCH => event.id.as_i64(),
+            Some(event) if events.len() == MAX_EVENTS_PER_REPLAY => event.id.as_i64(),
             Some(_) | None => last,
         };
         let mut tasks = 0;
@@ -55,7 +55,7 @@ impl<T: Tables> Txn<'_, T> {
                 tasks += 1;
             }
         }
-        let left = [Gap(first, Some(begin - 1)), Gap(reached + 1, Some(last))];
+        let left = [JournalGap(first, Some(begin - 1)), JournalGap(reached + 1, Some(last))];
         for gap in left.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
@@ -78,8 +78,8 @@ impl<T: Tables> Txn<'_, T> {
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
             Some(gap) if is_there => gap.1 = Some(head),
             Some(_) => {}
-            None if is_there => gaps.push(Gap(0, Some(head))),
-            None => gaps.push(Gap(head + 1, None)),
+            None if is_there => gaps.push(JournalGap(0, Some(head))),
+            None => gaps.push(JournalGap(head + 1, None)),
         }
         // What the journal has forgotten cannot be replayed.
         let forgotten = self.state.counters.forgotten.as_i64();
@@ -87,12 +87,12 @@ impl<T: Tables> Txn<'_, T> {
         self.put_gaps(handler, &gaps)
     }
 
-    fn gaps(&self, handler: HandlerId) -> Result<Vec<Gap>> {
+    fn gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
         let json = self.tables.gaps(handler)?;
         serde_json::from_str(&json).map_err(|e| Fault::damaged(format!("a handler's gaps: {e}")))
     }
 
-    fn put_gaps(&self, handler: HandlerId, gaps: &[Gap]) -> Result<()> {
+    fn put_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
         self.tables.put_gaps(handler, &json)
     }

@@ -9,8 +9,8 @@ use pointsman_core::task::{
 use pointsman_core::{EventId, HandlerDef, ObjectKey, TaskSeq, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::life::Remains;
-pub use crate::phase::Phase;
+use crate::lifecycle::AttemptOutput;
+pub use crate::phase::TaskPhase;
 
 pub type HandlerId = i64;
 pub type QueueId = i64;
@@ -18,14 +18,14 @@ pub type ObjectNumber = i64;
 
 /// An unfinished task as it lies in the table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Live {
+pub struct ActiveTaskRow {
     pub seq: TaskSeq,
     pub queue: QueueId,
     /// None for a source's task and for a step.
     pub event: Option<EventId>,
     /// The number of the order whose step it is.
     pub order: Option<i64>,
-    pub phase: Phase,
+    pub phase: TaskPhase,
     /// The lane it belongs in; none if its handler knows no order.
     pub lane: Option<i64>,
     /// Where it stands in its lane; none if it does not.
@@ -50,7 +50,7 @@ pub struct Live {
     pub life: Life,
 }
 
-impl Live {
+impl ActiveTaskRow {
     /// When it may run; for one that does not wait for a time, when it was made.
     pub fn due(&self) -> Timestamp {
         match self.life.state {
@@ -72,24 +72,26 @@ impl Live {
 
     /// Its state, from the columns that tell of it.
     pub fn state(
-        phase: Phase,
+        phase: TaskPhase,
         due: Timestamp,
         lease: impl FnOnce() -> Result<Lease>,
         reason: Option<i64>,
     ) -> Result<State> {
         Ok(match phase {
-            Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Ready => State::New { due },
-            Phase::Scheduled => State::Scheduled,
-            Phase::Locked => State::Locked(lease()?),
-            Phase::Halted => State::Error { reason: reason_of(reason)?, halts: true },
-            Phase::Missing => State::Missing { due },
+            TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
+                State::New { due }
+            }
+            TaskPhase::Scheduled => State::Scheduled,
+            TaskPhase::Locked => State::Locked(lease()?),
+            TaskPhase::Halted => State::Error { reason: reason_of(reason)?, halts: true },
+            TaskPhase::Missing => State::Missing { due },
         })
     }
 }
 
 /// An ended task as it lies in the history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct ArchivedTaskRow {
     pub seq: TaskSeq,
     pub queue: QueueId,
     /// None for a source's task and for a step.
@@ -110,14 +112,14 @@ pub struct Past {
     pub result: Option<String>,
 }
 
-impl Past {
+impl ArchivedTaskRow {
     /// A task that has just ended. Its type and key go along, because its event may be forgotten before it.
     pub(crate) fn of(
-        live: &Live,
+        live: &ActiveTaskRow,
         subject: &Subject,
         life: Life,
         finished: Timestamp,
-        remains: Remains<'_>,
+        remains: AttemptOutput<'_>,
     ) -> Self {
         let failed = life.state.status() != Status::Done;
         let error = remains.error.or(live.error.as_deref().filter(|_| failed));
@@ -143,24 +145,24 @@ impl Past {
 
     /// 0 for one that is done, 1 for one in error.
     pub fn status_code(&self) -> i64 {
-        if self.life.state.status() == Status::Done { DONE } else { ERROR }
+        if self.life.state.status() == Status::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
     /// Its state, from the columns that tell of it.
     pub fn state(status: i64, reason: Option<i64>) -> Result<State> {
         Ok(match status {
-            DONE => State::Done,
+            STATUS_DONE => State::Done,
             _ => State::Error { reason: reason_of(reason)?, halts: false },
         })
     }
 }
 
-pub const DONE: i64 = 0;
-pub const ERROR: i64 = 1;
+pub const STATUS_DONE: i64 = 0;
+pub const STATUS_ERROR: i64 = 1;
 
 /// A task that may be able to run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingTask {
     pub seq: TaskSeq,
     pub queue: QueueId,
     pub bucket: Option<u16>,
@@ -169,25 +171,25 @@ pub struct Waiting {
     pub due: Timestamp,
 }
 
-impl Waiting {
-    pub fn of(live: &Live, due: Timestamp) -> Self {
-        let Live { seq, queue, bucket, crowd, score, .. } = *live;
+impl WaitingTask {
+    pub fn of(live: &ActiveTaskRow, due: Timestamp) -> Self {
+        let ActiveTaskRow { seq, queue, bucket, crowd, score, .. } = *live;
         Self { seq, queue, bucket, crowd, score, due }
     }
 }
 
 /// The task that stands first in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct LaneHead {
     pub place: i64,
-    pub phase: Phase,
-    pub next: Waiting,
+    pub phase: TaskPhase,
+    pub next: WaitingTask,
 }
 
 /// A task that waits behind a synchronous one of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gated {
-    pub waiting: Waiting,
+pub struct GatedTask {
+    pub waiting: WaitingTask,
     pub lane: Option<i64>,
     pub place: Option<i64>,
     pub stage: i64,
@@ -195,7 +197,7 @@ pub struct Gated {
 
 /// What is remembered of an object beyond its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct ObjectRow {
     /// 0 for one that was heard of, but has had no event here.
     pub number: ObjectNumber,
     pub last: EventId,
@@ -208,12 +210,12 @@ pub struct Object {
 pub struct IdleObject {
     pub tenant: Tenant,
     pub key: String,
-    pub object: Object,
+    pub object: ObjectRow,
     /// An outbox contains events of it that are not journaled yet.
     pub queued: bool,
 }
 
-impl Object {
+impl ObjectRow {
     pub fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
         self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
@@ -241,7 +243,7 @@ impl Object {
 
 /// How many tasks a queue has in each group of phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     pub ready: i64,
     pub waiting: i64,
     pub scheduled: i64,
@@ -250,21 +252,21 @@ pub struct Counts {
     pub missing: i64,
 }
 
-impl Counts {
-    pub(crate) fn of(&mut self, phase: Phase) -> &mut i64 {
+impl QueueCounts {
+    pub(crate) fn of(&mut self, phase: TaskPhase) -> &mut i64 {
         match phase {
-            Phase::Ready => &mut self.ready,
-            Phase::Blocked | Phase::Gated | Phase::Delayed => &mut self.waiting,
-            Phase::Scheduled => &mut self.scheduled,
-            Phase::Locked => &mut self.running,
-            Phase::Halted => &mut self.halted,
-            Phase::Missing => &mut self.missing,
+            TaskPhase::Ready => &mut self.ready,
+            TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed => &mut self.waiting,
+            TaskPhase::Scheduled => &mut self.scheduled,
+            TaskPhase::Locked => &mut self.running,
+            TaskPhase::Halted => &mut self.halted,
+            TaskPhase::Missing => &mut self.missing,
         }
     }
 }
 
 /// A score and a bucket, and the least and the greatest rank of its ready tasks.
-pub type Ranks = (i64, Option<u16>, i64, i64);
+pub type RankRange = (i64, Option<u16>, i64, i64);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRow {
@@ -273,7 +275,7 @@ pub struct QueueRow {
     pub tenant: Tenant,
     /// What its tasks are of.
     pub of: QueueOf,
-    pub counts: Counts,
+    pub counts: QueueCounts,
 }
 
 /// A handler that was ever registered.
@@ -287,13 +289,13 @@ pub struct HandlerRow {
 
 /// A chain, and how it is set. What operators have set outlives the definition.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct ChainRow {
     pub chain: Chain,
     pub defined: bool,
     pub state: ChainState,
 }
 
-impl Known {
+impl ChainRow {
     pub fn path(&self) -> &ChainPath {
         &self.chain.path
     }
@@ -306,12 +308,12 @@ impl Known {
 
 /// An order and its number.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numbered {
+pub struct OrderRow {
     pub n: i64,
     pub order: Order,
 }
 
-impl Numbered {
+impl OrderRow {
     /// Its step at a node: that where it stands, or where it stood when the task was made.
     pub fn step(&self, node: &ChainNode) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
@@ -406,8 +408,8 @@ mod tests {
     #[test]
     fn what_was_sent_reads_back() {
         let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        let object = Object { number: 1, last: EventId::ZERO, sent: sent.clone() };
-        assert_eq!(Object::decode_sent(&object.encode_sent()), sent);
-        assert!(Object::decode_sent(&[]).is_empty());
+        let object = ObjectRow { number: 1, last: EventId::ZERO, sent: sent.clone() };
+        assert_eq!(ObjectRow::decode_sent(&object.encode_sent()), sent);
+        assert!(ObjectRow::decode_sent(&[]).is_empty());
     }
 }

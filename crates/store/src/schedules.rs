@@ -8,27 +8,27 @@ use pointsman_core::store::{Firing, OrderRefused, Plan, Standing};
 use pointsman_core::task::Command;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
 
-use crate::claim::Room;
+use crate::claim::ClaimSlots;
 use crate::error::Result;
-use crate::life::Remains;
+use crate::lifecycle::AttemptOutput;
 use crate::row::ScheduleRow;
-use crate::state::{json_text, put_json};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{json_text, put_json};
 
 /// A schedule that nobody has named for so long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// How often it is written down that a schedule is named.
-const NOTED_EVERY: Duration = Duration::from_secs(3600);
+const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// What a firing came to.
-struct Came {
+struct FireResult {
     outcome: Outcome,
     event: Option<EventId>,
     task: Option<TaskId>,
 }
 
-impl Came {
+impl FireResult {
     fn skipped(why: Skipped) -> Self {
         Self { outcome: Outcome::Skipped(why), event: None, task: None }
     }
@@ -43,7 +43,7 @@ impl<T: Tables> Txn<'_, T> {
             let before = known.remove(plan.name.as_str());
             standings.push(match before.filter(|row| row.expression == plan.expression) {
                 Some(row) => {
-                    if row.named < now.minus(NOTED_EVERY) {
+                    if row.named < now.minus(REGISTRATION_RECORD_INTERVAL) {
                         named.push(plan.name.to_string());
                     }
                     Standing { settled: row.settled, held, unmet: row.unmet }
@@ -73,7 +73,7 @@ impl<T: Tables> Txn<'_, T> {
             named.extend(unnamed.into_keys());
             return Ok(());
         }
-        let gone = unnamed.iter().filter(|(_, row)| row.named < now.minus(FORGOTTEN_AFTER));
+        let gone = unnamed.iter().filter(|(_, row)| row.named < now.minus(DELETE_UNREGISTERED_AFTER));
         gone.map(|(name, _)| name).try_for_each(|name| self.tables.forget_schedule(name))
     }
 
@@ -81,10 +81,10 @@ impl<T: Tables> Txn<'_, T> {
     fn was_planned_lately(&mut self, now: Timestamp) -> Result<bool> {
         let last: Option<i64> = json_text(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
-        if !is_within(NOTED_EVERY) {
+        if !is_within(REGISTRATION_RECORD_INTERVAL) {
             put_json(self.tables, "planned", &now.micros())?;
         }
-        Ok(is_within(2 * NOTED_EVERY))
+        Ok(is_within(2 * REGISTRATION_RECORD_INTERVAL))
     }
 
     pub(crate) fn settle(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
@@ -101,7 +101,7 @@ impl<T: Tables> Txn<'_, T> {
         {
             return Ok((fire, false));
         }
-        let Came { outcome, event, task } = self.come_to(&schedule, planned, settle, now)?;
+        let FireResult { outcome, event, task } = self.come_to(&schedule, planned, settle, now)?;
         let fire = Fire { planned, at: now, outcome, event, task };
         self.tables.put_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
         Ok((fire, true))
@@ -113,29 +113,31 @@ impl<T: Tables> Txn<'_, T> {
         planned: Timestamp,
         settle: Settle,
         now: Timestamp,
-    ) -> Result<Came> {
+    ) -> Result<FireResult> {
         if self.state.schedule_is_held(schedule) {
-            return Ok(Came::skipped(Skipped::Held));
+            return Ok(FireResult::skipped(Skipped::Held));
         }
-        let Settle::Fire { makes, when, overlap } = settle else { return Ok(Came::skipped(Skipped::Missed)) };
+        let Settle::Fire { makes, when, overlap } = settle else {
+            return Ok(FireResult::skipped(Skipped::Missed));
+        };
         match makes {
             Makes::Event(event) => self.fire_event(schedule, *event, when, overlap, now),
             Makes::Order(order) => Ok(match self.add_order(*order, now)? {
-                Ok(added) => Came { outcome: when.into(), event: Some(added.event), task: None },
-                Err(OrderRefused::Exists(..)) => Came::skipped(Skipped::Overlap),
-                Err(_) => Came::skipped(Skipped::Gone),
+                Ok(added) => FireResult { outcome: when.into(), event: Some(added.event), task: None },
+                Err(OrderRefused::Exists(..)) => FireResult::skipped(Skipped::Overlap),
+                Err(_) => FireResult::skipped(Skipped::Gone),
             }),
             Makes::Run(run) => {
                 if overlap == Overlap::Cancel {
                     let why = fired_again(schedule);
-                    self.cancel_run(&run.pair, Remains::of_error(&why), now)?;
+                    self.cancel_run(&run.pair, AttemptOutput::of_error(&why), now)?;
                 }
                 Ok(match self.run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
-                        Came { outcome: when.into(), event: None, task: Some(ran.task) }
+                        FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
                     }
-                    Ok(ran) => Came { task: Some(ran.task), ..Came::skipped(Skipped::Overlap) },
-                    Err(_) => Came::skipped(Skipped::Gone),
+                    Ok(ran) => FireResult { task: Some(ran.task), ..FireResult::skipped(Skipped::Overlap) },
+                    Err(_) => FireResult::skipped(Skipped::Gone),
                 })
             }
         }
@@ -148,22 +150,22 @@ impl<T: Tables> Txn<'_, T> {
         when: Punctual,
         overlap: Overlap,
         now: Timestamp,
-    ) -> Result<Came> {
+    ) -> Result<FireResult> {
         let unfinished = match overlap {
             Overlap::Queue => vec![],
             Overlap::Skip | Overlap::Cancel => self.tables.unfinished_of(schedule)?,
         };
         if let (Overlap::Skip, Some(first)) = (overlap, unfinished.first()) {
             let task = self.tables.whole_task(*first)?.map(|task| task.id);
-            return Ok(Came { task, ..Came::skipped(Skipped::Overlap) });
+            return Ok(FireResult { task, ..FireResult::skipped(Skipped::Overlap) });
         }
         let why = fired_again(schedule);
         for task in unfinished {
             // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.command(task, Command::Cancel, Remains::of_error(&why), now)?;
+            let _ = self.command(task, Command::Cancel, AttemptOutput::of_error(&why), now)?;
         }
-        let made = self.journal(vec![event], &mut Room::default(), now)?;
-        Ok(Came { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
+        let made = self.journal(vec![event], &mut ClaimSlots::default(), now)?;
+        Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
     }
 
     pub(crate) fn made_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {

@@ -37,7 +37,7 @@ pub enum SqlError {
 
 /// A value of a statement or of a row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SqlValue {
     Null,
     Integer(i64),
     Real(f64),
@@ -47,30 +47,30 @@ pub enum Value {
 
 /// A row of a result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SqlRow(Vec<Value>);
+pub struct SqlRow(Vec<SqlValue>);
 
 impl SqlRow {
-    pub fn new(values: Vec<Value>) -> Self {
+    pub fn new(values: Vec<SqlValue>) -> Self {
         Self(values)
     }
 
-    pub fn get(&self, column: usize) -> Option<&Value> {
+    pub fn get(&self, column: usize) -> Option<&SqlValue> {
         self.0.get(column)
     }
 }
 
 /// The transaction of a unit of work.
-pub trait Sql {
+pub trait SqlTransaction {
     /// Runs a statement; answers how many rows it changed.
-    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError>;
+    fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError>;
 
     /// Runs a query; answers all its rows.
-    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError>;
+    fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError>;
 }
 
 /// How a database reads a comment inside of a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comments {
+pub enum CommentNesting {
     /// As a part of it.
     Flat,
     /// As one of its own, which has an end of its own.
@@ -78,7 +78,7 @@ pub enum Comments {
 }
 
 /// The first word of a statement in capitals, past blanks, semicolons and comments.
-pub fn first_word(sql: &str, comments: Comments) -> String {
+pub fn first_word(sql: &str, comments: CommentNesting) -> String {
     let mut rest = sql;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '\u{feff}');
@@ -94,13 +94,13 @@ pub fn first_word(sql: &str, comments: Comments) -> String {
 }
 
 /// What follows the comment at the beginning.
-fn after_comment(sql: &str, comments: Comments) -> &str {
+fn after_comment(sql: &str, comments: CommentNesting) -> &str {
     let (mut depth, mut rest) = (0, sql);
     loop {
         let Some(at) = rest.find(['/', '*']) else { return "" };
         rest = &rest[at..];
         let (by, skip) = match rest.get(..2) {
-            Some("/*") if depth == 0 || comments == Comments::Nested => (1, 2),
+            Some("/*") if depth == 0 || comments == CommentNesting::Nested => (1, 2),
             Some("*/") => (-1, 2),
             Some(_) | None => (0, 1),
         };
@@ -125,43 +125,43 @@ pub fn panicked(panic: &(dyn Any + Send)) -> BoxError {
     format!("it panicked: {}", text.as_deref().unwrap_or("no message")).into()
 }
 
-impl From<i64> for Value {
+impl From<i64> for SqlValue {
     fn from(number: i64) -> Self {
         Self::Integer(number)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for SqlValue {
     fn from(number: f64) -> Self {
         Self::Real(number)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for SqlValue {
     fn from(yes: bool) -> Self {
         Self::Integer(yes.into())
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for SqlValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<Vec<u8>> for Value {
+impl From<Vec<u8>> for SqlValue {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Blob(bytes)
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<SqlValue>> From<Option<T>> for SqlValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }
@@ -183,14 +183,14 @@ mod tests {
             "/* * / **/ commit",
             "\u{feff}commit",
         ] {
-            assert_eq!(first_word(sql, Comments::Flat), "COMMIT", "{sql}");
-            assert_eq!(first_word(sql, Comments::Nested), "COMMIT", "{sql}");
+            assert_eq!(first_word(sql, CommentNesting::Flat), "COMMIT", "{sql}");
+            assert_eq!(first_word(sql, CommentNesting::Nested), "COMMIT", "{sql}");
         }
-        assert_eq!(first_word("INSERT INTO commits VALUES (1)", Comments::Flat), "INSERT");
-        assert_eq!(first_word("/* /* x */ insert */ commit", Comments::Flat), "INSERT");
-        assert_eq!(first_word("/* /* x */ insert */ commit", Comments::Nested), "COMMIT");
+        assert_eq!(first_word("INSERT INTO commits VALUES (1)", CommentNesting::Flat), "INSERT");
+        assert_eq!(first_word("/* /* x */ insert */ commit", CommentNesting::Flat), "INSERT");
+        assert_eq!(first_word("/* /* x */ insert */ commit", CommentNesting::Nested), "COMMIT");
         for none in ["-- only a comment", "/* open", "", "(SELECT 1)", "1"] {
-            assert_eq!(first_word(none, Comments::Flat), "", "{none}");
+            assert_eq!(first_word(none, CommentNesting::Flat), "", "{none}");
         }
     }
 }

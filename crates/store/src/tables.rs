@@ -18,8 +18,9 @@ use pointsman_core::{
 
 use crate::error::{Fault, Result};
 use crate::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, IdleObject, Known, Live, Numbered, Object, Past,
-    Phase, QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, GatedTask, HandlerId, HandlerRow, IdleObject,
+    LaneHead, ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, TaskPhase,
+    WaitingTask,
 };
 use crate::writer::Txn;
 
@@ -45,7 +46,7 @@ pub struct Counters {
 
 /// What a group of jobs will probably look at, so that it can be fetched at once.
 #[derive(Debug, Default)]
-pub struct Foreseen {
+pub struct ReadSet {
     /// Objects, and the handlers whose lanes of them will be looked at.
     pub objects: Vec<(Tenant, String, HandlerId)>,
     /// Lanes whose first tasks will be looked at.
@@ -98,29 +99,29 @@ pub trait Tables: 'static {
     /// The last event that is kept, of those up to this id; zero if there is none.
     fn last_event_up_to(&self, id: EventId) -> Result<EventId>;
 
-    fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>>;
+    fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>>;
 
-    fn put_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()>;
+    fn put_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()>;
 
     // --- unfinished tasks --------------------------------------------------------------------------------------
 
-    fn task(&self, seq: TaskSeq) -> Result<Option<Live>>;
+    fn task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>>;
 
-    fn insert_task(&self, live: &Live) -> Result<()>;
+    fn insert_task(&self, live: &ActiveTaskRow) -> Result<()>;
 
-    fn delete_task(&self, live: &Live) -> Result<()>;
+    fn delete_task(&self, live: &ActiveTaskRow) -> Result<()>;
 
     /// Writes phase and rank alone.
-    fn set_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()>;
+    fn set_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()>;
 
     /// Writes what a lock changes: phase, attempt, node, fence, until and when it started.
-    fn lock_task(&self, live: &Live) -> Result<()>;
+    fn lock_task(&self, live: &ActiveTaskRow) -> Result<()>;
 
     /// Writes what may change in a task's life: all but its numbers, its event, its order, its track and its score.
-    fn rewrite_task(&self, live: &Live) -> Result<()>;
+    fn rewrite_task(&self, live: &ActiveTaskRow) -> Result<()>;
 
     /// Writes lane, crowd and bucket.
-    fn set_track(&self, live: &Live) -> Result<()>;
+    fn set_track(&self, live: &ActiveTaskRow) -> Result<()>;
 
     /// Writes the crowd alone.
     fn set_crowd(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()>;
@@ -134,7 +135,7 @@ pub trait Tables: 'static {
     fn touched(&self, seq: TaskSeq);
 
     /// The first of the tasks that stand in a lane: the one with the least place.
-    fn lane_head(&self, lane: i64) -> Result<Option<Head>>;
+    fn lane_head(&self, lane: i64) -> Result<Option<LaneHead>>;
 
     /// All that stand in a lane, by place.
     fn in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
@@ -143,35 +144,35 @@ pub trait Tables: 'static {
     fn active_in_crowd(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>>;
 
     /// The oldest blocked one of a crowd.
-    fn blocked_in_crowd(&self, crowd: i64) -> Result<Option<Waiting>>;
+    fn blocked_in_crowd(&self, crowd: i64) -> Result<Option<WaitingTask>>;
 
     /// The best of each queue, as many as is said: by score, rank and age.
-    fn ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>>;
+    fn ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>>;
 
     /// All that are scheduled, by score, rank and age.
-    fn scheduled(&self) -> Result<Vec<Live>>;
+    fn scheduled(&self) -> Result<Vec<ActiveTaskRow>>;
 
     /// Delayed tasks whose time has come, the earliest first, at most so many.
-    fn due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>>;
+    fn due(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>>;
 
     /// When the earliest of the delayed tasks falls due.
     fn earliest_due(&self) -> Result<Option<Timestamp>>;
 
     /// Those of an event that wait behind its synchronous tasks, by stage and age.
-    fn gated(&self, event: EventId) -> Result<Vec<Gated>>;
+    fn gated(&self, event: EventId) -> Result<Vec<GatedTask>>;
 
     /// The first of an event's own synchronous tasks before this stage that is unfinished (up to locked). Where
     /// `fresh`, only those count that are not late and have had no attempt that ended otherwise than by a release.
     fn sync_before(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>>;
 
     /// What a node holds locked, by age.
-    fn held_by(&self, node: NodeId) -> Result<Vec<Live>>;
+    fn held_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>>;
 
     /// What is locked by workers who got it since then and whose leases ended before `now`.
-    fn run_out(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>>;
+    fn run_out(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>>;
 
     /// A queue's tasks in these phases, by age, at most so many.
-    fn in_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>>;
+    fn in_phases(&self, queue: QueueId, phases: &[TaskPhase], most: usize) -> Result<Vec<TaskSeq>>;
 
     /// Some locked tasks of a handler.
     fn runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>>;
@@ -181,16 +182,16 @@ pub trait Tables: 'static {
 
     /// A queue's tasks without a lane that have an object, up to locked, with its key: those scheduled or locked first,
     /// then by age.
-    fn to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>>;
+    fn to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>>;
 
     /// How many ready tasks of its queue come before this one, counted up to `most`.
-    fn ready_before(&self, live: &Live, most: u64) -> Result<u64>;
+    fn ready_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64>;
 
     // --- ended tasks, attempts, logs ---------------------------------------------------------------------------
 
-    fn ended(&self, seq: TaskSeq) -> Result<Option<Past>>;
+    fn ended(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>>;
 
-    fn insert_ended(&self, past: &Past) -> Result<()>;
+    fn insert_ended(&self, past: &ArchivedTaskRow) -> Result<()>;
 
     fn delete_ended(&self, seq: TaskSeq) -> Result<()>;
 
@@ -209,13 +210,13 @@ pub trait Tables: 'static {
     /// Makes a queue without tasks; answers its number.
     fn make_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId>;
 
-    fn put_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()>;
+    fn put_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()>;
 
     /// The score and the number of the task that a queue would give next.
     fn ready_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>>;
 
     /// For each score and bucket of a queue's ready tasks, the least and the greatest rank.
-    fn ranks(&self, queue: QueueId) -> Result<Vec<Ranks>>;
+    fn ranks(&self, queue: QueueId) -> Result<Vec<RankRange>>;
 
     /// All handlers that were ever registered, by number; the numbers are 1, 2, 3, ….
     fn handlers(&self) -> Result<Vec<HandlerRow>>;
@@ -268,7 +269,7 @@ pub trait Tables: 'static {
     // --- chains and orders -------------------------------------------------------------------------------------
 
     /// All chains that were ever defined, by path.
-    fn chains(&self) -> Result<Vec<Known>>;
+    fn chains(&self) -> Result<Vec<ChainRow>>;
 
     /// Makes these the chains that are defined; the others are not. How they are set stays.
     fn put_chains(&self, chains: &[Chain]) -> Result<()>;
@@ -280,10 +281,10 @@ pub trait Tables: 'static {
 
     fn put_pending(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
 
-    fn order(&self, n: i64) -> Result<Option<Numbered>>;
+    fn order(&self, n: i64) -> Result<Option<OrderRow>>;
 
     /// A tenant's order of this key.
-    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>>;
+    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>>;
 
     /// The numbers of a chain's orders behind this one, at most so many.
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>>;
@@ -291,7 +292,7 @@ pub trait Tables: 'static {
     fn insert_order(&self, n: i64, order: &Order) -> Result<()>;
 
     /// Writes what may change: node, value, times, task and whether it is suspended.
-    fn save_order(&self, order: &Numbered) -> Result<()>;
+    fn save_order(&self, order: &OrderRow) -> Result<()>;
 
     fn delete_order(&self, n: i64) -> Result<()>;
 
@@ -378,7 +379,7 @@ pub trait Backend: Send + 'static {
     type Tables: Tables;
 
     /// Begins a transaction, and tells how the memory beside it stands.
-    fn begin(&mut self, foreseen: Foreseen) -> Result<Memory>;
+    fn begin(&mut self, foreseen: ReadSet) -> Result<CacheState>;
 
     /// Does what comes before all jobs of a transaction: an object's events that lie in an outbox come before its next.
     /// Answers whether it is done with that. If not, jobs that [`Backend::must_wait`] names come again in the next
@@ -388,12 +389,12 @@ pub trait Backend: Send + 'static {
     }
 
     /// Whether a job that will look at this cannot be done yet.
-    fn must_wait(&self, _foreseen: &Foreseen) -> bool {
+    fn must_wait(&self, _foreseen: &ReadSet) -> bool {
         false
     }
 
     /// More jobs have come while the right to write was waited for, and this is what they will look at.
-    fn foresee(&mut self, _foreseen: Foreseen) -> Result<()> {
+    fn foresee(&mut self, _foreseen: ReadSet) -> Result<()> {
         Ok(())
     }
 
@@ -415,18 +416,18 @@ pub trait Backend: Send + 'static {
 
 /// How the memory beside the tables stands when a transaction begins.
 #[derive(Debug)]
-pub enum Memory {
+pub enum CacheState {
     /// Nobody else has written since.
     Current,
     /// Others have written, and this is what they changed.
-    Behind(Changes),
+    Behind(PeerChanges),
     /// It must be read again.
     Unknown,
 }
 
 /// What others have changed.
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct PeerChanges {
     pub counters: Counters,
     /// Queues as they are now.
     pub queues: Vec<QueueRow>,

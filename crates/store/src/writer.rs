@@ -20,31 +20,31 @@ use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Result;
-use crate::state::State;
-use crate::tables::{Backend, Foreseen, Memory, Tables};
-use crate::work::Work;
+use crate::tables::{Backend, CacheState, ReadSet, Tables};
+use crate::writer_state::WriterState;
+use crate::writer_status::WriterStatus;
 
 /// The most jobs in one transaction: enough to share a commit widely, few enough to bound its length.
-const GROUP: usize = 512;
+const MAX_GROUP_JOBS: usize = 512;
 
 /// The transaction that a job runs in.
 pub struct Txn<'a, T> {
     pub tables: &'a T,
-    pub state: &'a mut State,
+    pub state: &'a mut WriterState,
 }
 
 trait Job<T>: Send {
     /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
     /// callers; but an event that is journaled before a slot is filled can have that slot.
-    fn place(&self) -> Place;
-    fn foresee(&self, state: &mut State, foreseen: &mut Foreseen);
+    fn place(&self) -> JobPosition;
+    fn foresee(&self, state: &mut WriterState, foreseen: &mut ReadSet);
     fn work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
     fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>);
 }
 
 /// Where in its group a job is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum JobPosition {
     /// It brings work.
     First,
     Last,
@@ -52,38 +52,38 @@ pub enum Place {
 
 /// What a job works on, and what it will look at.
 #[derive(Debug)]
-pub struct Asked<A> {
-    pub place: Place,
+pub struct JobRequest<A> {
+    pub place: JobPosition,
     pub with: A,
-    pub foresee: fn(&A, &mut State, &mut Foreseen),
+    pub foresee: fn(&A, &mut WriterState, &mut ReadSet),
 }
 
-impl<A> Asked<A> {
+impl<A> JobRequest<A> {
     /// With nothing to be foreseen.
     fn plainly(with: A) -> Self {
-        Self { place: Place::Last, with, foresee: |_, _, _| {} }
+        Self { place: JobPosition::Last, with, foresee: |_, _, _| {} }
     }
 }
 
 /// A closure as a job, with somebody waiting for its result.
-struct Waited<A, F, T> {
-    asked: Option<Asked<A>>,
+struct AwaitedJob<A, F, T> {
+    asked: Option<JobRequest<A>>,
     work: Option<F>,
     result: Option<T>,
     answer: oneshot::Sender<std::result::Result<T, StoreError>>,
 }
 
-impl<A, F, T, B> Job<B> for Waited<A, F, T>
+impl<A, F, T, B> Job<B> for AwaitedJob<A, F, T>
 where
     A: Send,
     F: FnOnce(&mut Txn<'_, B>, A) -> Result<T> + Send,
     T: Send,
 {
-    fn place(&self) -> Place {
-        self.asked.as_ref().map_or(Place::Last, |asked| asked.place)
+    fn place(&self) -> JobPosition {
+        self.asked.as_ref().map_or(JobPosition::Last, |asked| asked.place)
     }
 
-    fn foresee(&self, state: &mut State, foreseen: &mut Foreseen) {
+    fn foresee(&self, state: &mut WriterState, foreseen: &mut ReadSet) {
         if let Some(asked) = &self.asked {
             (asked.foresee)(&asked.with, state, foreseen);
         }
@@ -103,25 +103,25 @@ where
     }
 }
 
-type Group<T> = Vec<Box<dyn Job<T>>>;
-type Inbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
-type Jobs<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
-type Listeners = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
-type Overhearing = Arc<Mutex<Option<Arc<dyn Overhears>>>>;
+type JobGroup<T> = Vec<Box<dyn Job<T>>>;
+type JobInbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
+type JobSender<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
+type ListenerList = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
+type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 
 /// Somebody who wants to hear of this writer's own commits alone.
-pub trait Overhears: Send + Sync {
+pub trait CommitHook: Send + Sync {
     /// Called once after each commit that others may wait for: how far the journal has grown, and whether there is work.
     fn committed(&self, head: Option<EventId>, work: bool);
 }
 
 /// Hands jobs to the writer.
 pub struct Writer<T> {
-    jobs: Arc<Mutex<Option<Jobs<T>>>>,
-    listeners: Listeners,
-    overhearing: Overhearing,
+    jobs: Arc<Mutex<Option<JobSender<T>>>>,
+    listeners: ListenerList,
+    overhearing: CommitHookSlot,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
-    work: Arc<Work>,
+    work: Arc<WriterStatus>,
 }
 
 impl<T> Clone for Writer<T> {
@@ -144,13 +144,13 @@ impl<T: Tables> Writer<T> {
         name: &str,
         now: Timestamp,
     ) -> std::io::Result<Result<Self>> {
-        let state = match State::load(backend.tables(), now) {
+        let state = match WriterState::load(backend.tables(), now) {
             Ok(state) => state,
             Err(fault) => return Ok(Err(fault)),
         };
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let (listeners, overhearing) = (Listeners::default(), Overhearing::default());
-        let work = Arc::new(Work::default());
+        let (listeners, overhearing) = (ListenerList::default(), CommitHookSlot::default());
+        let work = Arc::new(WriterStatus::default());
         let mut thread = WriterThread {
             backend,
             state,
@@ -175,17 +175,17 @@ impl<T: Tables> Writer<T> {
         &self,
         work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
-        self.run_asked(Asked::plainly(()), move |txn, ()| work(txn)).await
+        self.run_asked(JobRequest::plainly(()), move |txn, ()| work(txn)).await
     }
 
     /// The same, at its place in the group, and with what it will look at.
     pub async fn run_asked<A: Send + 'static, R: Send + 'static>(
         &self,
-        asked: Asked<A>,
+        asked: JobRequest<A>,
         work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
         let (answer, result) = oneshot::channel();
-        let job = Box::new(Waited { asked: Some(asked), work: Some(work), result: None, answer });
+        let job = Box::new(AwaitedJob { asked: Some(asked), work: Some(work), result: None, answer });
         {
             let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
@@ -212,7 +212,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// What has been done since the start. Holding it keeps nothing alive.
-    pub fn work(&self) -> Arc<Work> {
+    pub fn work(&self) -> Arc<WriterStatus> {
         self.work.clone()
     }
 
@@ -221,7 +221,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Tells this one of this writer's own commits, and not of what [`Writer::tell`] says.
-    pub fn overhear(&self, whoever: Arc<dyn Overhears>) {
+    pub fn overhear(&self, whoever: Arc<dyn CommitHook>) {
         self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
     }
 
@@ -242,7 +242,7 @@ impl<T: Tables> Writer<T> {
     }
 }
 
-fn tell(listeners: &Listeners, signal: Signal) {
+fn tell(listeners: &ListenerList, signal: Signal) {
     let listeners = listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for listener in listeners {
         listener.heard(signal);
@@ -250,7 +250,7 @@ fn tell(listeners: &Listeners, signal: Signal) {
 }
 
 /// Waits for the first job of a group, unless some of the last one had to wait; `false` if there will be none.
-fn has_some<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) -> bool {
+fn has_some<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
     if group.is_empty() {
         group.extend(inbox.blocking_recv());
     }
@@ -258,8 +258,8 @@ fn has_some<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) -> bool {
 }
 
 /// Fills a group with what is waiting, in the order in which it is done.
-fn fill<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) {
-    while group.len() < GROUP
+fn fill<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
+    while group.len() < MAX_GROUP_JOBS
         && let Ok(job) = inbox.try_recv()
     {
         group.push(job);
@@ -269,18 +269,18 @@ fn fill<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) {
 
 struct WriterThread<B> {
     backend: B,
-    state: State,
-    listeners: Listeners,
-    overhearing: Overhearing,
+    state: WriterState,
+    listeners: ListenerList,
+    overhearing: CommitHookSlot,
     /// The state could not be read again after a failure, and must be before anything else is done.
     stale: bool,
     /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
     untold: Vec<(TaskSeq, Lease)>,
-    work: Arc<Work>,
+    work: Arc<WriterStatus>,
 }
 
 impl<B: Backend> WriterThread<B> {
-    fn run(&mut self, mut inbox: Inbox<B::Tables>) {
+    fn run(&mut self, mut inbox: JobInbox<B::Tables>) {
         let mut group = Vec::new();
         while has_some(&mut group, &mut inbox) {
             fill(&mut group, &mut inbox);
@@ -307,15 +307,15 @@ impl<B: Backend> WriterThread<B> {
     }
 
     /// Answers how many of the group are done, which are its first. The others had to wait.
-    fn commit(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<usize> {
-        let foreseen = if self.stale { Foreseen::default() } else { self.foresee(group) };
+    fn commit(&mut self, group: &mut JobGroup<B::Tables>, inbox: &mut JobInbox<B::Tables>) -> Result<usize> {
+        let foreseen = if self.stale { ReadSet::default() } else { self.foresee(group) };
         match self.backend.begin(foreseen)? {
-            Memory::Current if !self.stale => {}
-            Memory::Behind(changes) if !self.stale => {
+            CacheState::Current if !self.stale => {}
+            CacheState::Behind(changes) if !self.stale => {
                 self.state.catch_up(self.backend.tables(), changes)?;
                 self.let_more_in(group, inbox)?;
             }
-            Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload(group)?,
+            CacheState::Current | CacheState::Behind(_) | CacheState::Unknown => self.reload(group)?,
         }
         let fences = self.state.counters.fences;
         let done = match self.work(group).and_then(|done| self.backend.commit().map(|()| done)) {
@@ -331,15 +331,19 @@ impl<B: Backend> WriterThread<B> {
     }
 
     /// What these jobs will look at.
-    fn foresee(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> Foreseen {
-        let mut foreseen = Foreseen::default();
+    fn foresee(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> ReadSet {
+        let mut foreseen = ReadSet::default();
         jobs.iter().for_each(|job| job.foresee(&mut self.state, &mut foreseen));
         foreseen
     }
 
     /// Another writer was before this one. What has come meanwhile shares the commit, or two nodes would need twice as
     /// many as one.
-    fn let_more_in(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<()> {
+    fn let_more_in(
+        &mut self,
+        group: &mut JobGroup<B::Tables>,
+        inbox: &mut JobInbox<B::Tables>,
+    ) -> Result<()> {
         let mut more = Vec::new();
         fill(&mut more, inbox);
         if more.is_empty() {
@@ -351,7 +355,7 @@ impl<B: Backend> WriterThread<B> {
         self.backend.foresee(foreseen)
     }
 
-    fn work(&mut self, group: &mut Group<B::Tables>) -> Result<usize> {
+    fn work(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for (task, lease) in &self.untold {
             txn.give_back(*task, *lease)?;
@@ -366,9 +370,9 @@ impl<B: Backend> WriterThread<B> {
     }
 
     /// Puts jobs that must wait behind the others; answers how many need not.
-    fn put_off(&mut self, group: &mut Group<B::Tables>) -> usize {
-        let (go, wait): (Group<B::Tables>, Group<B::Tables>) = group.drain(..).partition(|job| {
-            let mut foreseen = Foreseen::default();
+    fn put_off(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
+        let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
+            let mut foreseen = ReadSet::default();
             job.foresee(&mut self.state, &mut foreseen);
             !self.backend.must_wait(&foreseen)
         });
@@ -378,7 +382,7 @@ impl<B: Backend> WriterThread<B> {
     }
 
     fn reload(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
-        self.state = State::load(self.backend.tables(), self.state.ids.seen())?;
+        self.state = WriterState::load(self.backend.tables(), self.state.ids.seen())?;
         // What has become ready meanwhile was told to nobody here.
         self.state.woke = true;
         if std::mem::take(&mut self.stale) {

@@ -5,7 +5,7 @@
 //! closes does not touch its queues: each is parked when its turn comes, and as many are fetched back as the
 //! handler has room for. So a limit costs nothing that grows with the number of queues.
 
-mod seats;
+mod placement;
 
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -13,12 +13,12 @@ use std::cmp::Reverse;
 use pointsman_core::task::QueueOf;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
 
-use crate::bands::Bands;
 use crate::error::{Fault, Result};
-use crate::row::{Counts, HandlerId, Phase, QueueId, QueueRow};
-use crate::state::State;
+use crate::fair_queue::{FairQueue, SourceRank, TenantIndex};
+use crate::key_round_robin::KeyRoundRobin;
+use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
 use crate::tables::Tables;
-use crate::turns::{Rank, TenantId, Turns};
+use crate::writer_state::WriterState;
 
 /// A queue: its counters, its place in the round robin, and the round robin of keys within it.
 #[derive(Clone, Debug)]
@@ -26,19 +26,19 @@ pub(crate) struct QueueState {
     pub(crate) id: QueueId,
     pub(crate) handler: HandlerId,
     pub(crate) tenant: Tenant,
-    tenant_id: TenantId,
+    tenant_id: TenantIndex,
     /// What its tasks are of.
     pub(crate) of: QueueOf,
-    pub(crate) counts: Counts,
+    pub(crate) counts: QueueCounts,
     pub(crate) held: bool,
     /// Its handler is defined, and its collection, if it has one.
     pub(crate) defined: bool,
     turn: i64,
     /// The round robin of keys among tasks of the same score. Not known after a start, until it is asked for.
-    bands: Option<Bands>,
+    bands: Option<KeyRoundRobin>,
     /// Where the one ready task of a source's queue stands.
-    head: Option<Rank>,
-    seat: Seat,
+    head: Option<SourceRank>,
+    seat: QueuePlacement,
     dirty: bool,
 }
 
@@ -56,7 +56,7 @@ impl QueueState {
 
 /// Where a queue is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seat {
+enum QueuePlacement {
     Out,
     In,
     Parked,
@@ -64,7 +64,7 @@ enum Seat {
 
 /// Who serves a handler's queues: the nodes all together, or workers that ask for it by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Pool {
+pub(crate) enum WorkerPool {
     Nodes,
     Pulled(HandlerId),
     PulledSources,
@@ -72,22 +72,22 @@ pub(crate) enum Pool {
 
 /// All queues there are.
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
+pub(crate) struct QueueStates {
     all: HashMap<QueueId, QueueState>,
     by_name: HashMap<(HandlerId, Tenant), QueueId>,
     /// Those of collections and of nodes.
     others: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
-    pools: HashMap<Pool, Turns>,
+    pools: HashMap<WorkerPool, FairQueue>,
     /// Whose turn it is among the pools of workers that ask for several.
-    pool_turns: HashMap<Pool, i64>,
+    pool_turns: HashMap<WorkerPool, i64>,
     /// The turn of the pool that was served last.
     pool_now: i64,
-    tenants: HashMap<Tenant, TenantId>,
+    tenants: HashMap<Tenant, TenantIndex>,
     /// Queues changed in this transaction, to be written before the commit.
     dirty: Vec<QueueId>,
 }
 
-impl State {
+impl WriterState {
     pub(crate) fn load_queues(&mut self, tables: &dyn Tables) -> Result<()> {
         tables.queues()?.into_iter().try_for_each(|row| self.take_over_queue(tables, row))
     }
@@ -113,7 +113,7 @@ impl State {
     }
 
     fn new_queue(&mut self, id: QueueId, handler: HandlerId, tenant: Tenant, of: QueueOf) -> QueueState {
-        let next = self.queues.tenants.len() as TenantId;
+        let next = self.queues.tenants.len() as TenantIndex;
         let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
         QueueState {
             id,
@@ -121,13 +121,13 @@ impl State {
             tenant,
             tenant_id,
             of,
-            counts: Counts::default(),
+            counts: QueueCounts::default(),
             held: false,
             defined: false,
             turn: 0,
             bands: None,
             head: None,
-            seat: Seat::Out,
+            seat: QueuePlacement::Out,
             dirty: false,
         }
     }
@@ -223,11 +223,11 @@ impl State {
         Ok(handler.defined && fits)
     }
 
-    /// Nobody is in turn until [`State::resume_turns`]: what decides about the queues is about to change.
+    /// Nobody is in turn until [`WriterState::resume_turns`]: what decides about the queues is about to change.
     pub(crate) fn suspend_turns(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
         for id in ids {
-            self.seat(id, Seat::Out)?;
+            self.seat(id, QueuePlacement::Out)?;
             // A turn counts among those of the same pool, and the pool may become another.
             self.queue_mut(id)?.turn = 0;
         }
@@ -263,12 +263,18 @@ impl State {
     }
 
     /// A task went from one phase to another; `None` means it came or went.
-    pub(crate) fn moved(&mut self, id: QueueId, from: Option<Phase>, to: Option<Phase>) -> Result<()> {
+    pub(crate) fn moved(
+        &mut self,
+        id: QueueId,
+        from: Option<TaskPhase>,
+        to: Option<TaskPhase>,
+    ) -> Result<()> {
         if from == to {
             return Ok(());
         }
-        self.woke |= to == Some(Phase::Ready);
-        self.scheduled += i64::from(to == Some(Phase::Scheduled)) - i64::from(from == Some(Phase::Scheduled));
+        self.woke |= to == Some(TaskPhase::Ready);
+        self.scheduled +=
+            i64::from(to == Some(TaskPhase::Scheduled)) - i64::from(from == Some(TaskPhase::Scheduled));
         let queue = self.queue_mut(id)?;
         if let Some(from) = from {
             *queue.counts.of(from) -= 1;
@@ -288,8 +294,8 @@ impl State {
         }
         let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
         let gauge = self.gauge_mut(handler)?;
-        gauge.running += change(Phase::Locked);
-        gauge.scheduled += change(Phase::Scheduled);
+        gauge.running += change(TaskPhase::Locked);
+        gauge.scheduled += change(TaskPhase::Scheduled);
         self.reseat(id)
     }
 
@@ -309,8 +315,8 @@ impl State {
         let queue = self.queue_mut(id)?;
         let bands = match &mut queue.bands {
             Some(bands) => bands,
-            unknown if queue.counts.ready == 0 => unknown.insert(Bands::default()),
-            unknown => unknown.insert(Bands::load(tables, id)?),
+            unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
+            unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
         };
         Ok(bands.rank(score, bucket))
     }
@@ -357,6 +363,6 @@ impl State {
 }
 
 /// Where the ready task of a source's queue stands.
-fn ready_head(tables: &dyn Tables, queue: QueueId) -> Result<Option<Rank>> {
+fn ready_head(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
     Ok(tables.ready_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

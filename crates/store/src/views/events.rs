@@ -9,9 +9,9 @@ use pointsman_core::{Cause, Context, Event, EventId, HandlingKey, Json, ObjectKe
 use crate::error::{Fault, Result};
 
 /// So many rows at most are looked at for one page; the page says how far it came.
-pub const SCAN: usize = 20_000;
+pub const MAX_SCANNED_ROWS: usize = 20_000;
 /// So many bytes of payload at most come in one page.
-pub const PAGE_BYTES: usize = 8 << 20;
+pub const MAX_PAGE_BYTES: usize = 8 << 20;
 
 /// An event as it lies in the journal.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub fn weight(event: &Event) -> usize {
 
 /// A page of the journal in the making.
 #[derive(Debug)]
-pub struct JournalPage<'r> {
+pub struct JournalPageBuilder<'r> {
     read: &'r Read,
     low: EventId,
     high: EventId,
@@ -84,7 +84,7 @@ pub struct JournalPage<'r> {
     bytes: usize,
 }
 
-impl<'r> JournalPage<'r> {
+impl<'r> JournalPageBuilder<'r> {
     pub fn new(read: &'r Read, extent: Extent) -> Self {
         let low = read.after.max(extent.forgotten);
         let high = read.until.unwrap_or(EventId::MAX).min(extent.head);
@@ -106,8 +106,9 @@ impl<'r> JournalPage<'r> {
             self.bytes += weight(&event);
             self.page.events.push(Arc::new(event));
         }
-        let full =
-            self.page.events.len() >= self.read.limit || self.looked_at >= SCAN || self.bytes >= PAGE_BYTES;
+        let full = self.page.events.len() >= self.read.limit
+            || self.looked_at >= MAX_SCANNED_ROWS
+            || self.bytes >= MAX_PAGE_BYTES;
         if full {
             self.page.scanned = id;
         }

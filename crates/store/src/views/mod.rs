@@ -6,10 +6,12 @@ mod objects;
 mod orders;
 mod tasks;
 
-pub use events::{EventColumns, JournalPage, PAGE_BYTES, SCAN, context_text, weight};
-pub use objects::{LANES_READ, object_view};
-pub use orders::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts, key_range};
+pub use events::{EventColumns, JournalPageBuilder, MAX_PAGE_BYTES, MAX_SCANNED_ROWS, context_text, weight};
+pub use objects::{LANES_TO_READ, object_view};
+pub use orders::{
+    OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, chain_view, counts, key_range,
+};
 pub use tasks::{
-    LOG_BYTES, LiveNames, LiveRows, PastRows, TaskPaging, all_older_than, few_tasks, has_ended, matches,
-    rows_wanted, task_of_live, task_of_past, with_success,
+    ActiveRowFilter, ActiveTaskNames, ArchivedRowFilter, MAX_LOG_PAGE_BYTES, TaskPageBuilder, all_older_than,
+    few_tasks, has_ended, matches, rows_wanted, task_of_live, task_of_past, with_success,
 };

@@ -20,4 +20,4 @@ pub fn object_view(
 }
 
 /// So many lanes are read.
-pub const LANES_READ: usize = MOST_LANES + 1;
+pub const LANES_TO_READ: usize = MOST_LANES + 1;

@@ -7,22 +7,22 @@ use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView, QueueV
 use pointsman_core::task::{QueueOf, Realm, Status};
 use pointsman_core::{HandlerName, Rule, TaskId, Tenant, Timestamp};
 
-use super::PAGE_BYTES;
-use crate::chains::Chains;
-use crate::row::{Counts, Known, Phase};
+use super::MAX_PAGE_BYTES;
+use crate::chains::ChainRegistry;
+use crate::row::{ChainRow, QueueCounts, TaskPhase};
 
 /// What there is to know of all orders and queues together.
 #[derive(Debug)]
-pub struct Surroundings {
-    pub chains: Chains,
+pub struct ViewEnvironment {
+    pub chains: ChainRegistry,
     pub rules: Vec<Rule>,
     pub realm: Realm,
 }
 
 /// The task of an order's step, as far as it has one.
 #[derive(Clone, Debug, Default)]
-pub struct StepColumns {
-    pub phase: Option<Phase>,
+pub struct StepTaskColumns {
+    pub phase: Option<TaskPhase>,
     pub due: Option<Timestamp>,
     pub retries: i64,
     pub handler: Option<HandlerName>,
@@ -30,11 +30,11 @@ pub struct StepColumns {
     pub failed: Option<(TaskId, Option<String>)>,
 }
 
-impl Surroundings {
-    pub fn view(&self, order: Order, step: StepColumns) -> OrderView {
-        let StepColumns { phase, due, retries, handler, failed } = step;
+impl ViewEnvironment {
+    pub fn view(&self, order: Order, step: StepTaskColumns) -> OrderView {
+        let StepTaskColumns { phase, due, retries, handler, failed } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == Status::New);
-        let due = due.filter(|_| is_new || phase == Some(Phase::Missing));
+        let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
         let task = match (order.task, &handler, phase) {
             (Some(seq), Some(handler), Some(phase)) => {
                 let id = TaskId::new(handler.as_str(), order.node.as_str(), self.realm.uuid(seq));
@@ -71,11 +71,11 @@ impl Surroundings {
         handler: HandlerName,
         tenant: Tenant,
         of: QueueOf,
-        counts: Counts,
+        counts: QueueCounts,
         head_since: Option<Timestamp>,
     ) -> QueueView {
         let count = |number: i64| number.max(0) as u64;
-        let Counts { ready, waiting, scheduled, running, halted, missing } = counts;
+        let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
             held: self.rules.iter().any(|rule| rule.holds(&handler, &of, &tenant)) || self.chains.holds(&of),
             handler,
@@ -94,20 +94,20 @@ impl Surroundings {
 
 /// A page of orders in the making, by key.
 #[derive(Debug)]
-pub struct OrderPaging {
+pub struct OrderPageBuilder {
     limit: usize,
     page: OrderPage,
     bytes: usize,
 }
 
-impl OrderPaging {
+impl OrderPageBuilder {
     pub fn new(limit: usize, extent: Extent) -> Self {
         Self { limit, page: OrderPage { orders: Vec::new(), next: None, extent }, bytes: 0 }
     }
 
     /// Takes the next order if there is room for it; answers whether there was.
     pub fn take(&mut self, view: OrderView) -> bool {
-        if self.page.orders.len() >= self.limit || self.bytes >= PAGE_BYTES {
+        if self.page.orders.len() >= self.limit || self.bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
                 key: order.key.clone(),
                 tenant: order.tenant.clone(),
@@ -135,7 +135,7 @@ pub fn key_range(path: &PathFilter) -> (String, String) {
 
 /// What statistics look at in an order.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OrderColumns {
+pub struct OrderStatisticsColumns {
     pub started: bool,
     pub planned: Option<Timestamp>,
     pub suspended: bool,
@@ -147,8 +147,8 @@ pub struct OrderColumns {
 }
 
 /// What one order counts for.
-pub fn counts(order: OrderColumns, now: Timestamp) -> OrderStatistics {
-    let OrderColumns { started, planned, suspended, has_task, runs, set_back } = order;
+pub fn counts(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
+    let OrderStatisticsColumns { started, planned, suspended, has_task, runs, set_back } = order;
     OrderStatistics {
         total: 1,
         not_planned: u64::from(!started && planned.is_none()),
@@ -164,8 +164,8 @@ pub fn counts(order: OrderColumns, now: Timestamp) -> OrderStatistics {
 }
 
 /// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
-pub fn chain_view(known: Known, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
-    let Known { chain, defined, state } = known;
+pub fn chain_view(known: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
+    let ChainRow { chain, defined, state } = known;
     if !defined && orders.is_empty() {
         return None;
     }

@@ -7,16 +7,16 @@ use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{Attempt, AttemptEnd, EndReason, QueueOf, Realm, Status, Task, TaskSeq};
 use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 
-use super::SCAN;
+use super::MAX_SCANNED_ROWS;
 use crate::error::{Fault, Result};
-use crate::row::{Live, Past};
+use crate::row::{ActiveTaskRow, ArchivedTaskRow};
 
 /// So many bytes of a log at most come in one page.
-pub const LOG_BYTES: usize = 1 << 20;
+pub const MAX_LOG_PAGE_BYTES: usize = 1 << 20;
 
 /// What an unfinished task's row does not say itself.
 #[derive(Clone, Debug)]
-pub struct LiveNames {
+pub struct ActiveTaskNames {
     pub handler: HandlerName,
     pub tenant: Tenant,
     /// The event's type, the source's collection, or the node of the step.
@@ -26,7 +26,7 @@ pub struct LiveNames {
     pub finished_at: Option<Timestamp>,
 }
 
-impl LiveNames {
+impl ActiveTaskNames {
     /// From what its queue is of, and from its event (type and key) or the key of its order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
@@ -44,12 +44,12 @@ impl LiveNames {
 }
 
 /// Whether an unfinished task has had its last attempt: it holds its lane in `error`, or has lost its handler.
-pub fn has_ended(live: &Live) -> bool {
+pub fn has_ended(live: &ActiveTaskRow) -> bool {
     matches!(live.life.state.status(), Status::Error | Status::Missing)
 }
 
 /// An unfinished task, without its attempts.
-pub fn task_of_live(live: Live, names: LiveNames, realm: Realm) -> Result<Task> {
+pub fn task_of_live(live: ActiveTaskRow, names: ActiveTaskNames, realm: Realm) -> Result<Task> {
     let ended = has_ended(&live);
     Ok(Task {
         id: TaskId::new(names.handler.as_str(), &names.collection, realm.uuid(live.seq)),
@@ -72,7 +72,12 @@ pub fn task_of_live(live: Live, names: LiveNames, realm: Realm) -> Result<Task> 
 }
 
 /// An ended task, without its attempts.
-pub fn task_of_past(past: Past, handler: HandlerName, tenant: Tenant, realm: Realm) -> Result<Task> {
+pub fn task_of_past(
+    past: ArchivedTaskRow,
+    handler: HandlerName,
+    tenant: Tenant,
+    realm: Realm,
+) -> Result<Task> {
     Ok(Task {
         id: TaskId::new(handler.as_str(), &past.collection, realm.uuid(past.seq)),
         seq: past.seq,
@@ -106,7 +111,7 @@ pub fn with_success(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
 
 /// Which unfinished tasks a list looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveRows {
+pub enum ActiveRowFilter {
     All,
     /// Those that are locked.
     Running,
@@ -116,7 +121,7 @@ pub enum LiveRows {
 
 /// Which ended tasks a list looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PastRows {
+pub enum ArchivedRowFilter {
     All,
     None,
     /// Those without an event and without a key.
@@ -126,33 +131,33 @@ pub enum PastRows {
 
 /// What can be told of the rows beforehand, so that few are looked at in vain: an index holds what is rare among many
 /// (failures, runs of sources, what runs). `of_source`: the handler that is asked for is a source, and nothing else.
-pub fn rows_wanted(filter: &TaskFilter, of_source: bool) -> (LiveRows, PastRows) {
+pub fn rows_wanted(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
     use Status::{Done, Error, Locked, Missing, New, Scheduled};
     let only = |wanted: &[Status]| {
         !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
     };
     let live = if only(&[Locked]) {
-        LiveRows::Running
+        ActiveRowFilter::Running
     } else if only(&[Done, Error, Missing]) {
-        LiveRows::Stranded
+        ActiveRowFilter::Stranded
     } else {
-        LiveRows::All
+        ActiveRowFilter::All
     };
     let past = if only(&[New, Scheduled, Locked, Missing]) {
-        PastRows::None
+        ArchivedRowFilter::None
     } else if of_source {
-        PastRows::OfSources
+        ArchivedRowFilter::OfSources
     } else if only(&[Error, Missing, New, Scheduled, Locked]) {
-        PastRows::Failed
+        ArchivedRowFilter::Failed
     } else {
-        PastRows::All
+        ArchivedRowFilter::All
     };
     (live, past)
 }
 
 /// A page of tasks in the making. They are looked at from the newest on.
 #[derive(Debug)]
-pub struct TaskPaging<'f> {
+pub struct TaskPageBuilder<'f> {
     filter: &'f TaskFilter,
     limit: usize,
     page: TaskPage,
@@ -160,7 +165,7 @@ pub struct TaskPaging<'f> {
     last: Option<TaskSeq>,
 }
 
-impl<'f> TaskPaging<'f> {
+impl<'f> TaskPageBuilder<'f> {
     pub fn new(filter: &'f TaskFilter, limit: usize, extent: Extent) -> Self {
         let page = TaskPage { tasks: Vec::new(), next: None, extent };
         Self { filter, limit, page, looked_at: 0, last: None }
@@ -176,7 +181,7 @@ impl<'f> TaskPaging<'f> {
         if matches(self.filter, &task) {
             self.page.tasks.push(task);
         }
-        let full = self.page.tasks.len() >= self.limit || self.looked_at >= SCAN;
+        let full = self.page.tasks.len() >= self.limit || self.looked_at >= MAX_SCANNED_ROWS;
         if full {
             self.last = Some(seq);
         }
@@ -214,11 +219,11 @@ pub fn all_older_than(start: Timestamp, task: &Task) -> bool {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
             journaled <= start && task.created_at < start && !task.life.late
         }
-        None => task.created_at.plus(CLOCKS_AGREE_WITHIN) <= start,
+        None => task.created_at.plus(CLOCK_SKEW_MARGIN) <= start,
     }
 }
 
-const CLOCKS_AGREE_WITHIN: Duration = Duration::from_secs(24 * 3600);
+const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Whether a task is one of those that are asked for.
 pub fn matches(filter: &TaskFilter, task: &Task) -> bool {

@@ -8,19 +8,19 @@ use sha2::{Digest, Sha256};
 
 /// A value of a row. What is true or false is 1 or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Cell {
+pub enum CopyValue {
     Null,
     Number(i64),
     Text(String),
     Bytes(Vec<u8>),
 }
 
-pub type Row = Vec<Cell>;
+pub type CopyRow = Vec<CopyValue>;
 
 /// Where a section was read up to: the key of the last row, in the order of the store that was read.
-pub type Place = Vec<Cell>;
+pub type CopyCursor = Vec<CopyValue>;
 
-impl Cell {
+impl CopyValue {
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -48,47 +48,47 @@ impl Cell {
 
 /// Some rows of a section, and where to go on behind them. Empty: there are no more.
 #[derive(Debug, Default)]
-pub struct Page {
-    pub rows: Vec<Row>,
-    pub place: Place,
+pub struct CopyPage {
+    pub rows: Vec<CopyRow>,
+    pub place: CopyCursor,
     weight: usize,
 }
 
 /// So many rows at most go in one transaction.
-const PAGE_ROWS: usize = 5_000;
+const MAX_PAGE_ROWS: usize = 5_000;
 /// Beyond so many bytes no further row goes in the same transaction: a row may hold a megabyte.
-const PAGE_BYTES: usize = 16 << 20;
+const MAX_PAGE_BYTES: usize = 16 << 20;
 
-impl Page {
+impl CopyPage {
     /// A section of a single row, read from its beginning or from behind that row.
-    pub fn single(row: Row, after: Option<&Place>) -> Self {
+    pub fn single(row: CopyRow, after: Option<&CopyCursor>) -> Self {
         let mut page = Self::default();
         if after.is_none() {
-            page.push(vec![Cell::Number(1)], row);
+            page.push(vec![CopyValue::Number(1)], row);
         }
         page
     }
 
-    pub fn push(&mut self, place: Place, row: Row) {
-        self.weight += row.iter().map(Cell::weight).sum::<usize>();
+    pub fn push(&mut self, place: CopyCursor, row: CopyRow) {
+        self.weight += row.iter().map(CopyValue::weight).sum::<usize>();
         self.place = place;
         self.rows.push(row);
     }
 
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= PAGE_ROWS || self.weight >= PAGE_BYTES
+        self.rows.len() >= MAX_PAGE_ROWS || self.weight >= MAX_PAGE_BYTES
     }
 }
 
 /// How many rows there are, and the sum of what they hash to: in any order it is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct TableChecksum {
     pub rows: u64,
     sum: u64,
 }
 
-impl Tally {
-    pub fn add(&mut self, row: &Row) {
+impl TableChecksum {
+    pub fn add(&mut self, row: &CopyRow) {
         self.rows += 1;
         self.sum = self.sum.wrapping_add(hash(row));
     }
@@ -98,23 +98,23 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for TableChecksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.rows, self.checksum())
     }
 }
 
-fn hash(row: &Row) -> u64 {
+fn hash(row: &CopyRow) -> u64 {
     let mut hasher = Sha256::new();
     for cell in row {
         match cell {
-            Cell::Null => hasher.update([0]),
-            Cell::Number(number) => {
+            CopyValue::Null => hasher.update([0]),
+            CopyValue::Number(number) => {
                 hasher.update([1]);
                 hasher.update(number.to_le_bytes());
             }
-            Cell::Text(text) => put(&mut hasher, 2, clean(text).as_bytes()),
-            Cell::Bytes(bytes) => put(&mut hasher, 3, bytes),
+            CopyValue::Text(text) => put(&mut hasher, 2, clean(text).as_bytes()),
+            CopyValue::Bytes(bytes) => put(&mut hasher, 3, bytes),
         }
     }
     let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = hasher.finalize().into();
@@ -136,19 +136,19 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn tally(rows: &[Row]) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(rows: &[CopyRow]) -> TableChecksum {
+        let mut tally = TableChecksum::default();
         rows.iter().for_each(|row| tally.add(row));
         tally
     }
 
-    fn text(text: &str) -> Cell {
-        Cell::Text(text.into())
+    fn text(text: &str) -> CopyValue {
+        CopyValue::Text(text.into())
     }
 
     #[test]
     fn rows_may_come_in_any_order() {
-        let (one, two) = (vec![Cell::Number(1), Cell::Null], vec![Cell::Number(2), text("x")]);
+        let (one, two) = (vec![CopyValue::Number(1), CopyValue::Null], vec![CopyValue::Number(2), text("x")]);
         assert_eq!(tally(&[one.clone(), two.clone()]), tally(&[two, one]));
     }
 
@@ -157,10 +157,10 @@ mod tests {
         let rows = [
             vec![text("ab"), text("c")],
             vec![text("a"), text("bc")],
-            vec![text("abc"), Cell::Null],
-            vec![Cell::Null, text("abc")],
-            vec![Cell::Bytes(b"ab".to_vec()), text("c")],
-            vec![Cell::Number(0), text("c")],
+            vec![text("abc"), CopyValue::Null],
+            vec![CopyValue::Null, text("abc")],
+            vec![CopyValue::Bytes(b"ab".to_vec()), text("c")],
+            vec![CopyValue::Number(0), text("c")],
             vec![text(""), text("c")],
         ];
         for (index, row) in rows.iter().enumerate() {
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn a_page_is_bounded_in_rows_and_in_bytes() {
-        let mut page = Page::default();
-        for number in 0..PAGE_ROWS as i64 {
+        let mut page = CopyPage::default();
+        for number in 0..MAX_PAGE_ROWS as i64 {
             assert!(!page.is_full());
-            page.push(vec![Cell::Number(number)], vec![Cell::Number(number)]);
+            page.push(vec![CopyValue::Number(number)], vec![CopyValue::Number(number)]);
         }
         assert!(page.is_full());
-        let mut page = Page::default();
-        page.push(vec![], vec![text(&"x".repeat(PAGE_BYTES))]);
+        let mut page = CopyPage::default();
+        page.push(vec![], vec![text(&"x".repeat(MAX_PAGE_BYTES))]);
         assert!(page.is_full());
     }
 }

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use pointsman_core::{Event, EventId};
 
 /// So many events at most, and so many bytes of payload.
-const MOST: usize = 4096;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_EVENTS: usize = 4096;
+const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentEvents {
     /// By id.
     events: VecDeque<Arc<Event>>,
     bytes: usize,
 }
 
-impl Recent {
+impl RecentEvents {
     /// Adds an event, which is younger than all others.
     pub(crate) fn add(&mut self, event: &Arc<Event>) {
         self.bytes += event.value.as_str().len();
         self.events.push_back(event.clone());
-        while self.events.len() > MOST || self.bytes > MOST_BYTES {
+        while self.events.len() > MAX_EVENTS || self.bytes > MAX_BYTES {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.value.as_str().len();
         }
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn it_is_bounded_in_number_and_in_bytes() {
-        let mut recent = Recent::default();
-        for id in 0..MOST as u64 + 10 {
+        let mut recent = RecentEvents::default();
+        for id in 0..MAX_EVENTS as u64 + 10 {
             recent.add(&event(id, 1));
         }
-        assert_eq!((recent.events.len(), recent.bytes), (MOST, MOST));
+        assert_eq!((recent.events.len(), recent.bytes), (MAX_EVENTS, MAX_EVENTS));
         assert!(recent.get(EventId::new(9).unwrap()).is_none());
         assert!(recent.get(EventId::new(10).unwrap()).is_some());
-        recent.add(&event(1_000_000, MOST_BYTES + 1));
+        recent.add(&event(1_000_000, MAX_BYTES + 1));
         assert_eq!((recent.events.len(), recent.bytes), (0, 0));
     }
 }

@@ -15,18 +15,18 @@ use pointsman_core::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::chains::Chains;
+use crate::chains::ChainRegistry;
 use crate::error::{Fault, Result};
-use crate::gauges::Gauges;
-use crate::queues::Queues;
-use crate::recent::Recent;
-use crate::row::{HandlerId, HandlerRow, Live, Numbered, ObjectNumber};
-use crate::tables::{Changes, Counters, Tables};
-use crate::transfer;
+use crate::limiters::Limiters;
+use crate::queues::QueueStates;
+use crate::recent_events::RecentEvents;
+use crate::row::{ActiveTaskRow, HandlerId, HandlerRow, ObjectNumber, OrderRow};
+use crate::store_copy;
+use crate::tables::{Counters, PeerChanges, Tables};
 
 /// A handler that was ever registered. Tasks refer to it by number.
 #[derive(Debug)]
-pub(crate) struct Handler {
+pub(crate) struct RegisteredHandler {
     pub(crate) id: HandlerId,
     pub(crate) def: HandlerDef,
     pub(crate) defined: bool,
@@ -34,15 +34,15 @@ pub(crate) struct Handler {
 
 /// A task that runs. Nobody else changes it without telling, so that its end need not be read from the table first.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) live: Live,
+pub(crate) struct RunningTask {
+    pub(crate) live: ActiveTaskRow,
     pub(crate) subject: Subject,
     /// The order whose step it is.
-    pub(crate) order: Option<Numbered>,
+    pub(crate) order: Option<OrderRow>,
 }
 
 #[derive(Debug)]
-pub struct State {
+pub struct WriterState {
     pub(crate) ids: IdClock,
     /// The numbers given out. The id of the last event is that of `ids`, and is noted here when they are written.
     pub(crate) counters: Counters,
@@ -51,24 +51,24 @@ pub struct State {
     pub(crate) realm: Realm,
     /// Mixed into lane numbers, so that nobody can choose keys that share one.
     pub(crate) salt: u64,
-    pub(crate) handlers: Vec<Arc<Handler>>,
+    pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
     handler_by_name: HashMap<HandlerName, HandlerId>,
     pub(crate) routes: Routes,
     /// Routes resolved for each type seen, until the registration changes.
     resolved: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
     /// The shares of tenants; 1 for those not named.
     pub(crate) weights: BTreeMap<Tenant, Weight>,
-    pub(crate) queues: Queues,
-    pub(crate) gauges: Gauges,
+    pub(crate) queues: QueueStates,
+    pub(crate) gauges: Limiters,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) chains: Chains,
+    pub(crate) chains: ChainRegistry,
     /// Nodes that have joined and have neither left nor been given up.
     pub(crate) nodes: HashSet<NodeId>,
     /// When workers last asked for tasks of each handler that is pulled.
     pub(crate) asked: HashMap<HandlerId, Timestamp>,
-    pub(crate) recent: Recent,
+    pub(crate) recent: RecentEvents,
     /// Tasks that were locked here since the start; as many as there are slots.
-    pub(crate) running: HashMap<TaskSeq, Running>,
+    pub(crate) running: HashMap<TaskSeq, RunningTask>,
     /// When it was last looked here which registrants have live nodes.
     pub(crate) looked: Timestamp,
     /// How far the pruner has come in this round over forgotten events.
@@ -82,11 +82,11 @@ pub struct State {
 }
 
 /// So many types are kept resolved; more would be somebody playing with names.
-pub(crate) const RESOLVED_TYPES: usize = 10_000;
+pub(crate) const MAX_RESOLVED_TYPES: usize = 10_000;
 
-impl State {
+impl WriterState {
     pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
-        transfer::refuse_part(tables)?;
+        store_copy::refuse_part(tables)?;
         let counters = tables.counters()?;
         let mut state = Self {
             ids: IdClock::starting(counters.last_event, now),
@@ -99,13 +99,13 @@ impl State {
             routes: Routes::new(),
             resolved: HashMap::default(),
             weights: BTreeMap::new(),
-            queues: Queues::default(),
-            gauges: Gauges::default(),
+            queues: QueueStates::default(),
+            gauges: Limiters::default(),
             rules: tables.rules()?,
-            chains: Chains::load(tables)?,
+            chains: ChainRegistry::load(tables)?,
             nodes: tables.live_nodes()?.into_iter().collect(),
             asked: HashMap::default(),
-            recent: Recent::default(),
+            recent: RecentEvents::default(),
             running: HashMap::default(),
             looked: Timestamp::MIN,
             scheduled: 0,
@@ -127,7 +127,7 @@ impl State {
         let mut paces = Vec::new();
         for HandlerRow { id, def, defined, pace } in tables.handlers()? {
             self.handler_by_name.insert(def.name.clone(), id);
-            self.handlers.push(Arc::new(Handler { id, def, defined }));
+            self.handlers.push(Arc::new(RegisteredHandler { id, def, defined }));
             paces.push(pace);
         }
         self.fit_gauges(paces);
@@ -147,8 +147,8 @@ impl State {
     }
 
     /// Takes over what others have changed.
-    pub(crate) fn catch_up(&mut self, tables: &dyn Tables, changes: Changes) -> Result<()> {
-        let Changes { counters, queues, paces, tasks } = changes;
+    pub(crate) fn catch_up(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
+        let PeerChanges { counters, queues, paces, tasks } = changes;
         let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
         self.sooner |= counters.next_due.as_ref().is_some_and(earlier);
         self.ids.went_on(counters.last_event);
@@ -189,12 +189,12 @@ impl State {
         self.ids.seen()
     }
 
-    pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<Handler>> {
+    pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
         let index = usize::try_from(id - 1).unwrap_or(usize::MAX);
         self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("no handler {id}")))
     }
 
-    pub(crate) fn handler_named(&self, name: &HandlerName) -> Option<&Arc<Handler>> {
+    pub(crate) fn handler_named(&self, name: &HandlerName) -> Option<&Arc<RegisteredHandler>> {
         let id = self.handler_by_name.get(name)?;
         self.handler(*id).ok()
     }
@@ -209,7 +209,7 @@ impl State {
             .iter()
             .filter_map(|b| self.handler_by_name.get(&b.handler).map(|id| (*id, b.sync)))
             .collect();
-        if self.resolved.len() >= RESOLVED_TYPES {
+        if self.resolved.len() >= MAX_RESOLVED_TYPES {
             self.resolved.clear();
         }
         self.resolved.insert(kind.clone(), found.clone());

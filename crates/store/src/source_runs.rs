@@ -5,14 +5,14 @@ use pointsman_core::task::{Command, Life, QueueOf};
 use pointsman_core::{Pair, Priority, TaskSeq, Tenant, Timestamp};
 
 use crate::error::Result;
-use crate::lanes::Track;
-use crate::life::Remains;
-use crate::row::{HandlerId, Live, Phase, QueueId, Waiting};
+use crate::lanes::TaskGrouping;
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, HandlerId, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
 /// What the registration says of a pair.
-struct Known {
+struct PairDefinition {
     source: HandlerId,
     tenant: Tenant,
     priority: Priority,
@@ -61,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Ends what is queued or running for a pair.
-    pub(crate) fn cancel_run(&mut self, pair: &Pair, why: Remains<'_>, now: Timestamp) -> Result<()> {
+    pub(crate) fn cancel_run(&mut self, pair: &Pair, why: AttemptOutput<'_>, now: Timestamp) -> Result<()> {
         let Some(known) = self.known_pair(pair) else { return Ok(()) };
         if let Some(seq) = self.pair_holder(known.source, pair.collection.as_str())? {
             // A refusal means that it has ended, which is what was wanted.
@@ -70,16 +70,16 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    fn known_pair(&self, pair: &Pair) -> Option<Known> {
+    fn known_pair(&self, pair: &Pair) -> Option<PairDefinition> {
         let handler = self.state.handler_named(&pair.source).filter(|handler| handler.defined)?;
         let source = handler.def.source.as_ref()?;
         let priority = *source.collections.get(&pair.collection)?;
-        Some(Known { source: handler.id, tenant: source.tenant.clone(), priority })
+        Some(PairDefinition { source: handler.id, tenant: source.tenant.clone(), priority })
     }
 
     fn make_run(
         &mut self,
-        known: &Known,
+        known: &PairDefinition,
         queue: QueueId,
         collection: &str,
         priority: Priority,
@@ -87,14 +87,14 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<TaskSeq> {
         let handler = self.state.handler(known.source)?.clone();
-        let track = Track::of_pair(self.state.salt, known.source, collection);
+        let track = TaskGrouping::of_pair(self.state.salt, known.source, collection);
         let seq = self.state.take_tasks(1);
-        let mut live = Live {
+        let mut live = ActiveTaskRow {
             seq,
             queue,
             event: None,
             order: None,
-            phase: Phase::Blocked,
+            phase: TaskPhase::Blocked,
             lane: track.lane,
             place: Some(seq.0),
             crowd: None,
@@ -112,7 +112,7 @@ impl<T: Tables> Txn<'_, T> {
             life: Life::beginning(now, true),
         };
         if !self.lane_is_taken(track.lane)? {
-            (live.phase, live.rank) = self.free_phase(&Waiting::of(&live, now), now)?;
+            (live.phase, live.rank) = self.free_phase(&WaitingTask::of(&live, now), now)?;
         }
         self.tables.insert_task(&live)?;
         self.state.moved(queue, None, Some(live.phase))?;

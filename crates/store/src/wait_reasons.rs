@@ -5,12 +5,12 @@ use pointsman_core::task::{Status, Task, TaskId, TaskSeq};
 use pointsman_core::{HandlerName, Timestamp};
 
 use crate::error::Result;
-use crate::row::{HandlerId, Live, Phase};
+use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
 use crate::tables::{Tables, seq_of};
 use crate::writer::Txn;
 
 /// So many of the tasks that hold a limit are named.
-const NAMED: usize = 10;
+const MAX_NAMED_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
@@ -25,12 +25,12 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.whole_task(seq)?.filter(|task| task.id == *id))
     }
 
-    fn facts(&self, live: &Live, name: &HandlerName) -> Result<Facts> {
+    fn facts(&self, live: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
         let queue = self.state.queue(live.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let gauge = self.state.gauge(handler.id)?;
         let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.of, &queue.tenant);
-        let crowd = match live.crowd.filter(|_| live.phase == Phase::Blocked) {
+        let crowd = match live.crowd.filter(|_| live.phase == TaskPhase::Blocked) {
             Some(crowd) => self.crowd_of(crowd, live.queue)?.0,
             None => vec![],
         };
@@ -49,7 +49,7 @@ impl<T: Tables> Txn<'_, T> {
             runners: self.runners(handler.id)?,
             crowd: crowd
                 .into_iter()
-                .take(NAMED)
+                .take(MAX_NAMED_TASKS)
                 .filter_map(|seq| self.named(seq).transpose())
                 .collect::<Result<_>>()?,
             nodes: self.able_nodes(name)?,
@@ -69,14 +69,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The synchronous task of the same event that a gated one waits for.
-    fn sync_before(&self, live: &Live) -> Result<Option<(TaskId, Status)>> {
-        let Some(event) = live.event.filter(|_| live.phase == Phase::Gated) else { return Ok(None) };
+    fn sync_before(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+        let Some(event) = live.event.filter(|_| live.phase == TaskPhase::Gated) else { return Ok(None) };
         let seq = self.tables.sync_before(event, live.stage, false)?;
         self.standing(seq)
     }
 
     /// The task that stands before this one in its lane.
-    fn before_in_lane(&self, live: &Live) -> Result<Option<(TaskId, Status)>> {
+    fn before_in_lane(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let (Some(lane), Some(place)) = (live.lane, live.place) else { return Ok(None) };
         let first = self.tables.lane_head(lane)?.filter(|head| head.place < place);
         let seq = first.map(|head| head.next.seq);
@@ -85,7 +85,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Some of a handler's tasks that run.
     fn runners(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
-        let seqs = self.tables.runners(handler, NAMED)?;
+        let seqs = self.tables.runners(handler, MAX_NAMED_TASKS)?;
         seqs.into_iter().filter_map(|seq| self.named(seq).transpose()).collect()
     }
 
@@ -96,8 +96,8 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// How many of its queue come before a ready task.
-    fn ahead_of(&self, live: &Live) -> Result<u64> {
-        if live.phase != Phase::Ready {
+    fn ahead_of(&self, live: &ActiveTaskRow) -> Result<u64> {
+        if live.phase != TaskPhase::Ready {
             return Ok(0);
         }
         if self.state.queue(live.queue)?.collection().is_some() {

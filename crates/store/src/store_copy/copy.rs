@@ -6,57 +6,57 @@ use std::thread::{self, ScopedJoinHandle};
 use pointsman_core::store::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Movable, MoveError, Page, Place, Section, Tally};
+use super::{CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyValue, TableChecksum, TableKind};
 
 /// So many pages are read ahead of the one that is being written.
-const AHEAD: usize = 2;
+const PAGES_READ_AHEAD: usize = 2;
 
 /// How a move goes on, for whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CopyProgress {
     /// So many rows are to be copied, of which an earlier move has copied some.
     Copying {
         all: u64,
         before: u64,
     },
     Copied {
-        section: Section,
+        section: TableKind,
         rows: u64,
     },
     /// So many rows are to be read on both sides.
     Comparing {
         all: u64,
     },
-    Compared {
-        section: Section,
+    TableComparison {
+        section: TableKind,
         rows: u64,
     },
 }
 
 /// A section of both stores; none where a store of that kind has no such section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compared {
-    pub section: Section,
-    pub source: Option<Tally>,
-    pub target: Option<Tally>,
+pub struct TableComparison {
+    pub section: TableKind,
+    pub source: Option<TableChecksum>,
+    pub target: Option<TableChecksum>,
 }
 
 /// What two stores hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub sections: Vec<Compared>,
+pub struct CopyReport {
+    pub sections: Vec<TableComparison>,
 }
 
-impl Report {
+impl CopyReport {
     /// The sections in which the two differ.
-    pub fn differences(&self) -> Vec<Section> {
+    pub fn differences(&self) -> Vec<TableKind> {
         let differs =
-            |both: &&Compared| both.source.zip(both.target).is_some_and(|(one, other)| one != other);
+            |both: &&TableComparison| both.source.zip(both.target).is_some_and(|(one, other)| one != other);
         self.sections.iter().filter(differs).map(|both| both.section).collect()
     }
 
     /// What the target has no place for.
-    pub fn left_behind(&self) -> Vec<(Section, u64)> {
+    pub fn left_behind(&self) -> Vec<(TableKind, u64)> {
         let left = self.sections.iter().filter(|both| both.target.is_none());
         let rows = left.filter_map(|both| both.source.map(|tally| (both.section, tally.rows)));
         rows.filter(|(_, rows)| *rows > 0).collect()
@@ -75,12 +75,12 @@ impl Report {
 
 /// How far a move has come, as the target keeps it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct StoredProgress {
     /// The realm of the source, and the checksum of its counters: what they tell changes with every node that joins.
     realm: i64,
     stamp: String,
-    section: Section,
-    place: Option<Place>,
+    section: TableKind,
+    place: Option<CopyCursor>,
     /// How many rows were copied.
     rows: u64,
 }
@@ -88,76 +88,79 @@ struct Note {
 /// Moves everything, or goes on with a move that was cut off, and compares both sides. The target is whole if the report
 /// tells of no difference.
 pub fn transfer(
-    source: &mut dyn Movable,
-    target: &mut dyn Movable,
-    told: &mut dyn FnMut(Step),
-) -> std::result::Result<Report, MoveError> {
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    told: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<CopyReport, CopyError> {
     let mut note = begin(source, target)?;
     let all = count(source, target)?;
-    told(Step::Copying { all, before: note.rows });
+    told(CopyProgress::Copying { all, before: note.rows });
     copy(source, target, &mut note, told)?;
     let report = compare(source, target, told)?;
-    if !source.is_unchanged().map_err(MoveError::Source)? {
-        return Err(MoveError::Written);
+    if !source.is_unchanged().map_err(CopyError::Source)? {
+        return Err(CopyError::Written);
     }
-    if report.differences().is_empty() && !target.finish().map_err(MoveError::Target)? {
-        return Err(MoveError::Disturbed);
+    if report.differences().is_empty() && !target.finish().map_err(CopyError::Target)? {
+        return Err(CopyError::Disturbed);
     }
     Ok(report)
 }
 
 /// Compares two stores that are both whole.
 pub fn verify(
-    source: &mut dyn Movable,
-    target: &mut dyn Movable,
-    told: &mut dyn FnMut(Step),
-) -> std::result::Result<Report, MoveError> {
-    if source.note().map_err(MoveError::Source)?.is_some() {
-        return Err(MoveError::Part);
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    told: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<CopyReport, CopyError> {
+    if source.note().map_err(CopyError::Source)?.is_some() {
+        return Err(CopyError::Part);
     }
-    if target.note().map_err(MoveError::Target)?.is_some() {
-        return Err(MoveError::Unended);
+    if target.note().map_err(CopyError::Target)?.is_some() {
+        return Err(CopyError::Unended);
     }
     compare(source, target, told)
 }
 
 /// How far it has come. A target without a note must be empty.
-fn begin(source: &mut dyn Movable, target: &mut dyn Movable) -> std::result::Result<Note, MoveError> {
-    if source.note().map_err(MoveError::Source)?.is_some() {
-        return Err(MoveError::Part);
+fn begin(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+) -> std::result::Result<StoredProgress, CopyError> {
+    if source.note().map_err(CopyError::Source)?.is_some() {
+        return Err(CopyError::Part);
     }
-    let (realm, stamp) = counters(source).map_err(MoveError::Source)?;
-    if let Some(text) = target.note().map_err(MoveError::Target)? {
-        let note: Note = serde_json::from_str(&text).map_err(|_| MoveError::Another)?;
+    let (realm, stamp) = counters(source).map_err(CopyError::Source)?;
+    if let Some(text) = target.note().map_err(CopyError::Target)? {
+        let note: StoredProgress = serde_json::from_str(&text).map_err(|_| CopyError::Another)?;
         return match (note.realm == realm, note.stamp == stamp) {
             (true, true) => Ok(note),
-            (true, false) => Err(MoveError::Changed),
-            (false, _) => Err(MoveError::Another),
+            (true, false) => Err(CopyError::Changed),
+            (false, _) => Err(CopyError::Another),
         };
     }
-    let holds = holds(target).map_err(MoveError::Target)?;
+    let holds = holds(target).map_err(CopyError::Target)?;
     if holds.is_empty() {
-        return Ok(Note { realm, stamp, section: Section::Counters, place: None, rows: 0 });
+        return Ok(StoredProgress { realm, stamp, section: TableKind::Counters, place: None, rows: 0 });
     }
-    match counters(target).map_err(MoveError::Target)?.0 == realm {
-        true => Err(MoveError::Done),
-        false => Err(MoveError::NotEmpty(holds.join(", "))),
+    match counters(target).map_err(CopyError::Target)?.0 == realm {
+        true => Err(CopyError::Done),
+        false => Err(CopyError::NotEmpty(holds.join(", "))),
     }
 }
 
 /// The realm, and the checksum of all counters.
-fn counters(store: &mut dyn Movable) -> Result<(i64, String)> {
-    let mut tally = Tally::default();
-    let page = store.read(Section::Counters, None)?;
+fn counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
+    let mut tally = TableChecksum::default();
+    let page = store.read(TableKind::Counters, None)?;
     page.rows.iter().for_each(|row| tally.add(row));
-    let realm = page.rows.first().and_then(|row| row.first()).and_then(Cell::number);
+    let realm = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::number);
     Ok((realm.unwrap_or_default(), tally.checksum()))
 }
 
 /// What there is in a store, in words. Its counters are there always.
-fn holds(store: &mut dyn Movable) -> Result<Vec<String>> {
+fn holds(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for section in Section::ALL.into_iter().filter(|section| *section != Section::Counters) {
+    for section in TableKind::ALL.into_iter().filter(|section| *section != TableKind::Counters) {
         if let Some(rows @ 1..) = store.count(section)? {
             found.push(format!("{section} ({rows})"));
         }
@@ -169,19 +172,22 @@ fn holds(store: &mut dyn Movable) -> Result<Vec<String>> {
 }
 
 /// How many rows there are to copy.
-fn count(source: &mut dyn Movable, target: &mut dyn Movable) -> std::result::Result<u64, MoveError> {
+fn count(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+) -> std::result::Result<u64, CopyError> {
     let mut all = 0;
     for section in shared(target)? {
-        all += source.count(section).map_err(MoveError::Source)?.unwrap_or(0);
+        all += source.count(section).map_err(CopyError::Source)?.unwrap_or(0);
     }
     Ok(all)
 }
 
 /// The sections that the target has a place for.
-fn shared(target: &mut dyn Movable) -> std::result::Result<Vec<Section>, MoveError> {
+fn shared(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
     let mut shared = Vec::new();
-    for section in Section::ALL {
-        if target.count(section).map_err(MoveError::Target)?.is_some() {
+    for section in TableKind::ALL {
+        if target.count(section).map_err(CopyError::Target)?.is_some() {
             shared.push(section);
         }
     }
@@ -190,29 +196,29 @@ fn shared(target: &mut dyn Movable) -> std::result::Result<Vec<Section>, MoveErr
 
 /// Copies what is missing. One thread reads ahead while this one writes.
 fn copy(
-    source: &mut dyn Movable,
-    target: &mut dyn Movable,
-    note: &mut Note,
-    told: &mut dyn FnMut(Step),
-) -> std::result::Result<(), MoveError> {
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    note: &mut StoredProgress,
+    told: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<(), CopyError> {
     let (first, place) = (note.section, note.place.clone());
     let sections = shared(target)?.into_iter().filter(|section| *section >= first).collect();
     thread::scope(|scope| {
-        let (pages, read) = sync_channel(AHEAD);
+        let (pages, read) = sync_channel(PAGES_READ_AHEAD);
         let reading = scope.spawn(move || read_on(source, sections, place, &pages));
         // Whoever cannot write lets go of what was read, and the reader stops.
         let written = write_on(target, read, note, told);
-        let read = joined(reading).map_err(MoveError::Source);
+        let read = joined(reading).map_err(CopyError::Source);
         written.and(read)
     })
 }
 
 /// Reads the first section from a place on, and the others from their beginnings.
 fn read_on(
-    source: &mut dyn Movable,
-    sections: Vec<Section>,
-    mut place: Option<Place>,
-    pages: &SyncSender<(Section, Page)>,
+    source: &mut dyn CopyEndpoint,
+    sections: Vec<TableKind>,
+    mut place: Option<CopyCursor>,
+    pages: &SyncSender<(TableKind, CopyPage)>,
 ) -> Result<()> {
     for section in sections {
         let mut after = place.take();
@@ -231,58 +237,62 @@ fn read_on(
 }
 
 fn write_on(
-    target: &mut dyn Movable,
-    read: Receiver<(Section, Page)>,
-    note: &mut Note,
-    told: &mut dyn FnMut(Step),
-) -> std::result::Result<(), MoveError> {
+    target: &mut dyn CopyEndpoint,
+    read: Receiver<(TableKind, CopyPage)>,
+    note: &mut StoredProgress,
+    told: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<(), CopyError> {
     for (section, page) in read {
         let rows = page.rows.len() as u64;
         (note.section, note.place) = (section, Some(page.place));
         note.rows += rows;
         let text =
-            serde_json::to_string(note).map_err(|e| MoveError::Target(StoreError::Damaged(e.to_string())))?;
-        if !target.write(section, page.rows, &text).map_err(MoveError::Target)? {
-            return Err(MoveError::Disturbed);
+            serde_json::to_string(note).map_err(|e| CopyError::Target(StoreError::Damaged(e.to_string())))?;
+        if !target.write(section, page.rows, &text).map_err(CopyError::Target)? {
+            return Err(CopyError::Disturbed);
         }
-        told(Step::Copied { section, rows });
+        told(CopyProgress::Copied { section, rows });
     }
     Ok(())
 }
 
 /// Reads both stores whole, side by side.
 pub fn compare(
-    source: &mut dyn Movable,
-    target: &mut dyn Movable,
-    told: &mut dyn FnMut(Step),
-) -> std::result::Result<Report, MoveError> {
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    told: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<CopyReport, CopyError> {
     let all = 2 * count(source, target)?;
-    told(Step::Comparing { all });
+    told(CopyProgress::Comparing { all });
     thread::scope(|scope| {
         let (steps, heard) = channel();
         let also = steps.clone();
         let one = scope.spawn(move || tallies(source, &steps));
         let other = scope.spawn(move || tallies(target, &also));
         heard.into_iter().for_each(told);
-        let one = joined(one).map_err(MoveError::Source)?;
-        let other = joined(other).map_err(MoveError::Target)?;
-        let both = Section::ALL.into_iter().zip(one.into_iter().zip(other));
-        let sections = both.map(|(section, (source, target))| Compared { section, source, target });
-        Ok(Report { sections: sections.filter(|both| both.source.or(both.target).is_some()).collect() })
+        let one = joined(one).map_err(CopyError::Source)?;
+        let other = joined(other).map_err(CopyError::Target)?;
+        let both = TableKind::ALL.into_iter().zip(one.into_iter().zip(other));
+        let sections = both.map(|(section, (source, target))| TableComparison { section, source, target });
+        Ok(CopyReport { sections: sections.filter(|both| both.source.or(both.target).is_some()).collect() })
     })
 }
 
 /// A tally for each section.
-fn tallies(store: &mut dyn Movable, steps: &Sender<Step>) -> Result<Vec<Option<Tally>>> {
+fn tallies(store: &mut dyn CopyEndpoint, steps: &Sender<CopyProgress>) -> Result<Vec<Option<TableChecksum>>> {
     let tally = |section| match store.count(section)? {
         Some(_) => tally(store, section, steps).map(Some),
         None => Ok(None),
     };
-    Section::ALL.into_iter().map(tally).collect()
+    TableKind::ALL.into_iter().map(tally).collect()
 }
 
-fn tally(store: &mut dyn Movable, section: Section, steps: &Sender<Step>) -> Result<Tally> {
-    let (mut tally, mut after) = (Tally::default(), None);
+fn tally(
+    store: &mut dyn CopyEndpoint,
+    section: TableKind,
+    steps: &Sender<CopyProgress>,
+) -> Result<TableChecksum> {
+    let (mut tally, mut after) = (TableChecksum::default(), None);
     loop {
         let page = store.read(section, after.as_ref())?;
         if page.rows.is_empty() {
@@ -290,7 +300,7 @@ fn tally(store: &mut dyn Movable, section: Section, steps: &Sender<Step>) -> Res
         }
         page.rows.iter().for_each(|row| tally.add(row));
         // Nobody may be watching any more.
-        let _ = steps.send(Step::Compared { section, rows: page.rows.len() as u64 });
+        let _ = steps.send(CopyProgress::TableComparison { section, rows: page.rows.len() as u64 });
         after = Some(page.place);
     }
 }

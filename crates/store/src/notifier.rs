@@ -10,20 +10,20 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::tables::Tables;
-use crate::writer::{Overhears, Writer};
+use crate::writer::{CommitHook, Writer};
 
 /// What has come within this time after something was told is told together: telling costs something, too.
-pub const SHARED: Duration = Duration::from_millis(5);
+pub const COALESCE_WINDOW: Duration = Duration::from_millis(5);
 /// How often a node looks by itself.
-pub const LOOK: Duration = Duration::from_millis(500);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How soon a listener that was cut tries again.
-pub const RECONNECT: Duration = Duration::from_millis(500);
+pub const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 /// What is said when something lies in the outbox.
-const OUTBOX: &str = "outbox";
+const OUTBOX_MESSAGE: &str = "outbox";
 
 /// What this node's commits have brought and the others do not know yet.
 #[derive(Debug)]
-pub struct News {
+pub struct PeerNotifier {
     /// Tells this process from the others.
     me: Uuid,
     head: AtomicU64,
@@ -37,7 +37,7 @@ pub struct News {
     sent: AtomicU64,
 }
 
-impl Default for News {
+impl Default for PeerNotifier {
     fn default() -> Self {
         Self {
             me: Uuid::new_v4(),
@@ -51,7 +51,7 @@ impl Default for News {
     }
 }
 
-impl News {
+impl PeerNotifier {
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -87,7 +87,7 @@ impl News {
 
     /// Passes on what was said on the channel.
     pub fn hear<T: Tables>(&self, words: &str, writer: &Writer<T>) {
-        if words == OUTBOX {
+        if words == OUTBOX_MESSAGE {
             self.outbox.notify_one();
             return;
         }
@@ -107,7 +107,7 @@ impl News {
     }
 }
 
-impl Overhears for News {
+impl CommitHook for PeerNotifier {
     fn committed(&self, head: Option<EventId>, work: bool) {
         if !self.others.load(Ordering::Relaxed) {
             return;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The least time between two log lines.
-const INTERVAL: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Entries that were set aside since the last log line.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl SetAsideLog {
 
     /// How many entries to log, and the example; nothing if there are none, or if the last line was logged just now.
     pub fn take_due(&mut self, now: Instant) -> Option<(u64, String)> {
-        let is_early = self.logged.is_some_and(|logged| now.saturating_duration_since(logged) < INTERVAL);
+        let is_early = self.logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL);
         if is_early || self.entries == 0 {
             return None;
         }
@@ -48,8 +48,8 @@ mod tests {
         }
         let examples: Vec<&str> = lines.iter().map(|(_, example)| example.as_str()).collect();
         assert_eq!(examples, ["0", "1"]);
-        lines.extend(log.take_due(start + INTERVAL * 3));
+        lines.extend(log.take_due(start + LOG_INTERVAL * 3));
         assert_eq!(lines.iter().map(|(entries, _)| entries).sum::<u64>(), 20_000);
-        assert_eq!((lines.len(), log.take_due(start + INTERVAL * 9)), (3, None));
+        assert_eq!((lines.len(), log.take_due(start + LOG_INTERVAL * 9)), (3, None));
     }
 }

@@ -11,33 +11,33 @@ use pointsman_core::store::{Claim, Claimant};
 use pointsman_core::{HandlerName, Timestamp};
 
 use crate::error::Result;
-use crate::queues::Pool;
-use crate::row::{HandlerId, Live, QueueId};
-use crate::state::Handler;
+use crate::fair_queue::TenantIndex;
+use crate::queues::WorkerPool;
+use crate::row::{ActiveTaskRow, HandlerId, QueueId};
 use crate::tables::Tables;
-use crate::turns::TenantId;
 use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
 
 /// Who may be dealt to.
-struct Table {
-    pools: Vec<Pool>,
+struct SelectionScope {
+    pools: Vec<WorkerPool>,
     /// Only queues of these handlers; all of the pool's if none are named.
     only: Option<BTreeSet<HandlerId>>,
-    tenant: Option<TenantId>,
+    tenant: Option<TenantIndex>,
     /// It is for later: what is scheduled already takes up a handler's room, too.
     ahead: bool,
 }
 
 /// A hand in the making.
 #[derive(Default)]
-struct Hand {
+struct Selection {
     shares: Vec<(QueueId, i64)>,
     at: HashMap<QueueId, usize>,
     /// How many more each bounded handler has room for.
     room: HashMap<HandlerId, u32>,
 }
 
-impl Hand {
+impl Selection {
     fn add(&mut self, queue: QueueId) -> i64 {
         let index = *self.at.entry(queue).or_insert_with(|| {
             self.shares.push((queue, 0));
@@ -51,7 +51,7 @@ impl Hand {
 
 impl<T: Tables> Txn<'_, T> {
     /// Up to `max` tasks for a claim.
-    pub(crate) fn deal(&mut self, claim: &Claim, max: usize, now: Timestamp) -> Result<Vec<Live>> {
+    pub(crate) fn deal(&mut self, claim: &Claim, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let Some(table) = self.table(claim) else { return Ok(vec![]) };
         if let Some(tenant) = table.tenant {
             for handler in table.only.iter().flatten() {
@@ -62,26 +62,26 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Up to `max` tasks to look ahead to.
-    pub(crate) fn deal_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<Live>> {
-        let table = Table { pools: vec![Pool::Nodes], only: None, tenant: None, ahead: true };
+    pub(crate) fn deal_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+        let table = SelectionScope { pools: vec![WorkerPool::Nodes], only: None, tenant: None, ahead: true };
         self.deal_at(&table, max, now)
     }
 
     /// Whether a claim would find more.
     pub(crate) fn more_for(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
         let Some(table) = self.table(claim) else { return Ok(false) };
-        Ok(self.next(&table, &mut Hand::default(), now)?.is_some())
+        Ok(self.next(&table, &mut Selection::default(), now)?.is_some())
     }
 
     /// None if there is nothing that this claim could ever be given.
-    fn table(&self, claim: &Claim) -> Option<Table> {
-        let mut table = Table { pools: vec![], only: None, tenant: None, ahead: false };
+    fn table(&self, claim: &Claim) -> Option<SelectionScope> {
+        let mut table = SelectionScope { pools: vec![], only: None, tenant: None, ahead: false };
         let named = |name: &HandlerName| self.state.handler_named(name).filter(|handler| handler.defined);
         match &claim.by {
             Claimant::Node(_) => {
-                table.pools.push(Pool::Nodes);
+                table.pools.push(WorkerPool::Nodes);
                 // A node that can run everything, as most can, need not be asked for each queue.
-                let here = |handler: &&Arc<Handler>| handler.defined && !handler.def.pull;
+                let here = |handler: &&Arc<RegisteredHandler>| handler.defined && !handler.def.pull;
                 let mut here = self.state.handlers.iter().filter(here);
                 if !here.all(|handler| claim.handlers.contains(&handler.def.name)) {
                     let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
@@ -96,11 +96,11 @@ impl<T: Tables> Txn<'_, T> {
                 let pulled = claim.handlers.iter().filter_map(named).filter(|handler| handler.def.pull);
                 let pulled: Vec<_> =
                     pulled.map(|handler| (handler.id, handler.def.source.is_some())).collect();
-                table
-                    .pools
-                    .extend(pulled.iter().filter(|(_, source)| !source).map(|(id, _)| Pool::Pulled(*id)));
+                table.pools.extend(
+                    pulled.iter().filter(|(_, source)| !source).map(|(id, _)| WorkerPool::Pulled(*id)),
+                );
                 if pulled.iter().any(|(_, source)| *source) {
-                    table.pools.push(Pool::PulledSources);
+                    table.pools.push(WorkerPool::PulledSources);
                 }
                 table.only = Some(pulled.into_iter().map(|(id, _)| id).collect());
             }
@@ -108,8 +108,8 @@ impl<T: Tables> Txn<'_, T> {
         Some(table)
     }
 
-    fn deal_at(&mut self, table: &Table, max: usize, now: Timestamp) -> Result<Vec<Live>> {
-        let mut hand = Hand::default();
+    fn deal_at(&mut self, table: &SelectionScope, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+        let mut hand = Selection::default();
         for _ in 0..max {
             let Some(queue) = self.next(table, &mut hand, now)? else { break };
             self.state.take_turn(queue)?;
@@ -137,7 +137,12 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The queue whose turn it is. Those whose handler has no room are parked on the way.
-    fn next(&mut self, table: &Table, hand: &mut Hand, now: Timestamp) -> Result<Option<QueueId>> {
+    fn next(
+        &mut self,
+        table: &SelectionScope,
+        hand: &mut Selection,
+        now: Timestamp,
+    ) -> Result<Option<QueueId>> {
         for pool in self.state.by_turn(&table.pools) {
             while let Some(queue) = self.first(table, pool) {
                 let handler = self.state.queue(queue)?.handler;
@@ -168,7 +173,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    fn first(&self, table: &Table, pool: Pool) -> Option<QueueId> {
+    fn first(&self, table: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
         let may = |queue: QueueId| {
             let Ok(queue) = self.state.queue(queue) else { return false };
             table.only.as_ref().is_none_or(|only| only.contains(&queue.handler))

@@ -25,19 +25,19 @@ use pointsman_core::{
     EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
-use crate::foresight::{foresee_emissions, foresee_endings, foresee_firings};
-use crate::life::Remains;
-use crate::reads::Reads;
-use crate::registry::ADOPTED_AT_ONCE;
-use crate::writer::{Asked, Place as InGroup, Writer};
+use crate::lifecycle::AttemptOutput;
+use crate::read_set::{foresee_emissions, foresee_endings, foresee_firings};
+use crate::registry::MAX_ADOPTED_PER_TRANSACTION;
+use crate::store_reader::StoreReader;
+use crate::writer::{JobPosition, JobRequest, Writer};
 
 /// A store: verbs that write go to the writer, verbs that read to `R`. Cheap to clone; all clones are the same store.
-pub struct Keeper<R: Reads> {
+pub struct BackendStore<R: StoreReader> {
     writer: Writer<R::Tables>,
     reads: R,
 }
 
-impl<R: Reads> Keeper<R> {
+impl<R: StoreReader> BackendStore<R> {
     pub fn new(writer: Writer<R::Tables>, reads: R) -> Self {
         Self { writer, reads }
     }
@@ -58,20 +58,20 @@ impl<R: Reads> Keeper<R> {
     }
 }
 
-impl<R: Reads> Clone for Keeper<R> {
+impl<R: StoreReader> Clone for BackendStore<R> {
     fn clone(&self) -> Self {
         Self { writer: self.writer.clone(), reads: self.reads.clone() }
     }
 }
 
-impl<R: Reads> fmt::Debug for Keeper<R> {
+impl<R: StoreReader> fmt::Debug for BackendStore<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Keeper")
     }
 }
 
 /// What a store can do beyond the traits, whoever reads can do.
-impl<R: Reads> Deref for Keeper<R> {
+impl<R: StoreReader> Deref for BackendStore<R> {
     type Target = R;
 
     fn deref(&self) -> &R {
@@ -79,7 +79,7 @@ impl<R: Reads> Deref for Keeper<R> {
     }
 }
 
-impl<R: Reads> Store for Keeper<R> {
+impl<R: StoreReader> Store for BackendStore<R> {
     fn listen(&self, listener: Arc<dyn Listener>) {
         self.writer.listen(listener);
     }
@@ -100,7 +100,7 @@ impl<R: Reads> Store for Keeper<R> {
 }
 
 #[async_trait]
-impl<R: Reads> Journal for Keeper<R> {
+impl<R: StoreReader> Journal for BackendStore<R> {
     async fn append(
         &self,
         emissions: Vec<Emission>,
@@ -108,7 +108,8 @@ impl<R: Reads> Journal for Keeper<R> {
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
         self.has_room()?;
-        let asked = Asked { place: InGroup::First, with: (emissions, claim), foresee: foresee_emissions };
+        let asked =
+            JobRequest { place: JobPosition::First, with: (emissions, claim), foresee: foresee_emissions };
         self.writer
             .run_asked(asked, move |txn, (emissions, claim)| {
                 let mut room = txn.room(claim, emissions.iter().flat_map(|e| &e.events), now)?;
@@ -167,7 +168,7 @@ impl<R: Reads> Journal for Keeper<R> {
 }
 
 #[async_trait]
-impl<R: Reads> Queue for Keeper<R> {
+impl<R: StoreReader> Queue for BackendStore<R> {
     async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
         self.writer.run(move |txn| txn.schedule(ahead, now)).await
     }
@@ -187,7 +188,7 @@ impl<R: Reads> Queue for Keeper<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
-        let asked = Asked { place: InGroup::Last, with: (endings, claim), foresee: foresee_endings };
+        let asked = JobRequest { place: JobPosition::Last, with: (endings, claim), foresee: foresee_endings };
         self.writer
             .run_asked(asked, move |txn, (endings, claim)| {
                 let mut room = txn.room(claim, endings.iter().flat_map(|e| &e.emits), now)?;
@@ -243,7 +244,7 @@ impl<R: Reads> Queue for Keeper<R> {
 }
 
 #[async_trait]
-impl<R: Reads> Registry for Keeper<R> {
+impl<R: StoreReader> Registry for BackendStore<R> {
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
         self.writer.run(move |txn| txn.register(registration, now)).await?;
         self.reconsider(now).await
@@ -309,7 +310,7 @@ impl<R: Reads> Registry for Keeper<R> {
 }
 
 #[async_trait]
-impl<R: Reads> Tasks for Keeper<R> {
+impl<R: StoreReader> Tasks for BackendStore<R> {
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
         self.reads.task(id).await
     }
@@ -335,7 +336,7 @@ impl<R: Reads> Tasks for Keeper<R> {
         self.writer
             .run(move |txn| {
                 let again =
-                    |task| Ok(txn.command(task, Command::Retry, Remains::default(), now)?.map(|_| ()));
+                    |task| Ok(txn.command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()));
                 tasks.into_iter().map(again).collect()
             })
             .await
@@ -346,7 +347,7 @@ impl<R: Reads> Tasks for Keeper<R> {
         self.writer
             .run(move |txn| match txn.task_named(&id)? {
                 Some(task) => {
-                    Ok(txn.command(task.seq, Command::Cancel, Remains::default(), now)?.map(|_| ()))
+                    Ok(txn.command(task.seq, Command::Cancel, AttemptOutput::default(), now)?.map(|_| ()))
                 }
                 None => Ok(Err(Rejected::NoSuchTask)),
             })
@@ -360,7 +361,7 @@ impl<R: Reads> Tasks for Keeper<R> {
             let handler = handler.clone();
             let piece = self.writer.run(move |txn| txn.adopt(&handler, now)).await?;
             adopted += piece;
-            if piece < ADOPTED_AT_ONCE as u64 {
+            if piece < MAX_ADOPTED_PER_TRANSACTION as u64 {
                 return Ok(adopted);
             }
         }
@@ -373,13 +374,13 @@ impl<R: Reads> Tasks for Keeper<R> {
 }
 
 #[async_trait]
-impl<R: Reads> Schedules for Keeper<R> {
+impl<R: StoreReader> Schedules for BackendStore<R> {
     async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
         self.writer.run(move |txn| txn.plan(plans, now)).await
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        let asked = Asked { place: InGroup::Last, with: firings, foresee: foresee_firings };
+        let asked = JobRequest { place: JobPosition::Last, with: firings, foresee: foresee_firings };
         self.writer.run_asked(asked, move |txn, firings| txn.settle(firings, now)).await
     }
 
@@ -399,7 +400,7 @@ impl<R: Reads> Schedules for Keeper<R> {
 }
 
 #[async_trait]
-impl<R: Reads> Orders for Keeper<R> {
+impl<R: StoreReader> Orders for BackendStore<R> {
     async fn add_orders(
         &self,
         batch: OrderBatch,

@@ -8,30 +8,30 @@ use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, Run, St
 use pointsman_core::{EventId, HandlerDef, Pair, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::lanes::Track;
-use crate::observe::EndedTask;
+use crate::lanes::TaskGrouping;
 use crate::orders::step_end;
-use crate::row::{AttemptRow, Gated, Live, Past, Phase, QueueId, Waiting};
-use crate::state::{Handler, Running};
+use crate::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
+use crate::task_events::EndedTask;
 use crate::writer::Txn;
+use crate::writer_state::{RegisteredHandler, RunningTask};
 
 /// What an attempt left to be kept with the task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Remains<'a> {
+pub(crate) struct AttemptOutput<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) result: Option<&'a str>,
     /// What a failed attempt returned.
     pub(crate) code: i64,
 }
 
-impl Default for Remains<'_> {
+impl Default for AttemptOutput<'_> {
     fn default() -> Self {
         Self { error: None, result: None, code: 1 }
     }
 }
 
-impl<'a> Remains<'a> {
+impl<'a> AttemptOutput<'a> {
     pub(crate) fn of_error(error: &'a str) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
@@ -43,7 +43,7 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         seq: TaskSeq,
         command: Command,
-        remains: Remains<'_>,
+        remains: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
         match self.live(seq)? {
@@ -56,7 +56,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// An unfinished task, as it is remembered or as it lies in the table.
-    pub(crate) fn live(&self, seq: TaskSeq) -> Result<Option<Live>> {
+    pub(crate) fn live(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         match self.state.running.get(&seq) {
             Some(running) => Ok(Some(running.live.clone())),
             None => self.tables.task(seq),
@@ -65,9 +65,9 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn command_live(
         &mut self,
-        live: Live,
+        live: ActiveTaskRow,
         command: Command,
-        remains: Remains<'_>,
+        remains: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
@@ -81,9 +81,9 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(Err(Rejected::PairIsBusy));
         }
         let (mut subject, order) = match self.state.running.remove(&live.seq) {
-            Some(Running { subject, order, .. }) => (Some(subject), order),
+            Some(RunningTask { subject, order, .. }) => (Some(subject), order),
             None => {
-                if live.phase == Phase::Locked {
+                if live.phase == TaskPhase::Locked {
                     // Another node may remember it as running.
                     self.tables.touched(live.seq);
                 }
@@ -97,7 +97,7 @@ impl<T: Tables> Txn<'_, T> {
                 unknown => unknown.insert(self.subject_of(&live)?),
             };
             self.tables.delete_task(&live)?;
-            self.tables.insert_ended(&Past::of(&live, subject, life, now, remains))?;
+            self.tables.insert_ended(&ArchivedTaskRow::of(&live, subject, life, now, remains))?;
             self.state.moved(live.queue, Some(live.phase), None)?;
             self.state.counters.ended += 1;
             None
@@ -128,7 +128,11 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The definition by which a task lives: a chain's node may say how its steps are set back.
-    fn def_for<'h>(&self, live: &Live, handler: &'h Handler) -> Result<Cow<'h, HandlerDef>> {
+    fn def_for<'h>(
+        &self,
+        live: &ActiveTaskRow,
+        handler: &'h RegisteredHandler,
+    ) -> Result<Cow<'h, HandlerDef>> {
         let setback = match live.order {
             Some(_) => self.state.chains.setback(&self.state.queue(live.queue)?.of),
             None => None,
@@ -140,14 +144,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// A task that was away comes back by the rules that its handler has now.
-    fn retrack(&mut self, mut live: Live, handler: &Handler) -> Result<Live> {
+    fn retrack(&mut self, mut live: ActiveTaskRow, handler: &RegisteredHandler) -> Result<ActiveTaskRow> {
         if live.event.is_none() {
             return Ok(live);
         }
         let subject = self.subject_of(&live)?;
         let key = subject.key().map(|key| key.as_str());
         let object = self.object_of(subject.tenant(), key)?;
-        let Track { lane, crowd, bucket } = Track::of(self.state.salt, handler, object);
+        let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, handler, object);
         (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
         live.life.laned = lane.is_some();
         self.tables.set_track(&live)?;
@@ -155,14 +159,20 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Lets others have the place that a task has left: of its object, and of its handler.
-    fn left(&mut self, live: &Live, phase: Option<Phase>, handler: &Handler, now: Timestamp) -> Result<()> {
+    fn left(
+        &mut self,
+        live: &ActiveTaskRow,
+        phase: Option<TaskPhase>,
+        handler: &RegisteredHandler,
+        now: Timestamp,
+    ) -> Result<()> {
         if let Some(crowd) = live.crowd
             && live.phase.is_active()
-            && !phase.is_some_and(Phase::is_active)
+            && !phase.is_some_and(TaskPhase::is_active)
         {
             self.advance_crowd(crowd, live.queue, now)?;
         }
-        let ran = live.phase == Phase::Locked && phase != Some(Phase::Locked);
+        let ran = live.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
         if ran && self.state.is_restrained(handler.id)? {
             self.state.regulate(handler.id, now)?;
         }
@@ -170,7 +180,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
-    pub(crate) fn subject_of(&self, live: &Live) -> Result<Subject> {
+    pub(crate) fn subject_of(&self, live: &ActiveTaskRow) -> Result<Subject> {
         if let Some(order) = self.order_of(live)? {
             return self.step_of(live, &order).map(Subject::Step);
         }
@@ -192,7 +202,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Whether a source's task cannot come back because another of its pair is queued or running.
-    fn pair_is_busy(&self, live: &Live) -> Result<bool> {
+    fn pair_is_busy(&self, live: &ActiveTaskRow) -> Result<bool> {
         let queue = self.state.queue(live.queue)?;
         match queue.collection() {
             Some(collection) => Ok(self.pair_holder(queue.handler, collection.as_str())?.is_some()),
@@ -201,7 +211,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Puts a task at the end of its lane.
-    fn join_lane(&mut self, live: &mut Live) {
+    fn join_lane(&mut self, live: &mut ActiveTaskRow) {
         if live.lane.is_some() {
             live.place = Some(self.state.take_tasks(1).0);
         }
@@ -210,7 +220,7 @@ impl<T: Tables> Txn<'_, T> {
     /// The only thing that can be done to an ended task is to run it again.
     fn command_past(
         &mut self,
-        mut past: Past,
+        mut past: ArchivedTaskRow,
         command: Command,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
@@ -222,11 +232,11 @@ impl<T: Tables> Txn<'_, T> {
         };
         let track = match &queue.of {
             QueueOf::Collection(collection) => {
-                Track::of_pair(self.state.salt, handler.id, collection.as_str())
+                TaskGrouping::of_pair(self.state.salt, handler.id, collection.as_str())
             }
-            QueueOf::Events => Track::of(self.state.salt, &handler, object),
+            QueueOf::Events => TaskGrouping::of(self.state.salt, &handler, object),
             QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
-            QueueOf::Node { .. } => Track::default(),
+            QueueOf::Node { .. } => TaskGrouping::default(),
         };
         past.life.laned = track.lane.is_some();
         let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {
@@ -243,12 +253,12 @@ impl<T: Tables> Txn<'_, T> {
             }
         }
         let priority = Priority::try_from(past.priority).map_err(Fault::damaged)?;
-        let mut live = Live {
+        let mut live = ActiveTaskRow {
             seq: past.seq,
             queue: past.queue,
             event: past.event,
             order: None,
-            phase: Phase::Gated,
+            phase: TaskPhase::Gated,
             lane: track.lane,
             place: None,
             crowd: track.crowd,
@@ -278,25 +288,31 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Writes the new state of a task that stays unfinished; answers its phase.
-    fn rewrite(&mut self, mut live: Live, life: Life, error: Option<&str>, now: Timestamp) -> Result<Phase> {
+    fn rewrite(
+        &mut self,
+        mut live: ActiveTaskRow,
+        life: Life,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> Result<TaskPhase> {
         let before = live.phase;
         (live.phase, live.rank) = match life.state {
             State::New { due } => self.new_phase(&live, due, now)?,
-            State::Scheduled => (Phase::Scheduled, live.rank),
-            State::Locked(_) => (Phase::Locked, live.rank),
-            State::Error { .. } => (Phase::Halted, 0),
-            State::Missing { .. } => (Phase::Missing, 0),
+            State::Scheduled => (TaskPhase::Scheduled, live.rank),
+            State::Locked(_) => (TaskPhase::Locked, live.rank),
+            State::Error { .. } => (TaskPhase::Halted, 0),
+            State::Missing { .. } => (TaskPhase::Missing, 0),
             State::Done => return Err(Fault::damaged("a done task is history")),
         };
         // What was wrong before the task was lost says nothing of it once it is taken up again.
         let error = error.map(str::to_string).or(live.error.take());
-        live.error = error.filter(|_| before != Phase::Missing);
+        live.error = error.filter(|_| before != TaskPhase::Missing);
         live.place = live.place.filter(|_| life.ordered);
         live.life = life;
         live.started = live.lease().map(|lease| lease.since).or(live.started);
         self.tables.rewrite_task(&live)?;
         self.state.moved(live.queue, Some(before), Some(live.phase))?;
-        if live.phase == Phase::Blocked {
+        if live.phase == TaskPhase::Blocked {
             // Whoever steps back lets the first one go.
             self.advance_lane(live.place.and(live.lane), now)?;
         }
@@ -304,20 +320,25 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// What a task that is `new` waits for, and its rank if it is ready.
-    fn new_phase(&mut self, live: &Live, due: Timestamp, now: Timestamp) -> Result<(Phase, i64)> {
+    fn new_phase(
+        &mut self,
+        live: &ActiveTaskRow,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> Result<(TaskPhase, i64)> {
         // Only one that was away can find its event's gates closed again.
-        let was_away = matches!(live.phase, Phase::Missing | Phase::Gated);
+        let was_away = matches!(live.phase, TaskPhase::Missing | TaskPhase::Gated);
         if let Some(event) = live.event.filter(|_| was_away)
             && self.is_gated(event, live.stage)?
         {
-            return Ok((Phase::Gated, 0));
+            return Ok((TaskPhase::Gated, 0));
         }
         if let (Some(lane), Some(place)) = (live.lane, live.place)
             && !self.is_lane_head(lane, place)?
         {
-            return Ok((Phase::Blocked, 0));
+            return Ok((TaskPhase::Blocked, 0));
         }
-        self.free_phase(&Waiting::of(live, due), now)
+        self.free_phase(&WaitingTask::of(live, due), now)
     }
 
     /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
@@ -330,7 +351,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Lets those of the event run that no synchronous task holds back any more.
     fn open_gates(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        for Gated { waiting, lane, place, stage } in self.tables.gated(event)? {
+        for GatedTask { waiting, lane, place, stage } in self.tables.gated(event)? {
             if self.is_gated(event, stage)? {
                 // Whoever holds this one back holds back all that come after it.
                 break;
@@ -340,10 +361,10 @@ impl<T: Tables> Txn<'_, T> {
                 _ => true,
             };
             if first {
-                self.free(&waiting, Phase::Gated, now)?;
+                self.free(&waiting, TaskPhase::Gated, now)?;
             } else {
-                self.tables.set_phase(waiting.seq, Phase::Blocked, 0)?;
-                self.state.moved(waiting.queue, Some(Phase::Gated), Some(Phase::Blocked))?;
+                self.tables.set_phase(waiting.seq, TaskPhase::Blocked, 0)?;
+                self.state.moved(waiting.queue, Some(TaskPhase::Gated), Some(TaskPhase::Blocked))?;
             }
         }
         Ok(())
@@ -351,7 +372,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn record_attempt(
         &mut self,
-        live: &Live,
+        live: &ActiveTaskRow,
         end: AttemptEnd,
         error: Option<&str>,
         now: Timestamp,
@@ -359,7 +380,7 @@ impl<T: Tables> Txn<'_, T> {
         if end == AttemptEnd::Succeeded {
             return Ok(());
         }
-        let Live { seq: task, started, life: Life { attempt: number, .. }, .. } = *live;
+        let ActiveTaskRow { seq: task, started, life: Life { attempt: number, .. }, .. } = *live;
         let started = started.unwrap_or(now);
         self.tables.put_attempt(&AttemptRow { task, number, started, ended: now, end, error })
     }

@@ -16,7 +16,7 @@ use crate::tables::Tables;
 
 /// Whoever reads what the writer has committed. The verbs mean what they mean in the core's traits.
 #[async_trait]
-pub trait Reads: Clone + Send + Sync + 'static {
+pub trait StoreReader: Clone + Send + Sync + 'static {
     /// What the writer beside it writes to.
     type Tables: Tables;
 

@@ -6,16 +6,16 @@ use pointsman_core::store::{Claim, Emission, Ending, Firing};
 use pointsman_core::{NewEvent, Order};
 
 use crate::row::HandlerId;
-use crate::state::State;
-use crate::tables::Foreseen;
+use crate::tables::ReadSet;
+use crate::writer_state::WriterState;
 
 /// No handler: the object alone is looked at.
-const NONE: HandlerId = 0;
+const NO_HANDLER: HandlerId = 0;
 
 pub fn foresee_emissions(
     (emissions, _): &(Vec<Emission>, Option<Claim>),
-    state: &mut State,
-    foreseen: &mut Foreseen,
+    state: &mut WriterState,
+    foreseen: &mut ReadSet,
 ) {
     for emission in emissions {
         if let Some(idempotency) = &emission.idempotency {
@@ -27,8 +27,8 @@ pub fn foresee_emissions(
 
 pub(crate) fn foresee_endings(
     (endings, _): &(Vec<Ending>, Option<Claim>),
-    state: &mut State,
-    foreseen: &mut Foreseen,
+    state: &mut WriterState,
+    foreseen: &mut ReadSet,
 ) {
     for ending in endings {
         foreseen.tasks.push(ending.task);
@@ -37,7 +37,7 @@ pub(crate) fn foresee_endings(
     }
 }
 
-pub(crate) fn foresee_firings(firings: &Vec<Firing>, state: &mut State, foreseen: &mut Foreseen) {
+pub(crate) fn foresee_firings(firings: &Vec<Firing>, state: &mut WriterState, foreseen: &mut ReadSet) {
     for firing in firings {
         if let Settle::Fire { makes: Makes::Event(event), .. } = &firing.settle {
             foresee_events(std::slice::from_ref(event), state, foreseen);
@@ -46,14 +46,14 @@ pub(crate) fn foresee_firings(firings: &Vec<Firing>, state: &mut State, foreseen
 }
 
 /// The objects of events, and their lanes or crowds with each handler that has such.
-fn foresee_events(events: &[NewEvent], state: &mut State, foreseen: &mut Foreseen) {
+fn foresee_events(events: &[NewEvent], state: &mut WriterState, foreseen: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
         let handlers = state.resolve(&event.kind);
         let mut tracked: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
         tracked.retain(|id| is_tracked(state, *id));
         if tracked.is_empty() {
-            tracked.push(NONE);
+            tracked.push(NO_HANDLER);
         }
         let object = |handler| (event.tenant.clone(), key.as_str().to_string(), handler);
         foreseen.objects.extend(tracked.into_iter().map(object));
@@ -61,7 +61,7 @@ fn foresee_events(events: &[NewEvent], state: &mut State, foreseen: &mut Foresee
 }
 
 /// Whether a handler's tasks of an object wait for each other.
-fn is_tracked(state: &State, handler: HandlerId) -> bool {
+fn is_tracked(state: &WriterState, handler: HandlerId) -> bool {
     state.handler(handler).is_ok_and(|handler| {
         handler.def.order == Order::Key || handler.def.limits.concurrency_per_key.is_some()
     })

@@ -11,31 +11,32 @@ use crate::row::QueueId;
 use crate::tables::Tables;
 
 /// More would be fairer and take more memory.
-const BUCKETS: u64 = 1024;
+const KEY_BUCKETS: u64 = 1024;
 
 /// The bucket of a key, from any number made of it.
 pub(crate) fn bucket(hash: i64) -> u16 {
-    (hash as u64 % BUCKETS) as u16
+    (hash as u64 % KEY_BUCKETS) as u16
 }
 
 /// The round robins of keys of one queue, one for each score.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bands(HashMap<i64, Band>);
+pub(crate) struct KeyRoundRobin(HashMap<i64, ScoreRanks>);
 
 #[derive(Clone, Debug, Default)]
-struct Band {
+struct ScoreRanks {
     /// The rank of the task that was served last.
     served: i64,
     /// The rank given last to each bucket of keys, as far as it lies at or beyond that.
     last: HashMap<u16, i64>,
 }
 
-impl Bands {
+impl KeyRoundRobin {
     /// As they lie in the table. Read once after a start, and when others have worked on the queue since it was empty.
     pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
-        let mut bands: HashMap<i64, Band> = HashMap::default();
+        let mut bands: HashMap<i64, ScoreRanks> = HashMap::default();
         for (score, bucket, least, greatest) in tables.ranks(queue)? {
-            let band = bands.entry(score).or_insert_with(|| Band { served: least, ..Band::default() });
+            let band =
+                bands.entry(score).or_insert_with(|| ScoreRanks { served: least, ..ScoreRanks::default() });
             band.served = band.served.min(least);
             if let Some(bucket) = bucket {
                 band.last.insert(bucket, greatest);
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn keys_take_turns_at_each_score() {
-        let mut bands = Bands::default();
+        let mut bands = KeyRoundRobin::default();
         let busy: Vec<_> = (0..4).map(|_| bands.rank(100, Some(1))).collect();
         assert_eq!(busy, [0, 1, 2, 3]);
         assert_eq!((bands.rank(100, Some(2)), bands.rank(200, Some(1)), bands.rank(100, None)), (0, 0, 0));

@@ -8,23 +8,23 @@ use pointsman_core::outage::{Outage, Said};
 use pointsman_core::store::StoreError;
 
 /// A commit that takes longer than this is trouble.
-const LONG: Duration = Duration::from_secs(10);
+const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct WriterStatus {
     commits: AtomicU64,
     rows: AtomicU64,
-    standing: Mutex<Standing>,
+    standing: Mutex<TransactionStatus>,
 }
 
 #[derive(Debug, Default)]
-struct Standing {
+struct TransactionStatus {
     /// When the transaction under way was begun.
     begun: Option<Instant>,
     outage: Outage,
 }
 
-impl Work {
+impl WriterStatus {
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ impl Work {
         if let Some(since) = standing.outage.since() {
             return Some(format!("commits have failed for {} s", ago(since).as_secs()));
         }
-        let long = standing.begun.map(ago).filter(|time| *time > LONG)?;
+        let long = standing.begun.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
         Some(format!("a commit has been under way for {} s", long.as_secs()))
     }
 
@@ -76,16 +76,16 @@ impl Work {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn standing(&self) -> MutexGuard<'_, TransactionStatus> {
         self.standing.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
 /// Tells in the log when reads begin to fail, and when they succeed again.
 #[derive(Debug, Default)]
-pub struct Readable(Mutex<Outage>);
+pub struct ReadOutageLog(Mutex<Outage>);
 
-impl Readable {
+impl ReadOutageLog {
     pub fn note<T>(&self, read: &Result<T, StoreError>) {
         let now = Instant::now();
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
@@ -114,23 +114,26 @@ mod tests {
 
     #[test]
     fn trouble_lasts_from_a_failure_to_the_next_success() {
-        let (work, start) = (Work::default(), Instant::now());
+        let (work, start) = (WriterStatus::default(), Instant::now());
         let lost = Err(StoreError::Unavailable("the disk is full".into()));
         assert_eq!(work.trouble(start), None);
         work.begins(start);
         work.ended(&lost, start);
-        work.begins(start + LONG);
-        assert_eq!(work.trouble(start + LONG).as_deref(), Some("commits have failed for 10 s"));
-        work.ended(&Ok(()), start + LONG);
-        assert_eq!(work.trouble(start + LONG), None);
+        work.begins(start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(
+            work.trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
+            Some("commits have failed for 10 s")
+        );
+        work.ended(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(work.trouble(start + SLOW_COMMIT_THRESHOLD), None);
     }
 
     #[test]
     fn a_commit_that_does_not_end_is_trouble() {
-        let (work, start) = (Work::default(), Instant::now());
+        let (work, start) = (WriterStatus::default(), Instant::now());
         work.begins(start);
-        assert_eq!(work.trouble(start + LONG), None);
-        let told = work.trouble(start + LONG * 2);
+        assert_eq!(work.trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        let told = work.trouble(start + SLOW_COMMIT_THRESHOLD * 2);
         assert_eq!(told.as_deref(), Some("a commit has been under way for 20 s"));
     }
 }

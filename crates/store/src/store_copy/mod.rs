@@ -9,34 +9,34 @@
 //! there, both sides are read again and compared by counts and checksums, and only then the note goes.
 //!
 //! - `section.rs` says what there is to move, `cell.rs` what rows are made of.
-//! - `run.rs` moves and compares, over what a store must be able to do for it: [`Movable`].
+//! - `run.rs` moves and compares, over what a store must be able to do for it: [`CopyEndpoint`].
 
-mod cell;
-mod run;
-mod section;
+mod copy;
+mod copy_row;
+mod table_kind;
 
 use pointsman_core::store::{Result, StoreError};
 
-pub use cell::{Cell, Page, Place, Row, Tally, clean};
-pub use run::{Compared, Report, Step, compare, transfer, verify};
-pub use section::Section;
+pub use copy::{CopyProgress, CopyReport, TableComparison, compare, transfer, verify};
+pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, clean};
+pub use table_kind::TableKind;
 
 use crate::error::Fault;
 use crate::tables::Tables;
 
 /// Under which name a target keeps how far a move to it has come.
-pub const NOTE: &str = "move";
+pub const COPY_PROGRESS_TEXT: &str = "move";
 
 /// Every so many events one is marked, so that it is found by its number.
-pub const MARK_EVERY: i64 = 1000;
+pub const EVENT_INDEX_INTERVAL: i64 = 1000;
 
 /// A store that nobody works with, as somebody sees it who moves it.
-pub trait Movable: Send {
+pub trait CopyEndpoint: Send {
     /// How many rows of a section it holds; none if a store of this kind has no such section.
-    fn count(&mut self, section: Section) -> Result<Option<u64>>;
+    fn count(&mut self, section: TableKind) -> Result<Option<u64>>;
 
     /// The next rows of a section, in an order of its own.
-    fn read(&mut self, section: Section, after: Option<&Place>) -> Result<Page>;
+    fn read(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
 
     /// How many events lie in an outbox and have no id yet.
     fn waiting(&mut self) -> Result<u64>;
@@ -54,15 +54,15 @@ pub trait Movable: Send {
 
     /// Writes rows, and in the same transaction another note in place of the one that was read or written last. False if
     /// somebody else has written there since it was opened: then nothing is written.
-    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<bool>;
+    fn write(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool>;
 
-    /// All is there: what hangs on all of it is set, and the note goes. False as for [`Movable::write`].
+    /// All is there: what hangs on all of it is set, and the note goes. False as for [`CopyEndpoint::write`].
     fn finish(&mut self) -> Result<bool>;
 }
 
 /// Why a store is not ready to be moved, or to be moved to.
 #[derive(Debug, thiserror::Error)]
-pub enum NotReady<E: std::error::Error + 'static> {
+pub enum CopyNotReady<E: std::error::Error + 'static> {
     #[error(transparent)]
     Unopened(#[from] E),
     #[error("there is no store of Pointsman at {0}")]
@@ -89,7 +89,7 @@ pub enum NotReady<E: std::error::Error + 'static> {
 
 /// Why a move did not come to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum MoveError {
+pub enum CopyError {
     #[error("the source cannot be read")]
     Source(#[source] StoreError),
     #[error("the target cannot be written")]
@@ -116,7 +116,7 @@ pub enum MoveError {
 
 /// A store to which a move has not ended holds only a part of what belongs together.
 pub(crate) fn refuse_part(tables: &dyn Tables) -> crate::error::Result<()> {
-    match tables.text(NOTE)? {
+    match tables.text(COPY_PROGRESS_TEXT)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(
             "a move to it has not ended; run the same `pointsman move` again, or begin with another target",

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use pointsman_core::{Order, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::lanes::Track;
-use crate::row::{Live, Phase, QueueId, Waiting};
-use crate::state::Handler;
+use crate::lanes::TaskGrouping;
+use crate::row::{ActiveTaskRow, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
     /// Goes through the handlers that are treated otherwise than before.
-    pub(crate) fn reform(&mut self, before: &[Arc<Handler>], now: Timestamp) -> Result<()> {
+    pub(crate) fn reform(&mut self, before: &[Arc<RegisteredHandler>], now: Timestamp) -> Result<()> {
         for old in before {
             let new = self.state.handler(old.id)?.clone();
             let queues = self.state.all_queues().filter(|queue| queue.handler == new.id);
@@ -33,7 +33,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Where a handler counts the age of its tasks otherwise than before, they are put in order anew.
-    pub(crate) fn rescore(&mut self, before: &[Arc<Handler>]) -> Result<()> {
+    pub(crate) fn rescore(&mut self, before: &[Arc<RegisteredHandler>]) -> Result<()> {
         for old in before {
             let new = self.state.handler(old.id)?.clone();
             if new.def.limits.ageing != old.def.limits.ageing {
@@ -48,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    fn rescore_queue(&mut self, queue: QueueId, handler: &Handler) -> Result<()> {
+    fn rescore_queue(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
         for (seq, priority, created) in self.tables.to_score(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
             self.tables.set_score(seq, handler.def.limits.score(priority, created))?;
@@ -58,33 +58,37 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The handler lets more or fewer of an object's tasks run at a time: those that run count first, then the
     /// oldest have the places that are left.
-    fn regroup(&mut self, queue: QueueId, handler: &Handler, now: Timestamp) -> Result<()> {
+    fn regroup(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
         let mut inside: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.to_regroup(queue)? {
             let object = self.object_of(&tenant, Some(&key))?;
-            waiting.crowd = Track::of(self.state.salt, handler, object).crowd;
+            waiting.crowd = TaskGrouping::of(self.state.salt, handler, object).crowd;
             self.tables.set_crowd(waiting.seq, waiting.crowd)?;
             let inside = inside.entry(key).or_default();
             match phase {
-                Phase::Scheduled | Phase::Locked => *inside += 1,
-                Phase::Ready | Phase::Blocked if *inside < most => {
+                TaskPhase::Scheduled | TaskPhase::Locked => *inside += 1,
+                TaskPhase::Ready | TaskPhase::Blocked if *inside < most => {
                     *inside += 1;
-                    if phase == Phase::Blocked {
-                        self.put(&waiting, phase, Phase::Ready)?;
+                    if phase == TaskPhase::Blocked {
+                        self.put(&waiting, phase, TaskPhase::Ready)?;
                     }
                 }
-                Phase::Ready => self.put(&waiting, phase, Phase::Blocked)?,
-                Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Halted | Phase::Missing => {}
+                TaskPhase::Ready => self.put(&waiting, phase, TaskPhase::Blocked)?,
+                TaskPhase::Blocked
+                | TaskPhase::Gated
+                | TaskPhase::Delayed
+                | TaskPhase::Halted
+                | TaskPhase::Missing => {}
             }
         }
         // What runs must give its place up by the new rule; what stands in a lane keeps to that.
         let mut crowds = HashMap::new();
-        let here = |live: &Live| live.queue == queue && live.lane.is_none();
+        let here = |live: &ActiveTaskRow| live.queue == queue && live.lane.is_none();
         for (seq, running) in self.state.running.iter().filter(|(_, running)| here(&running.live)) {
             let object = self.object_of(&tenant, running.subject.key().map(|key| key.as_str()))?;
-            crowds.insert(*seq, Track::of(self.state.salt, handler, object).crowd);
+            crowds.insert(*seq, TaskGrouping::of(self.state.salt, handler, object).crowd);
         }
         for (seq, crowd) in crowds {
             if let Some(running) = self.state.running.get_mut(&seq) {
@@ -94,9 +98,9 @@ impl<T: Tables> Txn<'_, T> {
         self.state.regulate(handler.id, now)
     }
 
-    fn put(&mut self, waiting: &Waiting, from: Phase, to: Phase) -> Result<()> {
+    fn put(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
         let rank = match to {
-            Phase::Ready => self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
+            TaskPhase::Ready => self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
             _ => 0,
         };
         self.tables.set_phase(waiting.seq, to, rank)?;

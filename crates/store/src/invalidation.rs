@@ -7,20 +7,20 @@ use pointsman_core::TaskSeq;
 use crate::row::{HandlerId, QueueId};
 
 /// A commit that changes more than this does not tell what; whoever has missed it reads everything again.
-const TOLD: usize = 128;
+const MAX_INVALIDATIONS: usize = 128;
 /// A commit that changes more queues than this says that all have changed.
-const QUEUES_TOLD: usize = 48;
+const MAX_QUEUE_INVALIDATIONS: usize = 48;
 
 /// Something that a commit changed, which others may remember otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum Invalidation {
     Queue(QueueId),
     Pace(HandlerId),
     Task(TaskSeq),
     AllQueues,
 }
 
-impl Change {
+impl Invalidation {
     fn code(self) -> i64 {
         match self {
             Self::Queue(id) => id * 4,
@@ -43,12 +43,12 @@ impl Change {
 /// A commit: its number, and what tells it from another of that number. A server that lost its last commits and went on
 /// without them has others, and may be reached without any connection being broken, behind a pooler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Point {
+pub struct CommitVersion {
     pub version: i64,
     pub mark: i64,
 }
 
-impl Point {
+impl CommitVersion {
     pub fn next(self) -> Self {
         Self { version: self.version + 1, mark: RandomState::new().build_hasher().finish().cast_signed() }
     }
@@ -56,74 +56,80 @@ impl Point {
 
 /// A commit, and what it changed, if that was not too much to tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Commit {
-    pub point: Point,
+pub struct CommitRecord {
+    pub point: CommitVersion,
     /// As [`told`] made it.
     pub changes: Option<Vec<i64>>,
 }
 
 /// Those of the last commits that came after this one, if it is the first of them.
-pub fn since<C>(commits: &[C], point: Point, at: impl Fn(&C) -> Point) -> Option<&[C]> {
+pub fn since<C>(commits: &[C], point: CommitVersion, at: impl Fn(&C) -> CommitVersion) -> Option<&[C]> {
     let (first, later) = commits.split_first()?;
     (at(first) == point).then_some(later)
 }
 
 /// What these commits have changed; nothing if one of them does not tell.
-pub fn changed<'c>(changes: impl Iterator<Item = Option<&'c Vec<i64>>>) -> Option<Vec<Change>> {
+pub fn changed<'c>(changes: impl Iterator<Item = Option<&'c Vec<i64>>>) -> Option<Vec<Invalidation>> {
     let codes: Option<Vec<_>> = changes.collect();
-    Some(codes?.into_iter().flatten().map(|code| Change::of(*code)).collect())
+    Some(codes?.into_iter().flatten().map(|code| Invalidation::of(*code)).collect())
 }
 
 /// How a commit tells what it changes; not at all, if that is too much.
-pub fn told(mut changes: Vec<Change>) -> Option<Vec<i64>> {
+pub fn told(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
     changes.sort_unstable();
     changes.dedup();
-    let queues = changes.iter().filter(|change| matches!(change, Change::Queue(_))).count();
-    if queues > QUEUES_TOLD {
-        changes.retain(|change| !matches!(change, Change::Queue(_)));
-        changes.push(Change::AllQueues);
+    let queues = changes.iter().filter(|change| matches!(change, Invalidation::Queue(_))).count();
+    if queues > MAX_QUEUE_INVALIDATIONS {
+        changes.retain(|change| !matches!(change, Invalidation::Queue(_)));
+        changes.push(Invalidation::AllQueues);
     }
-    (changes.len() <= TOLD).then(|| changes.into_iter().map(Change::code).collect())
+    (changes.len() <= MAX_INVALIDATIONS).then(|| changes.into_iter().map(Invalidation::code).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn point(version: i64) -> Point {
-        Point { version, mark: version * 10 }
+    fn point(version: i64) -> CommitVersion {
+        CommitVersion { version, mark: version * 10 }
     }
 
-    fn commits(changes: Vec<Vec<Change>>) -> Vec<Commit> {
+    fn commits(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
         let versions = changes.into_iter().zip(7..);
-        versions.map(|(changes, version)| Commit { point: point(version), changes: told(changes) }).collect()
+        versions
+            .map(|(changes, version)| CommitRecord { point: point(version), changes: told(changes) })
+            .collect()
     }
 
-    fn changed_since(commits: &[Commit], point: Point) -> Option<Vec<Change>> {
+    fn changed_since(commits: &[CommitRecord], point: CommitVersion) -> Option<Vec<Invalidation>> {
         changed(since(commits, point, |commit| commit.point)?.iter().map(|commit| commit.changes.as_ref()))
     }
 
     #[test]
     fn who_has_missed_little_is_told_all_of_it() {
-        let second = vec![Change::Pace(2), Change::Task(TaskSeq(3)), Change::Pace(2)];
-        let told = commits(vec![vec![Change::Queue(9)], vec![Change::Queue(1)], second]);
-        let all = vec![Change::Queue(1), Change::Pace(2), Change::Task(TaskSeq(3))];
+        let second = vec![Invalidation::Pace(2), Invalidation::Task(TaskSeq(3)), Invalidation::Pace(2)];
+        let told = commits(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
+        let all = vec![Invalidation::Queue(1), Invalidation::Pace(2), Invalidation::Task(TaskSeq(3))];
         assert_eq!(changed_since(&told, point(7)), Some(all));
     }
 
     #[test]
     fn who_is_not_behind_is_told_nothing_and_who_is_too_far_learns_that() {
-        let told = commits(vec![vec![Change::Queue(9)]]);
+        let told = commits(vec![vec![Invalidation::Queue(9)]]);
         assert_eq!(changed_since(&told, point(7)), Some(vec![]));
         assert_eq!((changed_since(&told, point(6)), changed_since(&told, point(8))), (None, None));
-        assert_eq!(changed_since(&told, Point { mark: 71, ..point(7) }), None, "of another history");
+        assert_eq!(changed_since(&told, CommitVersion { mark: 71, ..point(7) }), None, "of another history");
     }
 
     #[test]
     fn a_commit_that_changes_much_says_so_in_short() {
-        assert_eq!(told((1..=1000).map(Change::Queue).collect()), Some(vec![Change::AllQueues.code()]));
-        assert_eq!(told((1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect()), None);
-        let told = commits(vec![vec![], (1..=1000).map(|seq| Change::Task(TaskSeq(seq))).collect(), vec![]]);
+        assert_eq!(
+            told((1..=1000).map(Invalidation::Queue).collect()),
+            Some(vec![Invalidation::AllQueues.code()])
+        );
+        assert_eq!(told((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()), None);
+        let told =
+            commits(vec![vec![], (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(), vec![]]);
         assert_eq!(changed_since(&told, point(7)), None);
     }
 }

@@ -11,12 +11,12 @@ use pointsman_core::limit::{Opening, Pace};
 
 use crate::error::{Fault, Result};
 use crate::row::{HandlerId, QueueId};
-use crate::state::State;
 use crate::tables::Tables;
+use crate::writer_state::WriterState;
 
 /// What decides whether another task of a handler may begin.
 #[derive(Debug, Default)]
-pub(crate) struct Gauge {
+pub(crate) struct HandlerLimiter {
     pub(crate) running: i64,
     pub(crate) scheduled: i64,
     pub(crate) pace: Pace,
@@ -35,8 +35,8 @@ pub(crate) struct Gauge {
 
 /// The gauges of all handlers.
 #[derive(Debug, Default)]
-pub(crate) struct Gauges {
-    all: Vec<Gauge>,
+pub(crate) struct Limiters {
+    all: Vec<HandlerLimiter>,
     /// Handlers that open again by themselves, by when.
     reopening: BTreeSet<(Timestamp, HandlerId)>,
     /// Those changed in this transaction, to be written before the commit.
@@ -46,9 +46,9 @@ pub(crate) struct Gauges {
 }
 
 /// A clock that shows so much less than before was put back; less is two clocks that differ.
-const PUT_BACK: Duration = Duration::from_secs(60);
+const CLOCK_SET_BACK_THRESHOLD: Duration = Duration::from_secs(60);
 
-impl State {
+impl WriterState {
     /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
     pub(crate) fn unpark(&mut self, handler: HandlerId, room: u32) -> Result<()> {
         let gauge = self.gauge(handler)?;
@@ -61,12 +61,12 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn gauge(&self, handler: HandlerId) -> Result<&Gauge> {
+    pub(crate) fn gauge(&self, handler: HandlerId) -> Result<&HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
         self.gauges.all.get(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
-    pub(crate) fn gauge_mut(&mut self, handler: HandlerId) -> Result<&mut Gauge> {
+    pub(crate) fn gauge_mut(&mut self, handler: HandlerId) -> Result<&mut HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
         self.gauges.all.get_mut(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
@@ -75,7 +75,7 @@ impl State {
     pub(crate) fn fit_gauges(&mut self, paces: Vec<Pace>) {
         let known = self.gauges.all.len();
         for pace in paces.into_iter().skip(known) {
-            self.gauges.all.push(Gauge { pace, ..Gauge::default() });
+            self.gauges.all.push(HandlerLimiter { pace, ..HandlerLimiter::default() });
         }
     }
 
@@ -144,7 +144,7 @@ impl State {
     /// Opens the handlers whose time has come. After the clock was put back all are looked at: what they wait for was
     /// told by a clock that ran ahead.
     pub(crate) fn reopen_due(&mut self, now: Timestamp) -> Result<()> {
-        if now.plus(PUT_BACK) < std::mem::replace(&mut self.gauges.looked, now) {
+        if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.gauges.looked, now) {
             for handler in 1..=self.gauges.all.len() as HandlerId {
                 self.regulate(handler, now)?;
             }

@@ -6,27 +6,27 @@ use pointsman_core::task::{Command, Life, QueueOf, State, Subject};
 use pointsman_core::{TaskId, Timestamp};
 
 use crate::error::Result;
-use crate::life::Remains;
-use crate::row::{Live, Phase};
-use crate::state::Handler;
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
 
 /// A task to which something was done.
 pub(crate) struct EndedTask<'a> {
     /// As it was before.
-    pub(crate) live: &'a Live,
+    pub(crate) live: &'a ActiveTaskRow,
     /// What it is run for, as far as that is known.
     pub(crate) subject: Option<&'a Subject>,
     pub(crate) life: &'a Life,
-    pub(crate) remains: Remains<'a>,
+    pub(crate) remains: AttemptOutput<'a>,
 }
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn observe_start(
         &mut self,
-        live: &Live,
-        handler: &Handler,
+        live: &ActiveTaskRow,
+        handler: &RegisteredHandler,
         task: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
@@ -43,7 +43,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn observe_end(
         &mut self,
         task: EndedTask<'_>,
-        handler: &Handler,
+        handler: &RegisteredHandler,
         command: Command,
         now: Timestamp,
     ) -> Result<()> {
@@ -54,7 +54,7 @@ impl<T: Tables> Txn<'_, T> {
             Observe::Failures => failed,
             Observe::None => false,
         };
-        let ended = live.phase == Phase::Locked && !matches!(life.state, State::Locked(_));
+        let ended = live.phase == TaskPhase::Locked && !matches!(life.state, State::Locked(_));
         let closed = matches!(life.state, State::Done | State::Error { .. });
         if !told || !(ended || closed) {
             return Ok(());
@@ -72,13 +72,18 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    fn tell_of_task(&mut self, live: &Live, event: &EngineEvent, now: Timestamp) -> Result<()> {
+    fn tell_of_task(&mut self, live: &ActiveTaskRow, event: &EngineEvent, now: Timestamp) -> Result<()> {
         let tenant = self.state.queue(live.queue)?.tenant.clone();
         self.tell_of(&tenant, event, now).map(drop)
     }
 
     /// The public name of an unfinished task, or of one that has just ended.
-    fn name_of(&self, live: &Live, subject: Option<&Subject>, handler: &Handler) -> Result<TaskId> {
+    fn name_of(
+        &self,
+        live: &ActiveTaskRow,
+        subject: Option<&Subject>,
+        handler: &RegisteredHandler,
+    ) -> Result<TaskId> {
         match (&self.state.queue(live.queue)?.of, subject) {
             (QueueOf::Events, Some(subject)) => {
                 self.state.task_id(handler.id, subject.collection(), live.seq)

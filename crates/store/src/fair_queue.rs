@@ -14,79 +14,79 @@ use foldhash::HashMap;
 use crate::row::QueueId;
 
 /// The number of a tenant, for as long as the process lives.
-pub(crate) type TenantId = u32;
+pub(crate) type TenantIndex = u32;
 
 /// What takes turns within a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Line {
+pub(crate) enum FairQueueEntry {
     Queue(QueueId),
     Sources,
 }
 
 /// Where a source task stands among those of its tenant: the higher score first, then the older.
-pub(crate) type Rank = (Reverse<i64>, i64);
+pub(crate) type SourceRank = (Reverse<i64>, i64);
 
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
-    seats: HashMap<TenantId, Seat>,
-    order: BTreeSet<(i64, TenantId)>,
+pub(crate) struct FairQueue {
+    seats: HashMap<TenantIndex, TenantRotation>,
+    order: BTreeSet<(i64, TenantIndex)>,
     /// The turn of the tenant that was served last.
     now: i64,
 }
 
 /// A tenant's place in the round robin.
 #[derive(Debug, Default)]
-struct Seat {
+struct TenantRotation {
     turn: i64,
-    lines: BTreeSet<(i64, Line)>,
+    lines: BTreeSet<(i64, FairQueueEntry)>,
     /// The turn of the line that was served last.
     now: i64,
-    sources: BTreeSet<(Rank, QueueId)>,
+    sources: BTreeSet<(SourceRank, QueueId)>,
     sources_turn: i64,
 }
 
-impl Turns {
+impl FairQueue {
     pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// A queue can run. Answers the turn that it really takes.
-    pub(crate) fn join(&mut self, tenant: TenantId, queue: QueueId, turn: i64) -> i64 {
+    pub(crate) fn join(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) -> i64 {
         let seat = self.seat(tenant);
         let turn = turn.max(seat.now);
-        seat.lines.insert((turn, Line::Queue(queue)));
+        seat.lines.insert((turn, FairQueueEntry::Queue(queue)));
         turn
     }
 
-    pub(crate) fn leave(&mut self, tenant: TenantId, queue: QueueId, turn: i64) {
+    pub(crate) fn leave(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) {
         if let Some(seat) = self.seats.get_mut(&tenant) {
-            seat.lines.remove(&(turn, Line::Queue(queue)));
+            seat.lines.remove(&(turn, FairQueueEntry::Queue(queue)));
         }
         self.stand_up(tenant);
     }
 
     /// A source's queue can run.
-    pub(crate) fn join_source(&mut self, tenant: TenantId, queue: QueueId, rank: Rank) {
+    pub(crate) fn join_source(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
         let seat = self.seat(tenant);
         if seat.sources.is_empty() {
             seat.sources_turn = seat.sources_turn.max(seat.now);
-            seat.lines.insert((seat.sources_turn, Line::Sources));
+            seat.lines.insert((seat.sources_turn, FairQueueEntry::Sources));
         }
         seat.sources.insert((rank, queue));
     }
 
-    pub(crate) fn leave_source(&mut self, tenant: TenantId, queue: QueueId, rank: Rank) {
+    pub(crate) fn leave_source(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
         if let Some(seat) = self.seats.get_mut(&tenant)
             && seat.sources.remove(&(rank, queue))
             && seat.sources.is_empty()
         {
-            seat.lines.remove(&(seat.sources_turn, Line::Sources));
+            seat.lines.remove(&(seat.sources_turn, FairQueueEntry::Sources));
         }
         self.stand_up(tenant);
     }
 
     /// The tenant's seat; it takes its place in the order if it had none.
-    fn seat(&mut self, tenant: TenantId) -> &mut Seat {
+    fn seat(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
         let seat = self.seats.entry(tenant).or_default();
         if seat.lines.is_empty() {
             seat.turn = seat.turn.max(self.now);
@@ -96,7 +96,7 @@ impl Turns {
     }
 
     /// A tenant with nothing to run has no place in the order.
-    fn stand_up(&mut self, tenant: TenantId) {
+    fn stand_up(&mut self, tenant: TenantIndex) {
         if let Some(seat) = self.seats.get(&tenant)
             && seat.lines.is_empty()
         {
@@ -105,15 +105,15 @@ impl Turns {
     }
 
     /// The queue whose turn it is, among those that `may` be chosen.
-    pub(crate) fn first(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantId, QueueId)> {
+    pub(crate) fn first(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
         self.order.iter().find_map(|(_, tenant)| self.first_of(*tenant, &may).map(|queue| (*tenant, queue)))
     }
 
     /// The same for one tenant.
-    pub(crate) fn first_of(&self, tenant: TenantId, may: impl Fn(QueueId) -> bool) -> Option<QueueId> {
+    pub(crate) fn first_of(&self, tenant: TenantIndex, may: impl Fn(QueueId) -> bool) -> Option<QueueId> {
         self.seats.get(&tenant)?.lines.iter().find_map(|(_, line)| match line {
-            Line::Queue(queue) => may(*queue).then_some(*queue),
-            Line::Sources => {
+            FairQueueEntry::Queue(queue) => may(*queue).then_some(*queue),
+            FairQueueEntry::Sources => {
                 let sources = self.seats.get(&tenant)?.sources.iter();
                 sources.map(|(_, queue)| *queue).find(|queue| may(*queue))
             }
@@ -121,7 +121,7 @@ impl Turns {
     }
 
     /// Whether a queue that joined now would be the next.
-    pub(crate) fn would_be_first(&self, tenant: TenantId, turn: i64) -> bool {
+    pub(crate) fn would_be_first(&self, tenant: TenantIndex, turn: i64) -> bool {
         let Some((first_turn, first)) = self.order.first() else { return true };
         match self.seats.get(&tenant).filter(|seat| !seat.lines.is_empty()) {
             Some(seat) => {
@@ -132,7 +132,13 @@ impl Turns {
     }
 
     /// A line was served once: it and its tenant move on. Answers the turn of the line.
-    pub(crate) fn serve(&mut self, tenant: TenantId, line: Line, turn: i64, strides: Strides) -> i64 {
+    pub(crate) fn serve(
+        &mut self,
+        tenant: TenantIndex,
+        line: FairQueueEntry,
+        turn: i64,
+        strides: Strides,
+    ) -> i64 {
         let seat = self.seats.entry(tenant).or_default();
         let seated = !seat.lines.is_empty();
         if seated {
@@ -146,8 +152,8 @@ impl Turns {
             self.order.insert((seat.turn, tenant));
         }
         let turn = match line {
-            Line::Queue(_) => turn,
-            Line::Sources => seat.sources_turn,
+            FairQueueEntry::Queue(_) => turn,
+            FairQueueEntry::Sources => seat.sources_turn,
         };
         let in_line = seat.lines.remove(&(turn, line));
         let turn = if in_line { turn } else { turn.max(seat.now) };
@@ -156,7 +162,7 @@ impl Turns {
         if in_line {
             seat.lines.insert((next, line));
         }
-        if line == Line::Sources {
+        if line == FairQueueEntry::Sources {
             seat.sources_turn = next;
         }
         next
@@ -174,19 +180,20 @@ pub(crate) struct Strides {
 mod tests {
     use super::*;
 
-    const EVEN: Strides = Strides { tenant: 100, line: 100 };
+    const EQUAL_STRIDES: Strides = Strides { tenant: 100, line: 100 };
 
     /// Serves `count` times; answers how often each queue was.
     fn run(
-        turns: &mut Turns,
+        turns: &mut FairQueue,
         places: &mut HashMap<QueueId, i64>,
-        strides: &dyn Fn(TenantId, QueueId) -> Strides,
+        strides: &dyn Fn(TenantIndex, QueueId) -> Strides,
         count: usize,
     ) -> HashMap<QueueId, usize> {
         let mut served = HashMap::default();
         for _ in 0..count {
             let Some((tenant, queue)) = turns.first(|_| true) else { break };
-            let turn = turns.serve(tenant, Line::Queue(queue), places[&queue], strides(tenant, queue));
+            let turn =
+                turns.serve(tenant, FairQueueEntry::Queue(queue), places[&queue], strides(tenant, queue));
             places.insert(queue, turn);
             *served.entry(queue).or_default() += 1;
         }
@@ -195,19 +202,19 @@ mod tests {
 
     #[test]
     fn tenants_come_first_then_their_queues() {
-        let (mut turns, mut places) = (Turns::default(), HashMap::default());
+        let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
         for queue in 1..=10 {
             places.insert(queue, turns.join(1, queue, 0));
         }
         places.insert(99, turns.join(2, 99, 0));
-        let served = run(&mut turns, &mut places, &|_, _| EVEN, 200);
+        let served = run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 200);
         assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
         assert!((1..=10).all(|queue| served[&queue] == 10));
     }
 
     #[test]
     fn weights_are_shares() {
-        let (mut turns, mut places) = (Turns::default(), HashMap::default());
+        let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
         for queue in [1, 2] {
             places.insert(queue, turns.join(1, queue, 0));
         }
@@ -223,17 +230,17 @@ mod tests {
 
     #[test]
     fn idleness_is_not_saved_up() {
-        let (mut turns, mut places) = (Turns::default(), HashMap::default());
+        let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
         places.insert(1, turns.join(1, 1, 0));
-        run(&mut turns, &mut places, &|_, _| EVEN, 50);
+        run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 50);
         places.insert(2, turns.join(2, 2, 0));
-        let served = run(&mut turns, &mut places, &|_, _| EVEN, 20);
+        let served = run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 20);
         assert!(served[&1].abs_diff(served[&2]) <= 1, "{served:?}");
     }
 
     #[test]
     fn sources_of_a_tenant_are_one_line_by_priority_and_age() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
             turns.join_source(1, queue, (Reverse(score), seq));
         }
@@ -244,9 +251,9 @@ mod tests {
             let Some((tenant, queue)) = turns.first(|_| true) else { break };
             order.push(queue);
             if queue == 9 {
-                turn = turns.serve(tenant, Line::Queue(9), turn, EVEN);
+                turn = turns.serve(tenant, FairQueueEntry::Queue(9), turn, EQUAL_STRIDES);
             } else {
-                turns.serve(tenant, Line::Sources, 0, EVEN);
+                turns.serve(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
                 let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
                 turns.leave_source(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
             }
@@ -262,10 +269,10 @@ mod tests {
 
     #[test]
     fn who_has_worked_less_would_be_first() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         assert!(turns.would_be_first(1, 0), "where nobody is");
         let mut places = HashMap::from_iter([(1, turns.join(1, 1, 0))]);
-        run(&mut turns, &mut places, &|_, _| EVEN, 3);
+        run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 3);
         assert!(turns.would_be_first(2, 0), "a tenant that has not been served");
         assert!(turns.would_be_first(1, 0), "a queue beside the one that was");
         assert!(!turns.would_be_first(1, places[&1] + 100), "but not one that has had more");
@@ -275,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_left_is_not_chosen() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         let turn = turns.join(1, 1, 5);
         turns.leave(1, 1, turn);
         assert!(turns.is_empty() && turns.first(|_| true).is_none());

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use tokio::task::JoinHandle;
 
 #[derive(Debug, Default)]
-pub struct Beside(Mutex<Vec<JoinHandle<()>>>);
+pub struct BackgroundJobs(Mutex<Vec<JoinHandle<()>>>);
 
-impl Beside {
+impl BackgroundJobs {
     pub fn run(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
     }
@@ -19,7 +19,7 @@ impl Beside {
 }
 
 /// A store that is dropped without having been closed leaves nothing behind either.
-impl Drop for Beside {
+impl Drop for BackgroundJobs {
     fn drop(&mut self) {
         self.stop();
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A part of what a store holds. They are moved in this order: what others refer to comes before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Section {
+pub enum TableKind {
     /// One row: how far everything has come, and what numbers are mixed with.
     Counters,
     /// What is kept under a name: routes, shares of tenants, who has registered what.
@@ -47,7 +47,7 @@ pub enum Section {
     Ahead,
 }
 
-impl Section {
+impl TableKind {
     pub const ALL: [Self; 24] = [
         Self::Counters,
         Self::Texts,
@@ -262,7 +262,7 @@ impl Section {
     }
 }
 
-impl fmt::Display for Section {
+impl fmt::Display for TableKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn all_sections_are_there_in_their_order() {
-        assert!(Section::ALL.is_sorted());
-        for section in Section::ALL {
+        assert!(TableKind::ALL.is_sorted());
+        for section in TableKind::ALL {
             let name = serde_json::to_string(&section).unwrap();
             assert_eq!(name, format!("{:?}", section.name()));
         }

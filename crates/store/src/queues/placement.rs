@@ -3,13 +3,13 @@
 use pointsman_core::limit::Opening;
 use pointsman_core::{Tenant, Timestamp, Weight};
 
-use super::{Pool, Seat};
+use super::{QueuePlacement, WorkerPool};
 use crate::error::Result;
+use crate::fair_queue::{FairQueue, FairQueueEntry, Strides, TenantIndex};
 use crate::row::{HandlerId, QueueId};
-use crate::state::State;
-use crate::turns::{Line, Strides, TenantId, Turns};
+use crate::writer_state::WriterState;
 
-impl State {
+impl WriterState {
     /// Gives a queue a turn: it and its tenant move on.
     pub(crate) fn take_turn(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
@@ -18,11 +18,11 @@ impl State {
             tenant: weight(self.weights.get(&queue.tenant)),
             line: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
-        let line = if queue.in_sources() { Line::Sources } else { Line::Queue(id) };
+        let line = if queue.in_sources() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
         let (pool, tenant, turn) = (self.pool_of(queue.handler)?, queue.tenant_id, queue.turn);
         let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
         self.queue_mut(id)?.turn = turn;
-        if pool != Pool::Nodes {
+        if pool != WorkerPool::Nodes {
             let now = self.queues.pool_now;
             let pool_turn = self.queues.pool_turns.entry(pool).or_default();
             let served = (*pool_turn).max(now);
@@ -33,7 +33,7 @@ impl State {
     }
 
     /// Pools in the order in which they are to be served.
-    pub(crate) fn by_turn(&self, pools: &[Pool]) -> Vec<Pool> {
+    pub(crate) fn by_turn(&self, pools: &[WorkerPool]) -> Vec<WorkerPool> {
         let mut pools = pools.to_vec();
         if pools.len() > 1 {
             pools.sort_by_key(|pool| self.queues.pool_turns.get(pool).copied().unwrap_or(0));
@@ -50,16 +50,16 @@ impl State {
         Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_id, queue.turn)))
     }
 
-    pub(crate) fn pool_of(&self, handler: HandlerId) -> Result<Pool> {
+    pub(crate) fn pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
         let def = &self.handler(handler)?.def;
         Ok(match (def.pull, def.source.is_some()) {
-            (false, _) => Pool::Nodes,
-            (true, false) => Pool::Pulled(handler),
-            (true, true) => Pool::PulledSources,
+            (false, _) => WorkerPool::Nodes,
+            (true, false) => WorkerPool::Pulled(handler),
+            (true, true) => WorkerPool::PulledSources,
         })
     }
 
-    pub(crate) fn turns(&self, pool: Pool) -> Option<&Turns> {
+    pub(crate) fn turns(&self, pool: WorkerPool) -> Option<&FairQueue> {
         self.queues.pools.get(&pool)
     }
 
@@ -68,7 +68,7 @@ impl State {
         self.queues.pools.values().any(|turns| !turns.is_empty())
     }
 
-    pub(crate) fn tenant_id(&self, tenant: &Tenant) -> Option<TenantId> {
+    pub(crate) fn tenant_id(&self, tenant: &Tenant) -> Option<TenantIndex> {
         self.queues.tenants.get(tenant).copied()
     }
 
@@ -77,16 +77,17 @@ impl State {
         let queue = self.queue(id)?;
         let can = queue.counts.ready > 0 && !queue.held && queue.defined;
         let seat = match can {
-            false => Seat::Out,
-            true if self.gauge(queue.handler)?.closed => Seat::Parked,
-            true => Seat::In,
+            false => QueuePlacement::Out,
+            true if self.gauge(queue.handler)?.closed => QueuePlacement::Parked,
+            true => QueuePlacement::In,
         };
         // One that is in stays in when its handler closes, until its turn comes.
-        let stays = seat == queue.seat || (seat == Seat::Parked && queue.seat == Seat::In);
+        let stays =
+            seat == queue.seat || (seat == QueuePlacement::Parked && queue.seat == QueuePlacement::In);
         if stays {
             return Ok(());
         }
-        let (was_in, handler) = (queue.seat == Seat::In, queue.handler);
+        let (was_in, handler) = (queue.seat == QueuePlacement::In, queue.handler);
         self.seat(id, seat)?;
         let gauge = self.gauge(handler)?;
         match was_in && !gauge.closed && !gauge.parked.is_empty() {
@@ -96,7 +97,7 @@ impl State {
         }
     }
 
-    pub(super) fn seat(&mut self, id: QueueId, to: Seat) -> Result<()> {
+    pub(super) fn seat(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
         let (from, handler, tenant, turn, head) =
             (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
@@ -104,28 +105,28 @@ impl State {
         let pool = self.pool_of(handler)?;
         let turns = self.queues.pools.entry(pool).or_default();
         match (from, head.filter(|_| source)) {
-            (Seat::In, Some(rank)) => turns.leave_source(tenant, id, rank),
-            (Seat::In, None) => turns.leave(tenant, id, turn),
-            (Seat::Parked | Seat::Out, _) => {}
+            (QueuePlacement::In, Some(rank)) => turns.leave_source(tenant, id, rank),
+            (QueuePlacement::In, None) => turns.leave(tenant, id, turn),
+            (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
         }
         let mut new_turn = turn;
         match (to, head.filter(|_| source)) {
-            (Seat::In, Some(rank)) => turns.join_source(tenant, id, rank),
-            (Seat::In, None) => new_turn = turns.join(tenant, id, turn),
-            (Seat::Parked | Seat::Out, _) => {}
+            (QueuePlacement::In, Some(rank)) => turns.join_source(tenant, id, rank),
+            (QueuePlacement::In, None) => new_turn = turns.join(tenant, id, turn),
+            (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
         }
         let gauge = self.gauge_mut(handler)?;
         match from {
-            Seat::Parked => {
+            QueuePlacement::Parked => {
                 gauge.parked.remove(&(turn, id));
             }
-            Seat::In | Seat::Out => {}
+            QueuePlacement::In | QueuePlacement::Out => {}
         }
-        if to == Seat::Parked {
+        if to == QueuePlacement::Parked {
             gauge.parked.insert((new_turn, id));
         }
-        gauge.seated += u32::from(to == Seat::In);
-        gauge.seated -= u32::from(from == Seat::In);
+        gauge.seated += u32::from(to == QueuePlacement::In);
+        gauge.seated -= u32::from(from == QueuePlacement::In);
         let queue = self.queue_mut(id)?;
         queue.seat = to;
         queue.turn = new_turn;
@@ -135,21 +136,21 @@ impl State {
     /// Takes a queue out of the turns until it is counted anew: all it has ready has been dealt.
     pub(crate) fn exhausted(&mut self, id: QueueId) -> Result<()> {
         match self.queue(id)?.seat {
-            Seat::In => self.seat(id, Seat::Out),
-            Seat::Out | Seat::Parked => Ok(()),
+            QueuePlacement::In => self.seat(id, QueuePlacement::Out),
+            QueuePlacement::Out | QueuePlacement::Parked => Ok(()),
         }
     }
 
     /// Its handler has no room.
     pub(crate) fn park(&mut self, id: QueueId) -> Result<()> {
-        self.seat(id, Seat::Parked)
+        self.seat(id, QueuePlacement::Parked)
     }
 
     /// Fetches a tenant's queues of a handler back, where the handler has room: somebody asks for this tenant alone.
     pub(crate) fn unpark_tenant(
         &mut self,
         handler: HandlerId,
-        tenant: TenantId,
+        tenant: TenantIndex,
         now: Timestamp,
     ) -> Result<()> {
         let gauge = self.gauge(handler)?;
@@ -164,6 +165,6 @@ impl State {
 
     /// Its handler has room again.
     pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
-        self.seat(id, Seat::In)
+        self.seat(id, QueuePlacement::In)
     }
 }
