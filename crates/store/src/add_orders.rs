@@ -98,10 +98,10 @@ impl<T: Tables> Txn<'_, T> {
         let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?.clone();
         if let Some(id) = &new.id {
             let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
-            if self.tables.order_named(&new.tenant, &key)?.is_some() {
+            if self.tables.find_order(&new.tenant, &key)?.is_some() {
                 return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
             }
-            if !reuse_ended_id && let Some(ended) = self.tables.ended_order(&new.tenant, &key)? {
+            if !reuse_ended_id && let Some(ended) = self.tables.read_ended_order(&new.tenant, &key)? {
                 return Ok(Err(OrderRefused::Ended(Box::new(ended))));
             }
         }
@@ -111,7 +111,7 @@ impl<T: Tables> Txn<'_, T> {
     /// An id that no order of the tenant has, nor any that is `taken`.
     fn fresh(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
         let mut name = (new.tenant.clone(), OrderKey { id: self.fresh_id(now)?, chain: new.chain.clone() });
-        while taken.contains(&name) || self.tables.order_named(&name.0, &name.1)?.is_some() {
+        while taken.contains(&name) || self.tables.find_order(&name.0, &name.1)?.is_some() {
             name.1.id = self.fresh_id(now)?;
         }
         Ok(name.1)

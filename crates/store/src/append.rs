@@ -169,7 +169,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
         if live.stage > 0 {
-            self.tables.insert_task(&live)?;
+            self.tables.insert_active_task(&live)?;
             self.state.moved(queue, None, Some(TaskPhase::Gated))?;
             return Ok(id);
         }
@@ -181,7 +181,7 @@ impl<T: Tables> Txn<'_, T> {
             let subject = Subject::Event(event.clone());
             self.bear_locked(live, &handler, subject, room, &id, now)?;
         } else {
-            self.tables.insert_task(&live)?;
+            self.tables.insert_active_task(&live)?;
             self.state.moved(queue, None, Some(live.phase))?;
         }
         Ok(id)

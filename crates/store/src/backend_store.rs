@@ -48,7 +48,7 @@ impl<R: StoreReader> BackendStore<R> {
 
     /// Asked before anything is taken in.
     fn has_room(&self) -> Result<()> {
-        self.reads.full().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
+        self.reads.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
     /// Looks at all orders again whose chains have changed.
@@ -89,7 +89,7 @@ impl<R: StoreReader> Store for BackendStore<R> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.reads.warnings()
+        self.reads.storage_warnings()
     }
 
     fn close(&self) {
@@ -145,7 +145,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
     }
 
     async fn read(&self, read: Read) -> Result<Page> {
-        self.reads.page(read).await
+        self.reads.journal_page(read).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
@@ -215,7 +215,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         match held.is_empty() {
             true => Ok(vec![]),
-            false => self.reads.lost(held).await,
+            false => self.reads.lost_leases(held).await,
         }
     }
 
@@ -305,7 +305,7 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.reads.deeds(before, limit).await
+        self.reads.audit_entries(before, limit).await
     }
 }
 

@@ -34,7 +34,7 @@ pub struct ChainRegistry {
 impl ChainRegistry {
     pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
         let routes = json_text(tables, "chain_routes")?.unwrap_or_default();
-        Ok(Self { routes, ..Self::of(tables.chains()?) })
+        Ok(Self { routes, ..Self::of(tables.list_chains()?) })
     }
 
     /// These chains, for one who only reads: no event leads to them.
@@ -102,7 +102,7 @@ impl<T: Tables> Txn<'_, T> {
         fresh_handlers: &[HandlerName],
     ) -> Result<()> {
         put_json(self.tables, "chain_routes", routes)?;
-        self.tables.put_chains(chains)?;
+        self.tables.write_chains(chains)?;
         let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
         let changed = |(path, known): &(&ChainPath, &Arc<ChainRow>)| before.get(path) != Some(known);
         let begins =
@@ -114,13 +114,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Tells what has changed among the things that are configured in files.
     pub(crate) fn register_files(&mut self, files: &BTreeMap<String, String>, now: Timestamp) -> Result<()> {
-        let before = self.tables.files()?;
+        let before = self.tables.list_file_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
-            self.tables.delete_file(key)?;
+            self.tables.delete_file_digest(key)?;
             self.tell_file(FileChange::Removed, key, now)?;
         }
         for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
-            self.tables.put_file(key, digest)?;
+            self.tables.write_file_digest(key, digest)?;
             let change = if before.contains_key(key) { FileChange::Replaced } else { FileChange::Added };
             self.tell_file(change, key, now)?;
             self.tell_file(FileChange::Activated, key, now)?;
@@ -190,7 +190,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Writes how a chain is set, and holds or frees the queues of its steps.
     fn set_chain(&mut self, known: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
         let path = known.chain.path.clone();
-        self.tables.put_chain_state(&path, &state)?;
+        self.tables.write_chain_state(&path, &state)?;
         self.state.chains.known.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
         for queue in self.state.refresh_held(|queue| is_step_of(queue, &path))? {
             self.unschedule(queue, now)?;
@@ -201,18 +201,18 @@ impl<T: Tables> Txn<'_, T> {
 
     /// All orders of a chain are to be looked at again.
     fn reconsider(&self, path: &ChainPath) -> Result<()> {
-        self.tables.put_pending(path, Some(0))
+        self.tables.write_pending_reevaluation(path, Some(0))
     }
 
     /// Looks at some of the orders again whose chains have changed; answers whether there may be more. In pieces, so
     /// that nobody who emits waits behind all of them; how far it has come outlives the process.
     pub(crate) fn reconsider_some(&mut self, now: Timestamp) -> Result<bool> {
-        let Some((path, after)) = self.tables.pending()? else { return Ok(false) };
-        let numbers = self.tables.orders_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
+        let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
+        let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
             self.order_input(*number, Input::Changed, now)?;
         }
-        self.tables.put_pending(&path, numbers.last().copied())?;
+        self.tables.write_pending_reevaluation(&path, numbers.last().copied())?;
         Ok(true)
     }
 }

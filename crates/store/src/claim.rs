@@ -102,7 +102,7 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.scheduled == 0 || claim.by_worker() {
             return Ok((chosen, false));
         }
-        for live in self.tables.scheduled()? {
+        for live in self.tables.list_scheduled_tasks()? {
             let queue = self.state.queue(live.queue)?;
             let handler = self.state.handler(queue.handler)?;
             let free = !self.state.is_restrained(handler.id)?
@@ -146,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
         if events.is_empty() && orders.is_empty() {
             return Ok(());
         }
-        self.tables.foresee(&events, &orders)
+        self.tables.prefetch_subjects(&events, &orders)
     }
 
     fn lock(&mut self, mut live: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
@@ -159,7 +159,7 @@ impl<T: Tables> Txn<'_, T> {
         let id = self.state.task_id(handler.id, subject.collection(), live.seq)?;
         let before = live.phase;
         let lease = self.lease(&mut live, &handler, claim, now)?;
-        self.tables.lock_task(&live)?;
+        self.tables.write_task_lock(&live)?;
         self.state.moved(live.queue, Some(before), Some(TaskPhase::Locked))?;
         self.started(&live, &handler, &id, now)?;
         let order = self.step_started(order, &id, now)?;
@@ -245,7 +245,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<()> {
         let Some(claim) = room.claim.clone() else { return Ok(()) };
         let lease = self.lease(&mut live, handler, &claim, now)?;
-        self.tables.insert_task(&live)?;
+        self.tables.insert_active_task(&live)?;
         self.state.moved(live.queue, None, Some(TaskPhase::Locked))?;
         self.state.take_turn(live.queue)?;
         self.started(&live, handler, id, now)?;
@@ -288,7 +288,7 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        for waiting in self.tables.due(now, MAX_DUE_PER_CLAIM)? {
+        for waiting in self.tables.list_due_tasks(now, MAX_DUE_PER_CLAIM)? {
             self.free(&waiting, TaskPhase::Delayed, now)?;
         }
         self.state.reload_next_due(self.tables)

@@ -63,7 +63,7 @@ impl<T: Tables> Txn<'_, T> {
     fn handler_of(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
         let queue = match self.state.running.get(&task) {
             Some(running) => Some(running.live.queue),
-            None => self.tables.task(task)?.map(|live| live.queue),
+            None => self.tables.read_active_task(task)?.map(|live| live.queue),
         };
         queue.map(|queue| self.state.handler(self.state.queue(queue)?.handler).cloned()).transpose()
     }
@@ -97,7 +97,7 @@ impl<T: Tables> Txn<'_, T> {
     /// the same token, so that the whole lease is compared.
     pub(crate) fn give_back(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
         let now = self.state.last_seen();
-        if let Some(live) = self.tables.task(task)?.filter(|live| live.lease() == Some(lease)) {
+        if let Some(live) = self.tables.read_active_task(task)?.filter(|live| live.lease() == Some(lease)) {
             let release = Command::Release { fence: lease.fence };
             // A refusal means that it is not held under this token.
             let _ = self.command_live(live, release, AttemptOutput::default(), now)?;
@@ -113,7 +113,7 @@ impl<T: Tables> Txn<'_, T> {
         until: Timestamp,
     ) -> Result<std::result::Result<(), Rejected>> {
         let Some(live) = self.live(task)? else {
-            let ended = self.tables.ended(task)?.map(|past| past.life.state.status());
+            let ended = self.tables.read_archived_task(task)?.map(|past| past.life.state.status());
             return Ok(Err(ended.map_or(Rejected::NoSuchTask, Rejected::WrongState)));
         };
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
@@ -124,11 +124,11 @@ impl<T: Tables> Txn<'_, T> {
         };
         // What a node holds has no end, and gets none.
         if let State::Locked(Lease { until: Some(until), .. }) = life.state {
-            self.tables.set_until(task, until)?;
+            self.tables.set_lease_end(task, until)?;
         }
         match self.state.running.get_mut(&task) {
             Some(running) => running.live.life = life,
-            None => self.tables.touched(task),
+            None => self.tables.invalidate_task_on_peers(task),
         }
         Ok(Ok(()))
     }
@@ -137,6 +137,6 @@ impl<T: Tables> Txn<'_, T> {
         if lines.is_empty() {
             return Ok(());
         }
-        self.tables.add_log_lines(task, lines)
+        self.tables.append_log_lines(task, lines)
     }
 }

@@ -20,7 +20,7 @@ impl<T: Tables> Txn<'_, T> {
         idempotency: Option<&Idempotency>,
     ) -> Result<std::result::Result<Option<A>, Refused>> {
         let Some(used) = idempotency else { return Ok(Ok(None)) };
-        let Some((digest, answer)) = self.tables.answer(&used.tenant, &used.key)? else {
+        let Some((digest, answer)) = self.tables.read_idempotency_record(&used.tenant, &used.key)? else {
             return Ok(Ok(None));
         };
         let answer = if digest == used.digest { serde_json::from_str(&answer).ok() } else { None };
@@ -51,7 +51,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<()> {
         let Some(used) = idempotency else { return Ok(()) };
         let answer = serde_json::to_string(answer).map_err(Fault::damaged)?;
-        self.tables.put_answer(used, &answer, now)
+        self.tables.write_idempotency_record(used, &answer, now)
     }
 
     /// Records an answer unless there is one.

@@ -34,7 +34,7 @@ impl KeyRoundRobin {
     /// As they lie in the table. Read once after a start, and when others have worked on the queue since it was empty.
     pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
         let mut bands: HashMap<i64, ScoreRanks> = HashMap::default();
-        for (score, bucket, least, greatest) in tables.ranks(queue)? {
+        for (score, bucket, least, greatest) in tables.list_rank_ranges(queue)? {
             let band =
                 bands.entry(score).or_insert_with(|| ScoreRanks { served: least, ..ScoreRanks::default() });
             band.served = band.served.min(least);

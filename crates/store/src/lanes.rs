@@ -69,13 +69,13 @@ impl<T: Tables> Txn<'_, T> {
         if phase == from {
             return Ok(());
         }
-        self.tables.set_phase(waiting.seq, phase, rank)?;
+        self.tables.set_task_phase(waiting.seq, phase, rank)?;
         self.state.moved(waiting.queue, Some(from), Some(phase))
     }
 
     pub(crate) fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
         match lane {
-            Some(lane) => Ok(self.tables.lane_head(lane)?.is_some()),
+            Some(lane) => Ok(self.tables.read_lane_head(lane)?.is_some()),
             None => Ok(false),
         }
     }
@@ -84,7 +84,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn pair_holder(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
         let lane = TaskGrouping::of_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
-        for (seq, queue) in self.tables.in_lane(lane)? {
+        for (seq, queue) in self.tables.list_lane_tasks(lane)? {
             let queue = self.state.queue(queue)?;
             if queue.handler == source && queue.collection().is_some_and(|name| name.as_str() == collection) {
                 return Ok(Some(seq));
@@ -94,13 +94,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     pub(crate) fn is_lane_head(&self, lane: i64, place: i64) -> Result<bool> {
-        Ok(self.tables.lane_head(lane)?.is_none_or(|head| head.place >= place))
+        Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.place >= place))
     }
 
     /// Lets the head of a lane run, if it was waiting for that.
     pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
-        match self.tables.lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
+        match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
             Some(head) => self.free(&head.next, TaskPhase::Blocked, now),
             None => Ok(()),
         }
@@ -114,7 +114,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn crowd_of(&self, crowd: i64, queue: QueueId) -> Result<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
-        let inside = self.tables.active_in_crowd(crowd, most)?;
+        let inside = self.tables.list_active_in_concurrency_group(crowd, most)?;
         let full = inside.len() >= most;
         Ok((inside, full))
     }
@@ -122,7 +122,9 @@ impl<T: Tables> Txn<'_, T> {
     /// Somebody left a crowd: the oldest of the blocked come in, as many as there is room for.
     pub(crate) fn advance_crowd(&mut self, crowd: i64, queue: QueueId, now: Timestamp) -> Result<()> {
         while !self.crowd_is_full(crowd, queue)? {
-            let Some(next) = self.tables.blocked_in_crowd(crowd)? else { return Ok(()) };
+            let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(crowd)? else {
+                return Ok(());
+            };
             self.free(&next, TaskPhase::Blocked, now)?;
         }
         Ok(())

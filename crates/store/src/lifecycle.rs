@@ -48,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<Life, Rejected>> {
         match self.live(seq)? {
             Some(live) => self.command_live(live, command, remains, now),
-            None => match self.tables.ended(seq)? {
+            None => match self.tables.read_archived_task(seq)? {
                 Some(past) => self.command_past(past, command, now),
                 None => Ok(Err(Rejected::NoSuchTask)),
             },
@@ -59,7 +59,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn live(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         match self.state.running.get(&seq) {
             Some(running) => Ok(Some(running.live.clone())),
-            None => self.tables.task(seq),
+            None => self.tables.read_active_task(seq),
         }
     }
 
@@ -85,7 +85,7 @@ impl<T: Tables> Txn<'_, T> {
             None => {
                 if live.phase == TaskPhase::Locked {
                     // Another node may remember it as running.
-                    self.tables.touched(live.seq);
+                    self.tables.invalidate_task_on_peers(live.seq);
                 }
                 (None, None)
             }
@@ -96,8 +96,8 @@ impl<T: Tables> Txn<'_, T> {
                 Some(subject) => subject,
                 unknown => unknown.insert(self.subject_of(&live)?),
             };
-            self.tables.delete_task(&live)?;
-            self.tables.insert_ended(&ArchivedTaskRow::of(&live, subject, life, now, remains))?;
+            self.tables.delete_active_task(&live)?;
+            self.tables.insert_archived_task(&ArchivedTaskRow::of(&live, subject, life, now, remains))?;
             self.state.moved(live.queue, Some(live.phase), None)?;
             self.state.counters.ended += 1;
             None
@@ -154,7 +154,7 @@ impl<T: Tables> Txn<'_, T> {
         let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, handler, object);
         (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
         live.life.laned = lane.is_some();
-        self.tables.set_track(&live)?;
+        self.tables.set_task_grouping(&live)?;
         Ok(live)
     }
 
@@ -188,7 +188,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(event) = self.state.recent.get(id) {
             return Ok(Subject::Event(event));
         }
-        let event = self.tables.event(id)?;
+        let event = self.tables.read_event(id)?;
         let event = event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))?;
         Ok(Subject::Event(Arc::new(event)))
     }
@@ -245,7 +245,7 @@ impl<T: Tables> Txn<'_, T> {
         };
         if let Some(event) = past.event {
             let is_deleted = past.key.is_some() && object.is_none();
-            if is_deleted || self.tables.event(event)?.is_none() {
+            if is_deleted || self.tables.read_event(event)?.is_none() {
                 return Ok(Err(Rejected::Forgotten));
             }
             if let Some(key) = past.key.as_deref().filter(|_| event <= self.state.counters.forgotten) {
@@ -278,11 +278,11 @@ impl<T: Tables> Txn<'_, T> {
         if self.pair_is_busy(&live)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
-        self.tables.delete_ended(past.seq)?;
+        self.tables.delete_archived_task(past.seq)?;
         self.state.counters.ended -= 1;
         self.join_lane(&mut live);
         (live.phase, live.rank) = self.new_phase(&live, now, now)?;
-        self.tables.insert_task(&live)?;
+        self.tables.insert_active_task(&live)?;
         self.state.moved(live.queue, None, Some(live.phase))?;
         Ok(Ok(life))
     }
@@ -310,7 +310,7 @@ impl<T: Tables> Txn<'_, T> {
         live.place = live.place.filter(|_| life.ordered);
         live.life = life;
         live.started = live.lease().map(|lease| lease.since).or(live.started);
-        self.tables.rewrite_task(&live)?;
+        self.tables.update_active_task(&live)?;
         self.state.moved(live.queue, Some(before), Some(live.phase))?;
         if live.phase == TaskPhase::Blocked {
             // Whoever steps back lets the first one go.
@@ -346,12 +346,12 @@ impl<T: Tables> Txn<'_, T> {
         if stage == 0 {
             return Ok(false);
         }
-        Ok(self.tables.sync_before(event, stage, true)?.is_some())
+        Ok(self.tables.find_unfinished_sync_task_before(event, stage, true)?.is_some())
     }
 
     /// Lets those of the event run that no synchronous task holds back any more.
     fn open_gates(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        for GatedTask { waiting, lane, place, stage } in self.tables.gated(event)? {
+        for GatedTask { waiting, lane, place, stage } in self.tables.list_gated_tasks(event)? {
             if self.is_gated(event, stage)? {
                 // Whoever holds this one back holds back all that come after it.
                 break;
@@ -363,7 +363,7 @@ impl<T: Tables> Txn<'_, T> {
             if first {
                 self.free(&waiting, TaskPhase::Gated, now)?;
             } else {
-                self.tables.set_phase(waiting.seq, TaskPhase::Blocked, 0)?;
+                self.tables.set_task_phase(waiting.seq, TaskPhase::Blocked, 0)?;
                 self.state.moved(waiting.queue, Some(TaskPhase::Gated), Some(TaskPhase::Blocked))?;
             }
         }
@@ -382,6 +382,6 @@ impl<T: Tables> Txn<'_, T> {
         }
         let ActiveTaskRow { seq: task, started, life: Life { attempt: number, .. }, .. } = *live;
         let started = started.unwrap_or(now);
-        self.tables.put_attempt(&AttemptRow { task, number, started, ended: now, end, error })
+        self.tables.write_attempt(&AttemptRow { task, number, started, ended: now, end, error })
     }
 }

@@ -168,7 +168,7 @@ impl WriterState {
         for handler in std::mem::take(&mut self.gauges.dirty) {
             let gauge = self.gauge_mut(handler)?;
             gauge.dirty = false;
-            tables.put_pace(handler, &gauge.pace)?;
+            tables.write_limiter_state(handler, &gauge.pace)?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl<T: Tables> Txn<'_, T> {
         handlers: &[(HandlerId, bool)],
         id: EventId,
     ) -> Result<AdvancedObject> {
-        let before = self.tables.object(tenant, key)?;
+        let before = self.tables.read_object(tenant, key)?;
         let number = match &before {
             Some(known) if known.number != 0 => known.number,
             Some(_) | None => self.state.take_object(),
@@ -45,7 +45,7 @@ impl<T: Tables> Txn<'_, T> {
         let others = before.iter().flat_map(|object| &object.sent).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
         let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        self.tables.put_object(tenant, key, &ObjectRow { number, last: id, sent })?;
+        self.tables.write_object(tenant, key, &ObjectRow { number, last: id, sent })?;
         Ok(AdvancedObject { number, before })
     }
 
@@ -58,6 +58,6 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The number of an object; nothing if retention has deleted it.
     pub(crate) fn object_if_kept(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
-        Ok(self.tables.object(tenant, key)?.map(|object| object.number))
+        Ok(self.tables.read_object(tenant, key)?.map(|object| object.number))
     }
 }

@@ -38,7 +38,7 @@ impl<T: Tables> Txn<'_, T> {
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(found) = self.tables.order_named(tenant, key)? else {
+        let Some(found) = self.tables.find_order(tenant, key)? else {
             return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
         };
         let running = found.order.running;
@@ -78,13 +78,13 @@ impl<T: Tables> Txn<'_, T> {
         let replaced = value.is_some() || at.is_some();
         if let Some(value) = value {
             found.order.value = value;
-            self.tables.save_order(&found)?;
+            self.tables.update_order(&found)?;
         }
         if at.is_some() {
             found.order.planned = at;
             // Its task was made for the other time, and is made anew.
             let task = found.order.task.take();
-            self.tables.save_order(&found)?;
+            self.tables.update_order(&found)?;
             self.cancel_step(task, now)?;
         }
         if replaced {
@@ -98,7 +98,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Something happened to an order, if there is one of that number.
     pub(crate) fn order_input(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
-        match self.tables.order(n)? {
+        match self.tables.read_order(n)? {
             Some(found) => self.input(found, input, now).map(drop),
             None => Ok(()),
         }
@@ -129,7 +129,7 @@ impl<T: Tables> Txn<'_, T> {
             }
         }
         if persistent(&found.order) != persistent(&before) {
-            self.tables.save_order(&found)?;
+            self.tables.update_order(&found)?;
         }
         self.cancel_step(canceled, now)?;
         if let Some(outcome) = outcome {
@@ -139,7 +139,7 @@ impl<T: Tables> Txn<'_, T> {
         let Some(task) = found.order.task else { return Ok(found) };
         match self.state.running.get_mut(&task) {
             Some(running) => running.order = Some(found.clone()),
-            None if before.running && found.order.running => self.tables.touched(task),
+            None if before.running && found.order.running => self.tables.invalidate_task_on_peers(task),
             None => {}
         }
         Ok(found)
@@ -153,16 +153,16 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         let Order { key, tenant, node, .. } = found.order.clone();
-        self.tables.put_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
+        self.tables.write_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
     }
 
     /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
     fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
-        let Some(live) = task.map(|task| self.tables.task(task)).transpose()?.flatten() else {
+        let Some(live) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten() else {
             return Ok(());
         };
         if live.life.attempt == 0 {
-            self.tables.delete_task(&live)?;
+            self.tables.delete_active_task(&live)?;
             return self.state.moved(live.queue, Some(live.phase), None);
         }
         // A refusal means that it has ended, which is what was wanted.
@@ -173,7 +173,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Whether a waiting task is that of this node and handler.
     fn is_task_of(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
-        let Some(live) = self.tables.task(task)? else { return Ok(false) };
+        let Some(live) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(live.queue)?;
         let here = matches!(&queue.of, QueueOf::Node { node: of, .. } if of == node);
         Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
@@ -215,7 +215,7 @@ impl<T: Tables> Txn<'_, T> {
             life: Life::beginning(due, false),
         };
         (live.phase, live.rank) = self.free_phase(&WaitingTask::of(&live, due), now)?;
-        self.tables.insert_task(&live)?;
+        self.tables.insert_active_task(&live)?;
         self.state.moved(queue, None, Some(live.phase))?;
         Ok(Some(seq))
     }
@@ -231,7 +231,7 @@ impl<T: Tables> Txn<'_, T> {
     /// The order whose step a task is.
     pub(crate) fn order_of(&self, live: &ActiveTaskRow) -> Result<Option<OrderRow>> {
         let Some(n) = live.order else { return Ok(None) };
-        let order = self.tables.order(n)?;
+        let order = self.tables.read_order(n)?;
         order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
     }
 
@@ -257,7 +257,7 @@ impl<T: Tables> Txn<'_, T> {
         let (Some(n), Some(end)) = (live.order, end) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),
-            None => self.tables.order(n)?,
+            None => self.tables.read_order(n)?,
         };
         match order {
             // An order that has done with the task does not hear of it any more.

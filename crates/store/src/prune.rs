@@ -29,9 +29,10 @@ impl<T: Tables> Txn<'_, T> {
         self.forget(journal, now)?;
         let (events, more_events) = self.drop_events()?;
         let (tasks, more_tasks) = self.drop_history(history, now)?;
-        let more_answers = self.tables.drop_answers(now.minus(IDEMPOTENCY_RETENTION))?;
-        let more_orders = self.tables.drop_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
-        let more_records = self.tables.drop_records(now.minus(history.age))?;
+        let more_answers =
+            self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
+        let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
+        let more_records = self.tables.delete_expired_records(now.minus(history.age))?;
         // Events that no task needs would be visited in vain.
         let (objects, more_objects) =
             if more_events { (0, false) } else { self.prune_objects(objects, now)? };
@@ -42,7 +43,8 @@ impl<T: Tables> Txn<'_, T> {
     /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events
     /// kept for their tasks are not looked at over and over in one round.
     fn drop_events(&mut self) -> Result<(u64, bool)> {
-        let (dropped, reached) = self.tables.drop_events(self.state.swept, self.state.counters.forgotten)?;
+        let (dropped, reached) =
+            self.tables.delete_expired_events(self.state.swept, self.state.counters.forgotten)?;
         self.state.swept = reached.unwrap_or(EventId::ZERO);
         Ok((dropped, reached.is_some()))
     }
@@ -50,7 +52,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Removes ended tasks that are too many or too old.
     fn drop_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
         let surplus = surplus(self.state.counters.ended, retention);
-        let (gone, more) = self.tables.drop_ended(surplus, now.minus(retention.age))?;
+        let (gone, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
         self.state.counters.ended -= gone as i64;
         Ok((gone, more))
     }
@@ -61,10 +63,10 @@ impl<T: Tables> Txn<'_, T> {
         let mut mark = by_age.min(self.state.ids.last());
         let surplus = surplus(self.state.counters.journaled, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
-            mark = mark.max(self.tables.event_numbered(surplus)?.unwrap_or(EventId::ZERO));
+            mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));
         }
         // The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.
-        let mark = self.tables.last_event_up_to(mark)?;
+        let mark = self.tables.find_last_event_up_to(mark)?;
         self.state.counters.forgotten = self.state.counters.forgotten.max(mark);
         Ok(())
     }

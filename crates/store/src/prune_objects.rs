@@ -80,7 +80,7 @@ impl<T: Tables> Txn<'_, T> {
         // A round that another version has stored otherwise is begun anew.
         let latest = self
             .tables
-            .text(OBJECT_ROUND_TEXT)?
+            .read_named_text(OBJECT_ROUND_TEXT)?
             .and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
         let round = match latest.filter(|round| round.is_valid_for(cutoff)) {
             Some(round) if round.step != RoundStep::Done => Some(round),
@@ -111,21 +111,21 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<Option<ObjectRound>> {
         let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH } else { 1 };
-        let is_due = self.tables.idle_objects(cutoff, least)?.len() >= least;
+        let is_due = self.tables.list_idle_objects(cutoff, least)?.len() >= least;
         let newest = cutoff.min(self.state.counters.forgotten);
         let step = RoundStep::Events(EventId::ZERO);
         Ok(is_due.then_some(ObjectRound { begun: now.micros(), cutoff, newest, step }))
     }
 
     fn keep_objects_of_events(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
-        let (events, next) = self.tables.events_in_use(after, cutoff, OBJECT_BATCH)?;
-        self.tables.keep_objects(&events, cutoff, in_use)?;
+        let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH)?;
+        self.tables.set_event_objects_checked(&events, cutoff, in_use)?;
         Ok(next.map_or(RoundStep::Objects, RoundStep::Events))
     }
 
     fn delete_unused(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
         let ObjectRound { cutoff, newest, .. } = *round;
-        let idle = self.tables.idle_objects(cutoff, OBJECT_BATCH)?;
+        let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH)?;
         let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
         let (unused, used): (Vec<_>, Vec<_>) =
             idle.into_iter().partition(|idle| idle.object.last <= newest && !idle.queued);

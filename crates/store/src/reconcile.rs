@@ -49,9 +49,9 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn rescore_queue(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
-        for (seq, priority, created) in self.tables.to_score(queue)? {
+        for (seq, priority, created) in self.tables.list_tasks_to_rescore(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
-            self.tables.set_score(seq, handler.def.limits.score(priority, created))?;
+            self.tables.set_task_score(seq, handler.def.limits.score(priority, created))?;
         }
         Ok(())
     }
@@ -62,10 +62,10 @@ impl<T: Tables> Txn<'_, T> {
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
         let mut inside: HashMap<String, usize> = HashMap::new();
-        for (mut waiting, phase, key) in self.tables.to_regroup(queue)? {
+        for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
             let object = self.object_of(&tenant, Some(&key))?;
             waiting.crowd = TaskGrouping::of(self.state.salt, handler, object).crowd;
-            self.tables.set_crowd(waiting.seq, waiting.crowd)?;
+            self.tables.set_concurrency_group(waiting.seq, waiting.crowd)?;
             let inside = inside.entry(key).or_default();
             match phase {
                 TaskPhase::Scheduled | TaskPhase::Locked => *inside += 1,
@@ -103,7 +103,7 @@ impl<T: Tables> Txn<'_, T> {
             TaskPhase::Ready => self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
             _ => 0,
         };
-        self.tables.set_phase(waiting.seq, to, rank)?;
+        self.tables.set_task_phase(waiting.seq, to, rank)?;
         self.state.moved(waiting.queue, Some(from), Some(to))
     }
 }

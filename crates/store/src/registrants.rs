@@ -108,7 +108,7 @@ impl<T: Tables> Txn<'_, T> {
         if known.all.len() < 2 || is_recent {
             return Ok(false);
         }
-        let nodes = self.tables.nodes()?.into_iter().filter(|node| !node.gone);
+        let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
         let living = nodes.filter_map(|node| node.abilities.registrant).collect();
         let gone = known.look(&living, now);
         put_json(self.tables, REGISTRANTS_TEXT, &known)?;

@@ -26,7 +26,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn define(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
         self.state.suspend_turns()?;
         let before = std::mem::take(&mut self.state.handlers);
-        self.tables.put_handlers(&registration.handlers)?;
+        self.tables.write_handlers(&registration.handlers)?;
         put_json(self.tables, "routes", &registration.routes)?;
         put_json(self.tables, "tenants", &registration.tenants)?;
         self.state.load_registry(self.tables)?;
@@ -54,7 +54,7 @@ impl<T: Tables> Txn<'_, T> {
             tenants: self.state.weights.clone(),
             chains: self.state.chains.defined().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
-            files: self.tables.files()?,
+            files: self.tables.list_file_digests()?,
         })
     }
 
@@ -67,21 +67,21 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
         self.state.ids.observe(now);
-        self.tables.node_heard(node, now)
+        self.tables.record_node_heartbeat(node, now)
     }
 
     pub(crate) fn announce(&mut self, node: NodeId, abilities: &Abilities) -> Result<()> {
-        self.tables.put_abilities(node, abilities)
+        self.tables.write_node_capabilities(node, abilities)
     }
 
     pub(crate) fn note(&mut self, deed: &Deed) -> Result<()> {
-        self.tables.insert_deed(deed)
+        self.tables.insert_audit_entry(deed)
     }
 
     /// A node goes, and what it still holds goes on at once.
     pub(crate) fn leave(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.give_up(node)?;
-        for live in self.tables.held_by(node)? {
+        for live in self.tables.list_tasks_locked_by(node)? {
             if let State::Locked(lease) = live.life.state {
                 let release = Command::Release { fence: lease.fence };
                 // A refusal means that it is no longer held: nothing to give back.
@@ -93,13 +93,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// From now on the node gets nothing, not even if it still lives and asks.
     fn give_up(&mut self, node: NodeId) -> Result<()> {
-        self.tables.node_gone(node)?;
+        self.tables.mark_node_gone(node)?;
         self.state.nodes.remove(&node);
         Ok(())
     }
 
     pub(crate) fn hold(&mut self, rule: Rule) -> Result<()> {
-        self.tables.put_rule(&rule)?;
+        self.tables.write_rule(&rule)?;
         self.state.load_rules(self.tables)?;
         for queue in self.queues_at(&rule.place)? {
             self.unschedule(queue, rule.since)?;
@@ -141,7 +141,7 @@ impl<T: Tables> Txn<'_, T> {
         if scheduled == 0 {
             return Ok(());
         }
-        for seq in self.tables.in_phases(queue, &[TaskPhase::Scheduled], scheduled)? {
+        for seq in self.tables.list_tasks_in_phases(queue, &[TaskPhase::Scheduled], scheduled)? {
             let _ = self.command(seq, Command::Unschedule, AttemptOutput::default(), now)?;
         }
         Ok(())
@@ -161,14 +161,14 @@ impl<T: Tables> Txn<'_, T> {
     /// Frees what silent nodes held, and parks what has no handler any more.
     pub(crate) fn rescue(&mut self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
         let mut rescued = Rescued::default();
-        for node in self.tables.silent_nodes(now.minus(sweep.silence))? {
+        for node in self.tables.list_nodes_silent_since(now.minus(sweep.silence))? {
             self.give_up(node)?;
-            for live in self.tables.held_by(node)? {
+            for live in self.tables.list_tasks_locked_by(node)? {
                 let error = format!("node {node} died while it ran attempt {}", live.life.attempt);
                 rescued.tasks.extend(self.expire(live, &error, now)?);
             }
         }
-        for live in self.tables.run_out(sweep.workers_since, now)? {
+        for live in self.tables.list_expired_worker_leases(sweep.workers_since, now)? {
             let error =
                 format!("the worker of attempt {} was not heard of within its lease", live.life.attempt);
             rescued.tasks.extend(self.expire(live, &error, now)?);
@@ -201,7 +201,7 @@ impl<T: Tables> Txn<'_, T> {
         let undefined = self.state.all_queues().filter(|q| !q.defined).filter(waiting);
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
-            for seq in self.tables.in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
+            for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
                 let why = AttemptOutput::of_error("its handler is no longer defined");
                 if self.command(seq, Command::Lose, why, now)?.is_ok() {
                     parked += 1;
@@ -222,7 +222,9 @@ impl<T: Tables> Txn<'_, T> {
         let queues: Vec<QueueId> = mine.map(|q| q.id).collect();
         let mut adopted = 0;
         for queue in queues {
-            for seq in self.tables.in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)? {
+            for seq in
+                self.tables.list_tasks_in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)?
+            {
                 if self.command(seq, Command::Adopt, AttemptOutput::default(), now)?.is_ok() {
                     adopted += 1;
                 }

@@ -42,7 +42,7 @@ impl<T: Tables> Txn<'_, T> {
         // What is forgotten may still be kept for other tasks.
         let remembered = begin.max(self.state.counters.forgotten.as_i64() + 1);
         let (from_id, to_id) = (EventId::from_i64(remembered), EventId::from_i64(last));
-        let events = self.tables.events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
+        let events = self.tables.list_events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
         let reached = match events.last() {
             Some(event) if events.len() == MAX_EVENTS_PER_REPLAY => event.id.as_i64(),
             Some(_) | None => last,
@@ -88,12 +88,12 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
-        let json = self.tables.gaps(handler)?;
+        let json = self.tables.read_handler_gaps(handler)?;
         serde_json::from_str(&json).map_err(|e| Fault::damaged(format!("a handler's gaps: {e}")))
     }
 
     fn put_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
-        self.tables.put_gaps(handler, &json)
+        self.tables.write_handler_gaps(handler, &json)
     }
 }

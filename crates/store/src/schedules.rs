@@ -36,7 +36,7 @@ impl FireResult {
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn plan(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
-        let mut known = self.tables.schedules()?;
+        let mut known = self.tables.list_schedules()?;
         let (mut standings, mut named) = (Vec::with_capacity(plans.len()), Vec::new());
         for plan in plans {
             let held = self.state.schedule_is_held(&plan.name);
@@ -49,14 +49,14 @@ impl<T: Tables> Txn<'_, T> {
                     Standing { settled: row.settled, held, unmet: row.unmet }
                 }
                 None => {
-                    self.tables.begin_schedule(&plan.name, &plan.expression, now)?;
+                    self.tables.start_schedule(&plan.name, &plan.expression, now)?;
                     Standing { settled: now, held, unmet: None }
                 }
             });
         }
         self.forget_unnamed(known, &mut named, now)?;
         if !named.is_empty() {
-            self.tables.name_schedules(&named, now)?;
+            self.tables.record_schedules_registered(&named, now)?;
         }
         Ok(standings)
     }
@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         let gone = unnamed.iter().filter(|(_, row)| row.named < now.minus(DELETE_UNREGISTERED_AFTER));
-        gone.map(|(name, _)| name).try_for_each(|name| self.tables.forget_schedule(name))
+        gone.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
     }
 
     /// Whether somebody has planned within the last hours; that it is done now is written down.
@@ -93,7 +93,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn settle_one(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
         let Firing { schedule, planned, settle } = firing;
-        let there = self.tables.fire(&schedule, planned)?;
+        let there = self.tables.read_fire(&schedule, planned)?;
         let caught_up = matches!(settle, Settle::Fire { when: Punctual::CaughtUp, .. });
         let may_make_up = caught_up && !self.state.schedule_is_held(&schedule);
         if let Some(fire) = there
@@ -103,7 +103,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         let FireResult { outcome, event, task } = self.come_to(&schedule, planned, settle, now)?;
         let fire = Fire { planned, at: now, outcome, event, task };
-        self.tables.put_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
+        self.tables.write_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
         Ok((fire, true))
     }
 
@@ -153,10 +153,10 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<FireResult> {
         let unfinished = match overlap {
             Overlap::Queue => vec![],
-            Overlap::Skip | Overlap::Cancel => self.tables.unfinished_of(schedule)?,
+            Overlap::Skip | Overlap::Cancel => self.tables.list_unfinished_schedule_tasks(schedule)?,
         };
         if let (Overlap::Skip, Some(first)) = (overlap, unfinished.first()) {
-            let task = self.tables.whole_task(*first)?.map(|task| task.id);
+            let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
             return Ok(FireResult { task, ..FireResult::skipped(Skipped::Overlap) });
         }
         let why = fired_again(schedule);
@@ -169,7 +169,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     pub(crate) fn made_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        self.tables.made_up(schedule, up_to)
+        self.tables.advance_catch_up(schedule, up_to)
     }
 }
 

@@ -133,7 +133,7 @@ impl<T: Tables> Txn<'_, T> {
                 self.state.regulate(*handler, now)?;
             }
         }
-        self.tables.ready(&hand.shares)
+        self.tables.list_ready_tasks(&hand.shares)
     }
 
     /// The queue whose turn it is. Those whose handler has no room are parked on the way.

@@ -114,7 +114,7 @@ impl<T: Tables> Txn<'_, T> {
         if !self.lane_is_taken(track.lane)? {
             (live.phase, live.rank) = self.free_phase(&WaitingTask::of(&live, now), now)?;
         }
-        self.tables.insert_task(&live)?;
+        self.tables.insert_active_task(&live)?;
         self.state.moved(queue, None, Some(live.phase))?;
         Ok(seq)
     }

@@ -22,7 +22,7 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn extent(&self) -> Result<Extent>;
 
-    async fn page(&self, read: Read) -> Result<Page>;
+    async fn journal_page(&self, read: Read) -> Result<Page>;
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>>;
 
@@ -39,13 +39,13 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
 
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+    async fn lost_leases(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
@@ -78,12 +78,12 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
     ) -> Result<FirePage>;
 
     /// Why no events and orders are taken in now, though what is there can be worked off.
-    fn full(&self) -> Option<String> {
+    fn reject_reason(&self) -> Option<String> {
         None
     }
 
     /// What is known to be not as it should be where the data lie.
-    fn warnings(&self) -> Vec<String> {
+    fn storage_warnings(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -15,14 +15,14 @@ const MAX_NAMED_TASKS: usize = 10;
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let Some(task) = self.task_named(id)? else { return Ok(None) };
-        let Some(live) = self.tables.task(task.seq)? else { return Ok(Some(vec![])) };
+        let Some(live) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
         Ok(Some(explain(&self.facts(&live, &task.handler)?, now)))
     }
 
     /// A task by its whole public name: the uuid alone is not enough.
     pub(crate) fn task_named(&self, id: &TaskId) -> Result<Option<Task>> {
         let Some(seq) = seq_of(self.state.realm, id) else { return Ok(None) };
-        Ok(self.tables.whole_task(seq)?.filter(|task| task.id == *id))
+        Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
     fn facts(&self, live: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
@@ -59,38 +59,38 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn named(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
-        Ok(self.tables.whole_task(seq)?.map(|task| task.id))
+        Ok(self.tables.read_task_with_attempts(seq)?.map(|task| task.id))
     }
 
     fn standing(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, Status)>> {
         let Some(seq) = seq else { return Ok(None) };
-        let task = self.tables.whole_task(seq)?;
+        let task = self.tables.read_task_with_attempts(seq)?;
         Ok(task.map(|task| (task.id, task.life.state.status())))
     }
 
     /// The synchronous task of the same event that a gated one waits for.
     fn sync_before(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let Some(event) = live.event.filter(|_| live.phase == TaskPhase::Gated) else { return Ok(None) };
-        let seq = self.tables.sync_before(event, live.stage, false)?;
+        let seq = self.tables.find_unfinished_sync_task_before(event, live.stage, false)?;
         self.standing(seq)
     }
 
     /// The task that stands before this one in its lane.
     fn before_in_lane(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let (Some(lane), Some(place)) = (live.lane, live.place) else { return Ok(None) };
-        let first = self.tables.lane_head(lane)?.filter(|head| head.place < place);
+        let first = self.tables.read_lane_head(lane)?.filter(|head| head.place < place);
         let seq = first.map(|head| head.next.seq);
         self.standing(seq)
     }
 
     /// Some of a handler's tasks that run.
     fn runners(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
-        let seqs = self.tables.runners(handler, MAX_NAMED_TASKS)?;
+        let seqs = self.tables.list_running_tasks(handler, MAX_NAMED_TASKS)?;
         seqs.into_iter().filter_map(|seq| self.named(seq).transpose()).collect()
     }
 
     fn able_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
-        let alive = self.tables.nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
+        let alive = self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
         let able = alive.filter(|node| node.abilities.handlers.contains(handler));
         Ok(able.map(|node| node.name).collect())
     }
@@ -103,6 +103,6 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.queue(live.queue)?.collection().is_some() {
             return Ok(self.state.sources_before(live.queue)?.min(MOST_AHEAD));
         }
-        self.tables.ready_before(live, MOST_AHEAD)
+        self.tables.count_ready_tasks_before(live, MOST_AHEAD)
     }
 }

@@ -201,10 +201,10 @@ impl<T: Tables> Writer<T> {
         text: &str,
     ) -> std::result::Result<String, StoreError> {
         let mine = text.to_string();
-        let keep = move |txn: &mut Txn<'_, T>| match txn.tables.text(name)? {
+        let keep = move |txn: &mut Txn<'_, T>| match txn.tables.read_named_text(name)? {
             Some(kept) => Ok(kept),
             None => {
-                txn.tables.put_text(name, &mine)?;
+                txn.tables.write_named_text(name, &mine)?;
                 Ok(mine)
             }
         };
@@ -286,7 +286,7 @@ impl<B: Backend> WriterThread<B> {
             fill(&mut group, &mut inbox);
             let head = self.state.ids.last();
             self.work.begins(Instant::now());
-            let outcome = self.commit(&mut group, &mut inbox).map_err(|fault| B::explain(&fault));
+            let outcome = self.commit(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
             let done = outcome.as_ref().map_or(group.len(), |done| *done);
             let outcome = outcome.map(drop);
             self.work.ended(&outcome, Instant::now());
@@ -326,7 +326,7 @@ impl<B: Backend> WriterThread<B> {
             }
         };
         self.untold.clear();
-        self.work.committed(self.backend.rows());
+        self.work.committed(self.backend.rows_written());
         Ok(done)
     }
 
@@ -352,7 +352,7 @@ impl<B: Backend> WriterThread<B> {
         let foreseen = self.foresee(&more);
         group.append(&mut more);
         group.sort_by_key(|job| job.place());
-        self.backend.foresee(foreseen)
+        self.backend.extend_read_set(foreseen)
     }
 
     fn work(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
@@ -360,7 +360,7 @@ impl<B: Backend> WriterThread<B> {
         for (task, lease) in &self.untold {
             txn.give_back(*task, *lease)?;
         }
-        let done = if B::go_first(&mut txn)? { group.len() } else { self.put_off(group) };
+        let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.put_off(group) };
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for job in group.iter_mut().take(done) {
             job.work(&mut txn)?;
@@ -374,7 +374,7 @@ impl<B: Backend> WriterThread<B> {
         let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
             let mut foreseen = ReadSet::default();
             job.foresee(&mut self.state, &mut foreseen);
-            !self.backend.must_wait(&foreseen)
+            !self.backend.must_postpone(&foreseen)
         });
         let done = go.len();
         group.extend(go.into_iter().chain(wait));
@@ -388,7 +388,7 @@ impl<B: Backend> WriterThread<B> {
         if std::mem::take(&mut self.stale) {
             // With a memory that was wrong nothing could be foreseen.
             let foreseen = self.foresee(group);
-            self.backend.foresee(foreseen)?;
+            self.backend.extend_read_set(foreseen)?;
         }
         Ok(())
     }

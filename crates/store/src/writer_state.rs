@@ -87,13 +87,13 @@ pub(crate) const MAX_RESOLVED_TYPES: usize = 10_000;
 impl WriterState {
     pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
         store_copy::refuse_part(tables)?;
-        let counters = tables.counters()?;
+        let counters = tables.read_counters()?;
         let mut state = Self {
             ids: IdClock::starting(counters.last_event, now),
             counters,
             written: counters,
-            realm: tables.realm()?,
-            salt: tables.salt()?,
+            realm: tables.read_task_id_namespace()?,
+            salt: tables.read_salt()?,
             handlers: Vec::new(),
             handler_by_name: HashMap::default(),
             routes: Routes::new(),
@@ -101,9 +101,9 @@ impl WriterState {
             weights: BTreeMap::new(),
             queues: QueueStates::default(),
             gauges: Limiters::default(),
-            rules: tables.rules()?,
+            rules: tables.list_rules()?,
             chains: ChainRegistry::load(tables)?,
-            nodes: tables.live_nodes()?.into_iter().collect(),
+            nodes: tables.list_live_nodes()?.into_iter().collect(),
             asked: HashMap::default(),
             recent: RecentEvents::default(),
             running: HashMap::default(),
@@ -125,7 +125,7 @@ impl WriterState {
         self.handler_by_name.clear();
         self.resolved.clear();
         let mut paces = Vec::new();
-        for HandlerRow { id, def, defined, pace } in tables.handlers()? {
+        for HandlerRow { id, def, defined, pace } in tables.list_handlers()? {
             self.handler_by_name.insert(def.name.clone(), id);
             self.handlers.push(Arc::new(RegisteredHandler { id, def, defined }));
             paces.push(pace);
@@ -137,12 +137,12 @@ impl WriterState {
     }
 
     pub(crate) fn load_rules(&mut self, tables: &dyn Tables) -> Result<()> {
-        self.rules = tables.rules()?;
+        self.rules = tables.list_rules()?;
         Ok(())
     }
 
     pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> Result<()> {
-        self.counters.next_due = tables.earliest_due()?;
+        self.counters.next_due = tables.read_earliest_due()?;
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl WriterState {
         self.flush_gauges(tables)?;
         self.counters.last_event = self.ids.last();
         if self.counters != self.written {
-            tables.keep_counters(&self.counters)?;
+            tables.write_counters(&self.counters)?;
             self.written = self.counters;
         }
         Ok(())
@@ -271,11 +271,11 @@ impl WriterState {
 
 /// What is kept under a name, as JSON.
 pub(crate) fn json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
-    let value = tables.text(name)?.map(|text| serde_json::from_str(&text)).transpose();
+    let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
     value.map_err(|e| Fault::damaged(format!("the {name}: {e}")))
 }
 
 /// Keeps something under a name, as JSON.
 pub(crate) fn put_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
-    tables.put_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
+    tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

@@ -89,7 +89,7 @@ pub(crate) struct QueueStates {
 
 impl WriterState {
     pub(crate) fn load_queues(&mut self, tables: &dyn Tables) -> Result<()> {
-        tables.queues()?.into_iter().try_for_each(|row| self.take_over_queue(tables, row))
+        tables.list_queues()?.into_iter().try_for_each(|row| self.take_over_queue(tables, row))
     }
 
     /// A queue is as the table says, whether it was known before or not.
@@ -193,7 +193,7 @@ impl WriterState {
         tenant: &Tenant,
         of: QueueOf,
     ) -> Result<QueueId> {
-        let id = tables.make_queue(handler, tenant, &of)?;
+        let id = tables.create_queue(handler, tenant, &of)?;
         let queue = self.new_queue(id, handler, tenant.clone(), of);
         self.add_queue(queue)?;
         Ok(id)
@@ -358,11 +358,11 @@ impl WriterState {
             queue.dirty = false;
             changed.push((id, queue.counts));
         }
-        if changed.is_empty() { Ok(()) } else { tables.put_counts(&changed) }
+        if changed.is_empty() { Ok(()) } else { tables.write_queue_counts(&changed) }
     }
 }
 
 /// Where the ready task of a source's queue stands.
 fn ready_head(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
-    Ok(tables.ready_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
+    Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

@@ -100,7 +100,7 @@ pub fn transfer(
     if !source.is_unchanged().map_err(CopyError::Source)? {
         return Err(CopyError::Written);
     }
-    if report.differences().is_empty() && !target.finish().map_err(CopyError::Target)? {
+    if report.differences().is_empty() && !target.finish_copy().map_err(CopyError::Target)? {
         return Err(CopyError::Disturbed);
     }
     Ok(report)
@@ -112,10 +112,10 @@ pub fn verify(
     target: &mut dyn CopyEndpoint,
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
-    if source.note().map_err(CopyError::Source)?.is_some() {
+    if source.read_progress().map_err(CopyError::Source)?.is_some() {
         return Err(CopyError::Part);
     }
-    if target.note().map_err(CopyError::Target)?.is_some() {
+    if target.read_progress().map_err(CopyError::Target)?.is_some() {
         return Err(CopyError::Unended);
     }
     compare(source, target, told)
@@ -126,11 +126,11 @@ fn begin(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<StoredProgress, CopyError> {
-    if source.note().map_err(CopyError::Source)?.is_some() {
+    if source.read_progress().map_err(CopyError::Source)?.is_some() {
         return Err(CopyError::Part);
     }
     let (realm, stamp) = counters(source).map_err(CopyError::Source)?;
-    if let Some(text) = target.note().map_err(CopyError::Target)? {
+    if let Some(text) = target.read_progress().map_err(CopyError::Target)? {
         let note: StoredProgress = serde_json::from_str(&text).map_err(|_| CopyError::Another)?;
         return match (note.realm == realm, note.stamp == stamp) {
             (true, true) => Ok(note),
@@ -151,7 +151,7 @@ fn begin(
 /// The realm, and the checksum of all counters.
 fn counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
     let mut tally = TableChecksum::default();
-    let page = store.read(TableKind::Counters, None)?;
+    let page = store.read_page(TableKind::Counters, None)?;
     page.rows.iter().for_each(|row| tally.add(row));
     let realm = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::number);
     Ok((realm.unwrap_or_default(), tally.checksum()))
@@ -161,11 +161,11 @@ fn counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
 fn holds(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for section in TableKind::ALL.into_iter().filter(|section| *section != TableKind::Counters) {
-        if let Some(rows @ 1..) = store.count(section)? {
+        if let Some(rows @ 1..) = store.count_rows(section)? {
             found.push(format!("{section} ({rows})"));
         }
     }
-    if let waiting @ 1.. = store.waiting()? {
+    if let waiting @ 1.. = store.count_outbox_events()? {
         found.push(format!("outbox ({waiting})"));
     }
     Ok(found)
@@ -178,7 +178,7 @@ fn count(
 ) -> std::result::Result<u64, CopyError> {
     let mut all = 0;
     for section in shared(target)? {
-        all += source.count(section).map_err(CopyError::Source)?.unwrap_or(0);
+        all += source.count_rows(section).map_err(CopyError::Source)?.unwrap_or(0);
     }
     Ok(all)
 }
@@ -187,7 +187,7 @@ fn count(
 fn shared(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
     let mut shared = Vec::new();
     for section in TableKind::ALL {
-        if target.count(section).map_err(CopyError::Target)?.is_some() {
+        if target.count_rows(section).map_err(CopyError::Target)?.is_some() {
             shared.push(section);
         }
     }
@@ -223,7 +223,7 @@ fn read_on(
     for section in sections {
         let mut after = place.take();
         loop {
-            let page = source.read(section, after.as_ref())?;
+            let page = source.read_page(section, after.as_ref())?;
             if page.rows.is_empty() {
                 break;
             }
@@ -248,7 +248,7 @@ fn write_on(
         note.rows += rows;
         let text =
             serde_json::to_string(note).map_err(|e| CopyError::Target(StoreError::Damaged(e.to_string())))?;
-        if !target.write(section, page.rows, &text).map_err(CopyError::Target)? {
+        if !target.write_rows(section, page.rows, &text).map_err(CopyError::Target)? {
             return Err(CopyError::Disturbed);
         }
         told(CopyProgress::Copied { section, rows });
@@ -280,7 +280,7 @@ pub fn compare(
 
 /// A tally for each section.
 fn tallies(store: &mut dyn CopyEndpoint, steps: &Sender<CopyProgress>) -> Result<Vec<Option<TableChecksum>>> {
-    let tally = |section| match store.count(section)? {
+    let tally = |section| match store.count_rows(section)? {
         Some(_) => tally(store, section, steps).map(Some),
         None => Ok(None),
     };
@@ -294,7 +294,7 @@ fn tally(
 ) -> Result<TableChecksum> {
     let (mut tally, mut after) = (TableChecksum::default(), None);
     loop {
-        let page = store.read(section, after.as_ref())?;
+        let page = store.read_page(section, after.as_ref())?;
         if page.rows.is_empty() {
             return Ok(tally);
         }

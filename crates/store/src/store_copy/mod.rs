@@ -33,16 +33,16 @@ pub const EVENT_INDEX_INTERVAL: i64 = 1000;
 /// A store that nobody works with, as somebody sees it who moves it.
 pub trait CopyEndpoint: Send {
     /// How many rows of a section it holds; none if a store of this kind has no such section.
-    fn count(&mut self, section: TableKind) -> Result<Option<u64>>;
+    fn count_rows(&mut self, section: TableKind) -> Result<Option<u64>>;
 
     /// The next rows of a section, in an order of its own.
-    fn read(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
+    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
 
     /// How many events lie in an outbox and have no id yet.
-    fn waiting(&mut self) -> Result<u64>;
+    fn count_outbox_events(&mut self) -> Result<u64>;
 
     /// How many things of an outbox lie aside because they are no events. They are moved nowhere.
-    fn set_aside(&mut self) -> Result<u64> {
+    fn count_set_aside_entries(&mut self) -> Result<u64> {
         Ok(0)
     }
 
@@ -50,14 +50,14 @@ pub trait CopyEndpoint: Send {
     fn is_unchanged(&mut self) -> Result<bool>;
 
     /// How far a move to here has come that has not ended.
-    fn note(&mut self) -> Result<Option<String>>;
+    fn read_progress(&mut self) -> Result<Option<String>>;
 
     /// Writes rows, and in the same transaction another note in place of the one that was read or written last. False if
     /// somebody else has written there since it was opened: then nothing is written.
-    fn write(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool>;
+    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool>;
 
-    /// All is there: what hangs on all of it is set, and the note goes. False as for [`CopyEndpoint::write`].
-    fn finish(&mut self) -> Result<bool>;
+    /// All is there: what hangs on all of it is set, and the note goes. False as for [`CopyEndpoint::write_rows`].
+    fn finish_copy(&mut self) -> Result<bool>;
 }
 
 /// Why a store is not ready to be moved, or to be moved to.
@@ -116,7 +116,7 @@ pub enum CopyError {
 
 /// A store to which a move has not ended holds only a part of what belongs together.
 pub(crate) fn refuse_part(tables: &dyn Tables) -> crate::error::Result<()> {
-    match tables.text(COPY_PROGRESS_TEXT)? {
+    match tables.read_named_text(COPY_PROGRESS_TEXT)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(
             "a move to it has not ended; run the same `pointsman move` again, or begin with another target",
