@@ -26,7 +26,7 @@ impl<T: Tables> Txn<'_, T> {
         batch: OrderBatch,
         now: Timestamp,
     ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
-        match self.recorded(batch.idempotency.as_ref())? {
+        match self.read_recorded(batch.idempotency.as_ref())? {
             Ok(Some(orders)) => return Ok(Ok(OrderReceipt { orders, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
@@ -39,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
         for (new, node) in batch.orders.into_iter().zip(nodes) {
             orders.push(self.insert_order(new, node, &taken, now)?);
         }
-        self.record(batch.idempotency.as_ref(), &orders, now)?;
+        self.write_record(batch.idempotency.as_ref(), &orders, now)?;
         Ok(Ok(OrderReceipt { orders, repeated: false }))
     }
 
@@ -53,7 +53,7 @@ impl<T: Tables> Txn<'_, T> {
             if let Some(id) = new.id.as_ref().filter(|id| id.is_generated()) {
                 return Ok(Err((index, OrderRefused::Reserved(id.clone()))));
             }
-            match self.beginning(new, batch.reuse_ended_ids)? {
+            match self.check_start_node(new, batch.reuse_ended_ids)? {
                 Ok(node) => nodes.push(node),
                 Err(refused) => return Ok(Err((index, refused))),
             }
@@ -73,14 +73,14 @@ impl<T: Tables> Txn<'_, T> {
         new: NewOrder,
         now: Timestamp,
     ) -> Result<std::result::Result<Added, OrderRefused>> {
-        Ok(match self.beginning(&new, true)? {
+        Ok(match self.check_start_node(&new, true)? {
             Ok(node) => Ok(self.insert_order(new, node, &TakenKeys::new(), now)?),
             Err(refused) => Err(refused),
         })
     }
 
     /// The node at which an order would begin, unless it is refused.
-    fn beginning(
+    fn check_start_node(
         &self,
         new: &NewOrder,
         reuse_ended_id: bool,
@@ -109,15 +109,16 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// An id that no order of the tenant has, nor any that is `taken`.
-    fn fresh(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
-        let mut name = (new.tenant.clone(), OrderKey { id: self.fresh_id(now)?, chain: new.chain.clone() });
+    fn allocate_order_key(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
+        let mut name =
+            (new.tenant.clone(), OrderKey { id: self.allocate_order_id(now)?, chain: new.chain.clone() });
         while taken.contains(&name) || self.tables.find_order(&name.0, &name.1)?.is_some() {
-            name.1.id = self.fresh_id(now)?;
+            name.1.id = self.allocate_order_id(now)?;
         }
         Ok(name.1)
     }
 
-    fn fresh_id(&mut self, now: Timestamp) -> Result<OrderId> {
+    fn allocate_order_id(&mut self, now: Timestamp) -> Result<OrderId> {
         OrderId::new(self.state.ids.next(now).to_string()).map_err(Fault::damaged)
     }
 
@@ -131,7 +132,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Added> {
         let key = match &new.id {
             Some(id) => OrderKey { chain: new.chain.clone(), id: id.clone() },
-            None => self.fresh(&new, taken, now)?,
+            None => self.allocate_order_key(&new, taken, now)?,
         };
         let tenant = new.tenant;
         let order = Order {
@@ -151,11 +152,11 @@ impl<T: Tables> Txn<'_, T> {
             halted_by: None,
             took_on_error: false,
         };
-        let n = self.state.take_order();
+        let n = self.state.allocate_order_number();
         self.tables.insert_order(n, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
-        let event = self.tell_of(&order.tenant, &added, now)?;
-        self.input(OrderRow { n, order }, Input::Added, now)?;
+        let event = self.publish_tenant_event(&order.tenant, &added, now)?;
+        self.apply_order_input(OrderRow { n, order }, Input::Added, now)?;
         Ok(Added { order: key, tenant, event })
     }
 }

@@ -16,45 +16,45 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn append(
+    pub(crate) fn append_emission(
         &mut self,
         emission: Emission,
         room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
-        match self.recorded(emission.idempotency.as_ref())? {
+        match self.read_recorded(emission.idempotency.as_ref())? {
             Ok(Some(events)) => return Ok(Ok(Receipt { events, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
-        let events = self.journal(emission.events, room, now)?;
-        self.record(emission.idempotency.as_ref(), &events, now)?;
+        let events = self.append_events(emission.events, room, now)?;
+        self.write_record(emission.idempotency.as_ref(), &events, now)?;
         Ok(Ok(Receipt { events, repeated: false }))
     }
 
     /// Writes events and their tasks. A task that can run at once is born locked if there is room for it.
-    pub fn journal(
+    pub fn append_events(
         &mut self,
         events: Vec<NewEvent>,
         room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Vec<Sequenced>> {
-        events.into_iter().map(|event| self.journal_one(event, None, room, now)).collect()
+        events.into_iter().map(|event| self.append_event(event, None, room, now)).collect()
     }
 
     /// Writes an event that was given an id when it was taken out of an outbox. It keeps that, unless a greater one was
     /// journaled meanwhile.
-    pub fn journal_given(
+    pub fn append_event_with_id(
         &mut self,
         event: NewEvent,
         given: Option<EventId>,
         room: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
-        self.journal_one(event, given, room, now)
+        self.append_event(event, given, room, now)
     }
 
-    fn journal_one(
+    fn append_event(
         &mut self,
         new: NewEvent,
         given: Option<EventId>,
@@ -62,8 +62,8 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<Sequenced> {
         let id = self.state.ids.take(given, now);
-        let handlers = self.state.resolve(&new.kind);
-        let first_task = self.state.take_tasks(handlers.len());
+        let handlers = self.state.resolve_handlers(&new.kind);
+        let first_task = self.state.allocate_task_numbers(handlers.len());
         let object = match &new.key {
             Some(key) => Some(self.advance_object(&new.tenant, key.as_str(), &handlers, id)?),
             None => None,
@@ -94,16 +94,16 @@ impl<T: Tables> Txn<'_, T> {
                 planned,
                 late: false,
             };
-            tasks.push(self.make_task(task, &event, number, room, now)?);
+            tasks.push(self.create_task(task, &event, number, room, now)?);
         }
         for chain in self.state.chains.resolve(&event.kind).iter() {
-            self.order_for(&event, chain, priority, due, now)?;
+            self.add_order_for_event(&event, chain, priority, due, now)?;
         }
         Ok(Sequenced { id, prev, tasks })
     }
 
     /// Adds the order that an event makes for a chain. It bears the event's id, so that there is none yet.
-    fn order_for(
+    fn add_order_for_event(
         &mut self,
         event: &Event,
         chain: &ChainPath,
@@ -133,7 +133,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.insert_event(event, self.state.counters.journaled, first_task, tasks)
     }
 
-    fn make_task(
+    fn create_task(
         &mut self,
         task: NewTask,
         event: &Arc<Event>,
@@ -142,7 +142,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
-        let queue = self.state.queue_for(self.tables, handler.id, &event.tenant)?;
+        let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
         let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, &handler, object);
         let laned = lane.is_some();
         let mut live = ActiveTaskRow {
@@ -170,32 +170,32 @@ impl<T: Tables> Txn<'_, T> {
         let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
         if live.stage > 0 {
             self.tables.insert_active_task(&live)?;
-            self.state.moved(queue, None, Some(TaskPhase::Gated))?;
+            self.state.count_phase_change(queue, None, Some(TaskPhase::Gated))?;
             return Ok(id);
         }
-        (live.phase, live.rank) = match self.lane_is_taken(lane)? {
+        (live.phase, live.rank) = match self.is_lane_occupied(lane)? {
             true => (TaskPhase::Blocked, 0),
-            false => self.free_phase(&WaitingTask::of(&live, task.due), now)?,
+            false => self.phase_when_unblocked(&WaitingTask::of(&live, task.due), now)?,
         };
-        if self.may_be_born_locked(&live, &handler, room, now)? {
+        if self.may_create_locked(&live, &handler, room, now)? {
             let subject = Subject::Event(event.clone());
-            self.bear_locked(live, &handler, subject, room, &id, now)?;
+            self.create_locked_task(live, &handler, subject, room, &id, now)?;
         } else {
             self.tables.insert_active_task(&live)?;
-            self.state.moved(queue, None, Some(live.phase))?;
+            self.state.count_phase_change(queue, None, Some(live.phase))?;
         }
         Ok(id)
     }
 
     /// Makes a late task at the lowest priority for an event that a handler was not sent at its time.
-    pub(crate) fn make_replay(
+    pub(crate) fn create_replay_task(
         &mut self,
         handler: HandlerId,
         event: &Arc<Event>,
         now: Timestamp,
     ) -> Result<TaskId> {
         let task = NewTask {
-            seq: self.state.take_tasks(1),
+            seq: self.state.allocate_task_numbers(1),
             handler,
             sync: false,
             stage: 0,
@@ -205,8 +205,8 @@ impl<T: Tables> Txn<'_, T> {
             planned: None,
             late: true,
         };
-        let object = self.object_of(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
-        self.make_task(task, event, object, &mut ClaimSlots::default(), now)
+        let object = self.read_object_number(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
+        self.create_task(task, event, object, &mut ClaimSlots::default(), now)
     }
 }
 

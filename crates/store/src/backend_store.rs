@@ -53,7 +53,7 @@ impl<R: StoreReader> BackendStore<R> {
 
     /// Looks at all orders again whose chains have changed.
     async fn reconsider(&self, now: Timestamp) -> Result<()> {
-        while self.writer.run(move |txn| txn.reconsider_some(now)).await? {}
+        while self.writer.run(move |txn| txn.reevaluate_some_orders(now)).await? {}
         Ok(())
     }
 }
@@ -112,10 +112,12 @@ impl<R: StoreReader> Journal for BackendStore<R> {
             JobRequest { place: JobPosition::First, with: (emissions, claim), foresee: foresee_emissions };
         self.writer
             .run_asked(asked, move |txn, (emissions, claim)| {
-                let mut room = txn.room(claim, emissions.iter().flat_map(|e| &e.events), now)?;
-                let receipts = emissions.into_iter().map(|emission| txn.append(emission, &mut room, now));
+                let mut room =
+                    txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
+                let receipts =
+                    emissions.into_iter().map(|emission| txn.append_emission(emission, &mut room, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
-                Ok((receipts, txn.claim(room, now)?))
+                Ok((receipts, txn.claim_tasks(room, now)?))
             })
             .await
     }
@@ -124,7 +126,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         &self,
         idempotency: Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
-        self.writer.run(move |txn| txn.recorded_text(&idempotency)).await
+        self.writer.run(move |txn| txn.read_recorded_text(&idempotency)).await
     }
 
     async fn record_answer(
@@ -133,11 +135,13 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
-        self.writer.run(move |txn| txn.record_answer(&idempotency, answer, now)).await
+        self.writer.run(move |txn| txn.write_record_once(&idempotency, answer, now)).await
     }
 
     async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| events.iter().try_for_each(|event| txn.tell(event, now))).await
+        self.writer
+            .run(move |txn| events.iter().try_for_each(|event| txn.publish_engine_event(event, now)))
+            .await
     }
 
     async fn extent(&self) -> Result<Extent> {
@@ -163,21 +167,21 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         objects: Duration,
         now: Timestamp,
     ) -> Result<Pruned> {
-        self.writer.run(move |txn| txn.prune(journal, history, objects, now)).await
+        self.writer.run(move |txn| txn.prune_store(journal, history, objects, now)).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Queue for BackendStore<R> {
     async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
-        self.writer.run(move |txn| txn.schedule(ahead, now)).await
+        self.writer.run(move |txn| txn.schedule_ahead(ahead, now)).await
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
         self.writer
             .run(move |txn| {
-                let room = txn.room(Some(claim), std::iter::empty(), now)?;
-                txn.claim(room, now)
+                let room = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
+                txn.claim_tasks(room, now)
             })
             .await
     }
@@ -191,16 +195,16 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         let asked = JobRequest { place: JobPosition::Last, with: (endings, claim), foresee: foresee_endings };
         self.writer
             .run_asked(asked, move |txn, (endings, claim)| {
-                let mut room = txn.room(claim, endings.iter().flat_map(|e| &e.emits), now)?;
-                let finished = endings.into_iter().map(|ending| txn.finish(ending, &mut room, now));
+                let mut room = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
+                let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut room, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
-                Ok((finished, txn.claim(room, now)?))
+                Ok((finished, txn.claim_tasks(room, now)?))
             })
             .await
     }
 
     async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize> {
-        self.writer.run(move |txn| txn.log(lines)).await
+        self.writer.run(move |txn| txn.append_attempt_logs(lines)).await
     }
 
     async fn renew(
@@ -209,7 +213,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         fence: i64,
         until: Timestamp,
     ) -> Result<std::result::Result<(), Rejected>> {
-        self.writer.run(move |txn| txn.renew(task, fence, until)).await
+        self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
@@ -225,15 +229,15 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<std::result::Result<RunTask, RunRefused>> {
-        self.writer.run(move |txn| txn.run_on_request(&run, idempotency.as_ref(), now)).await
+        self.writer.run(move |txn| txn.create_requested_run(&run, idempotency.as_ref(), now)).await
     }
 
     async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
         let (rescued, redefined) = self
             .writer
             .run(move |txn| {
-                let redefined = sweep.missing && txn.forget_registrants(now)?;
-                Ok((txn.rescue(sweep, now)?, redefined))
+                let redefined = sweep.missing && txn.expire_registrants(now)?;
+                Ok((txn.rescue_tasks(sweep, now)?, redefined))
             })
             .await?;
         if redefined {
@@ -246,25 +250,25 @@ impl<R: StoreReader> Queue for BackendStore<R> {
 #[async_trait]
 impl<R: StoreReader> Registry for BackendStore<R> {
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.register(registration, now)).await?;
+        self.writer.run(move |txn| txn.register_definitions(registration, now)).await?;
         self.reconsider(now).await
     }
 
     async fn registration(&self) -> Result<Registration> {
-        self.writer.run(|txn| txn.registration()).await
+        self.writer.run(|txn| txn.current_registration()).await
     }
 
     async fn registrants(&self) -> Result<Vec<String>> {
-        self.writer.run(|txn| txn.registrants()).await
+        self.writer.run(|txn| txn.list_registrants()).await
     }
 
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let name = name.to_string();
-        self.writer.run(move |txn| txn.join(&name, now)).await
+        self.writer.run(move |txn| txn.join_node(&name, now)).await
     }
 
     async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()> {
-        self.writer.run(move |txn| txn.announce(node, &abilities)).await
+        self.writer.run(move |txn| txn.announce_capabilities(node, &abilities)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
@@ -276,20 +280,20 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.writer.run(move |txn| txn.heartbeat(node, now)).await
+        self.writer.run(move |txn| txn.record_heartbeat(node, now)).await
     }
 
     async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.leave(node, now)).await
+        self.writer.run(move |txn| txn.remove_node(node, now)).await
     }
 
     async fn hold(&self, rule: Rule) -> Result<()> {
-        self.writer.run(move |txn| txn.hold(rule)).await
+        self.writer.run(move |txn| txn.add_rule(rule)).await
     }
 
     async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
         let (place, tenant) = (place.clone(), tenant.cloned());
-        self.writer.run(move |txn| txn.release(kind, &place, tenant.as_ref())).await
+        self.writer.run(move |txn| txn.remove_rule(kind, &place, tenant.as_ref())).await
     }
 
     async fn rules(&self) -> Result<Vec<Rule>> {
@@ -301,7 +305,7 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn note(&self, deed: Deed) -> Result<()> {
-        self.writer.run(move |txn| txn.note(&deed)).await
+        self.writer.run(move |txn| txn.record_audit_entry(&deed)).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
@@ -325,7 +329,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
 
     async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let id = id.clone();
-        self.writer.run(move |txn| txn.why(&id, now)).await
+        self.writer.run(move |txn| txn.explain_waiting(&id, now)).await
     }
 
     async fn retry(
@@ -335,8 +339,9 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
     ) -> Result<Vec<std::result::Result<(), Rejected>>> {
         self.writer
             .run(move |txn| {
-                let again =
-                    |task| Ok(txn.command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()));
+                let again = |task| {
+                    Ok(txn.apply_command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()))
+                };
                 tasks.into_iter().map(again).collect()
             })
             .await
@@ -345,10 +350,10 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
     async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
         let id = id.clone();
         self.writer
-            .run(move |txn| match txn.task_named(&id)? {
-                Some(task) => {
-                    Ok(txn.command(task.seq, Command::Cancel, AttemptOutput::default(), now)?.map(|_| ()))
-                }
+            .run(move |txn| match txn.find_task_by_id(&id)? {
+                Some(task) => Ok(txn
+                    .apply_command(task.seq, Command::Cancel, AttemptOutput::default(), now)?
+                    .map(|_| ())),
                 None => Ok(Err(Rejected::NoSuchTask)),
             })
             .await
@@ -359,7 +364,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         let mut adopted = 0;
         loop {
             let handler = handler.clone();
-            let piece = self.writer.run(move |txn| txn.adopt(&handler, now)).await?;
+            let piece = self.writer.run(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
             adopted += piece;
             if piece < MAX_ADOPTED_PER_TRANSACTION as u64 {
                 return Ok(adopted);
@@ -369,24 +374,24 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
 
     async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed> {
         let handler = handler.clone();
-        self.writer.run(move |txn| txn.replay(&handler, from, now)).await
+        self.writer.run(move |txn| txn.replay_gap(&handler, from, now)).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Schedules for BackendStore<R> {
     async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
-        self.writer.run(move |txn| txn.plan(plans, now)).await
+        self.writer.run(move |txn| txn.register_plans(plans, now)).await
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
         let asked = JobRequest { place: JobPosition::Last, with: firings, foresee: foresee_firings };
-        self.writer.run_asked(asked, move |txn, firings| txn.settle(firings, now)).await
+        self.writer.run_asked(asked, move |txn, firings| txn.resolve_firings(firings, now)).await
     }
 
     async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         let schedule = schedule.clone();
-        self.writer.run(move |txn| txn.made_up(&schedule, up_to)).await
+        self.writer.run(move |txn| txn.advance_catch_up(&schedule, up_to)).await
     }
 
     async fn fires(
@@ -445,7 +450,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.writer.run(move |txn| txn.steer_order(&tenant, &key, command, now)).await
+        self.writer.run(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
@@ -459,7 +464,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let chain = chain.clone();
-        let done = self.writer.run(move |txn| txn.stop_chain(&chain, stopped, now)).await?;
+        let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
         self.reconsider(now).await?;
         Ok(done)
     }
@@ -472,7 +477,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let (chain, node) = (chain.clone(), node.clone());
-        let done = self.writer.run(move |txn| txn.set_node(&chain, &node, action, now)).await?;
+        let done = self.writer.run(move |txn| txn.set_node_action(&chain, &node, action, now)).await?;
         self.reconsider(now).await?;
         Ok(done)
     }

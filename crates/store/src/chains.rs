@@ -109,30 +109,34 @@ impl<T: Tables> Txn<'_, T> {
             |known: &ChainRow| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
         let now_known = self.state.chains.known.iter();
         let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
-        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.reconsider(path))
+        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_for_reevaluation(path))
     }
 
     /// Tells what has changed among the things that are configured in files.
-    pub(crate) fn register_files(&mut self, files: &BTreeMap<String, String>, now: Timestamp) -> Result<()> {
+    pub(crate) fn publish_file_changes(
+        &mut self,
+        files: &BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<()> {
         let before = self.tables.list_file_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
             self.tables.delete_file_digest(key)?;
-            self.tell_file(FileChange::Removed, key, now)?;
+            self.publish_file_event(FileChange::Removed, key, now)?;
         }
         for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
             self.tables.write_file_digest(key, digest)?;
             let change = if before.contains_key(key) { FileChange::Replaced } else { FileChange::Added };
-            self.tell_file(change, key, now)?;
-            self.tell_file(FileChange::Activated, key, now)?;
+            self.publish_file_event(change, key, now)?;
+            self.publish_file_event(FileChange::Activated, key, now)?;
         }
         Ok(())
     }
 
-    fn tell_file(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
-        self.tell(&EngineEvent::FileBased { change, key: key.into() }, now)
+    fn publish_file_event(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
+        self.publish_engine_event(&EngineEvent::FileBased { change, key: key.into() }, now)
     }
 
-    pub(crate) fn stop_chain(
+    pub(crate) fn set_chain_stopped(
         &mut self,
         path: &ChainPath,
         stopped: bool,
@@ -147,15 +151,15 @@ impl<T: Tables> Txn<'_, T> {
         let state = ChainState { stopped, ..known.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
         let passes = state.actions.keys().any(|node| state.passes(node));
-        self.set_chain(&known, state, now)?;
-        self.tell(&event, now)?;
+        self.write_chain_state(&known, state, now)?;
+        self.publish_engine_event(&event, now)?;
         if passes {
-            self.reconsider(path)?;
+            self.mark_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
-    pub(crate) fn set_node(
+    pub(crate) fn set_node_action(
         &mut self,
         path: &ChainPath,
         node: &NodeId,
@@ -177,40 +181,43 @@ impl<T: Tables> Txn<'_, T> {
             Action::Process => drop(state.actions.remove(node)),
             Action::Stop | Action::NextState => drop(state.actions.insert(node.clone(), action)),
         }
-        self.set_chain(&known, state, now)?;
+        self.write_chain_state(&known, state, now)?;
         let (chain, node) = (path.clone(), node.clone());
-        self.tell(&EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action }, now)?;
+        self.publish_engine_event(
+            &EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action },
+            now,
+        )?;
         // Those that rested in a circle may stand at any node.
         if passed || action == Action::NextState {
-            self.reconsider(path)?;
+            self.mark_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
     /// Writes how a chain is set, and holds or frees the queues of its steps.
-    fn set_chain(&mut self, known: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
+    fn write_chain_state(&mut self, known: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
         let path = known.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
         self.state.chains.known.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
-        for queue in self.state.refresh_held(|queue| is_step_of(queue, &path))? {
-            self.unschedule(queue, now)?;
+        for queue in self.state.refresh_paused(|queue| is_step_of(queue, &path))? {
+            self.unschedule_queue(queue, now)?;
         }
         self.state.woke = true;
         Ok(())
     }
 
     /// All orders of a chain are to be looked at again.
-    fn reconsider(&self, path: &ChainPath) -> Result<()> {
+    fn mark_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
         self.tables.write_pending_reevaluation(path, Some(0))
     }
 
     /// Looks at some of the orders again whose chains have changed; answers whether there may be more. In pieces, so
     /// that nobody who emits waits behind all of them; how far it has come outlives the process.
-    pub(crate) fn reconsider_some(&mut self, now: Timestamp) -> Result<bool> {
+    pub(crate) fn reevaluate_some_orders(&mut self, now: Timestamp) -> Result<bool> {
         let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
         let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
-            self.order_input(*number, Input::Changed, now)?;
+            self.apply_input_by_number(*number, Input::Changed, now)?;
         }
         self.tables.write_pending_reevaluation(&path, numbers.last().copied())?;
         Ok(true)

@@ -32,12 +32,12 @@ pub struct ClaimSlots {
 
 impl<T: Tables> Txn<'_, T> {
     /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
-    pub(crate) fn schedule(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
-        self.wake_due(now)?;
+    pub(crate) fn schedule_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
+        self.make_due_tasks_ready(now)?;
         let standing = usize::try_from(self.state.scheduled).unwrap_or(0);
         let mut scheduled = standing;
-        for live in self.deal_ahead(ahead.saturating_sub(standing), now)? {
-            if self.command_live(live, Command::Schedule, AttemptOutput::default(), now)?.is_ok() {
+        for live in self.select_ahead(ahead.saturating_sub(standing), now)? {
+            if self.apply_command_to_active(live, Command::Schedule, AttemptOutput::default(), now)?.is_ok() {
                 scheduled += 1;
             }
         }
@@ -46,7 +46,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Room for what somebody asks for, in a transaction that will journal these events. What has fallen due is
     /// woken first: it has waited longer than what is made now.
-    pub(crate) fn room<'e>(
+    pub(crate) fn reserve_claim_slots<'e>(
         &mut self,
         claim: Option<Claim>,
         events: impl Iterator<Item = &'e NewEvent>,
@@ -55,24 +55,24 @@ impl<T: Tables> Txn<'_, T> {
         if claim.is_none() {
             return Ok(ClaimSlots::default());
         }
-        self.wake_due(now)?;
+        self.make_due_tasks_ready(now)?;
         Ok(ClaimSlots { claim, top: events.map(|event| event.priority).max(), ..ClaimSlots::default() })
     }
 
     /// Locks what can run for the room that is left.
-    pub(crate) fn claim(&mut self, room: ClaimSlots, now: Timestamp) -> Result<Claims> {
+    pub(crate) fn claim_tasks(&mut self, room: ClaimSlots, now: Timestamp) -> Result<Claims> {
         let ClaimSlots { claim, mut tasks, turned_away, .. } = room;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
         let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
-        self.note_asking(&claim, now);
-        let (scheduled, more_scheduled) = self.scheduled_for(&claim, left, now)?;
+        self.record_pull(&claim, now);
+        let (scheduled, more_scheduled) = self.select_scheduled(&claim, left, now)?;
         if left > 0 {
             let left = left - scheduled.len();
-            tasks.extend(self.lock_all(scheduled, &claim, now)?);
-            let dealt = self.deal(&claim, left, now)?;
-            tasks.extend(self.lock_all(dealt, &claim, now)?);
+            tasks.extend(self.lock_tasks(scheduled, &claim, now)?);
+            let dealt = self.select_for_claim(&claim, left, now)?;
+            tasks.extend(self.lock_tasks(dealt, &claim, now)?);
         }
-        let more = more_scheduled || self.more_for(&claim, now)?;
+        let more = more_scheduled || self.has_more_for_claim(&claim, now)?;
         Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
     }
 
@@ -85,10 +85,10 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Remembers that somebody is there for handlers that are pulled.
-    fn note_asking(&mut self, claim: &Claim, now: Timestamp) {
+    fn record_pull(&mut self, claim: &Claim, now: Timestamp) {
         if let Claimant::Worker { .. } = claim.by {
             for name in claim.handlers.iter() {
-                if let Some(id) = self.state.handler_named(name).map(|handler| handler.id) {
+                if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
                     self.state.asked.insert(id, now);
                 }
             }
@@ -97,7 +97,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// What has been scheduled for handlers that the node can run, and whether there is more of it than `max`. It stays
     /// scheduled while a limit holds it.
-    fn scheduled_for(&self, claim: &Claim, max: usize, now: Timestamp) -> Result<(Vec<ActiveTaskRow>, bool)> {
+    fn select_scheduled(
+        &self,
+        claim: &Claim,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<(Vec<ActiveTaskRow>, bool)> {
         let mut chosen: Vec<ActiveTaskRow> = Vec::new();
         if self.state.scheduled == 0 || claim.by_worker() {
             return Ok((chosen, false));
@@ -105,9 +110,9 @@ impl<T: Tables> Txn<'_, T> {
         for live in self.tables.list_scheduled_tasks()? {
             let queue = self.state.queue(live.queue)?;
             let handler = self.state.handler(queue.handler)?;
-            let free = !self.state.is_restrained(handler.id)?
-                || matches!(self.state.opening(handler.id, now)?, Opening::Open(room)
-                    if (room as usize) > self.taken(&chosen, handler)?);
+            let free = !self.state.is_limited(handler.id)?
+                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(room)
+                    if (room as usize) > self.count_tasks_of_handler(&chosen, handler)?);
             if free && claim.handlers.contains(&handler.def.name) {
                 if chosen.len() == max {
                     return Ok((chosen, true));
@@ -119,7 +124,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// How many of those chosen are a handler's.
-    fn taken(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
+    fn count_tasks_of_handler(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
         let mut taken = 0;
         for live in chosen {
             taken += usize::from(self.state.queue(live.queue)?.handler == handler.id);
@@ -128,17 +133,17 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Locks what was chosen. What they are run for is fetched for all of them at once.
-    fn lock_all(
+    fn lock_tasks(
         &mut self,
         chosen: Vec<ActiveTaskRow>,
         claim: &Claim,
         now: Timestamp,
     ) -> Result<Vec<Claimed>> {
-        self.foresee(&chosen)?;
-        chosen.into_iter().map(|live| self.lock(live, claim, now)).collect()
+        self.prefetch_subjects(&chosen)?;
+        chosen.into_iter().map(|live| self.lock_task(live, claim, now)).collect()
     }
 
-    fn foresee(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
+    fn prefetch_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
         let events = chosen.iter().filter_map(|live| live.event);
         let events: BTreeSet<_> = events.filter(|id| self.state.recent.get(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
@@ -149,50 +154,50 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.prefetch_subjects(&events, &orders)
     }
 
-    fn lock(&mut self, mut live: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
-        let order = self.order_of(&live)?;
+    fn lock_task(&mut self, mut live: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+        let order = self.read_task_order(&live)?;
         let subject = match &order {
-            Some(order) => Subject::Step(self.step_of(&live, order)?),
-            None => self.subject_of(&live)?,
+            Some(order) => Subject::Step(self.step_run_of(&live, order)?),
+            None => self.read_subject(&live)?,
         };
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
         let id = self.state.task_id(handler.id, subject.collection(), live.seq)?;
         let before = live.phase;
-        let lease = self.lease(&mut live, &handler, claim, now)?;
+        let lease = self.grant_lease(&mut live, &handler, claim, now)?;
         self.tables.write_task_lock(&live)?;
-        self.state.moved(live.queue, Some(before), Some(TaskPhase::Locked))?;
-        self.started(&live, &handler, &id, now)?;
-        let order = self.step_started(order, &id, now)?;
+        self.state.count_phase_change(live.queue, Some(before), Some(TaskPhase::Locked))?;
+        self.record_attempt_start(&live, &handler, &id, now)?;
+        let order = self.record_step_start(order, &id, now)?;
         let running = RunningTask { live, subject, order };
-        Ok(self.running(running, &handler, id, lease))
+        Ok(self.cache_running_task(running, &handler, id, lease))
     }
 
     /// An attempt begins: it is told of, and its key and its handler have had their turn.
-    fn started(
+    fn record_attempt_start(
         &mut self,
         live: &ActiveTaskRow,
         handler: &RegisteredHandler,
         task: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        self.observe_start(live, handler, task, now)?;
-        self.state.served(live.queue, live.score, live.rank)?;
-        if self.state.is_restrained(handler.id)? {
-            self.state.change_pace(handler.id, |pace| pace.started(&handler.def.limits, now))?;
-            self.state.regulate(handler.id, now)?;
+        self.publish_attempt_start(live, handler, task, now)?;
+        self.state.record_served(live.queue, live.score, live.rank)?;
+        if self.state.is_limited(handler.id)? {
+            self.state.update_limiter_state(handler.id, |pace| pace.started(&handler.def.limits, now))?;
+            self.state.apply_limits(handler.id, now)?;
         }
         Ok(())
     }
 
     /// Locks a task in memory; the caller writes it.
-    fn lease(
+    fn grant_lease(
         &mut self,
         live: &mut ActiveTaskRow,
         handler: &RegisteredHandler,
         claim: &Claim,
         now: Timestamp,
     ) -> Result<Lease> {
-        let fence = self.state.take_fence();
+        let fence = self.state.allocate_fence();
         let lease = match claim.by {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
             Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
@@ -207,7 +212,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Whether a task that could run may be locked in the moment it is made: nobody comes before it. One that might
     /// but for the room is counted.
-    pub(crate) fn may_be_born_locked(
+    pub(crate) fn may_create_locked(
         &self,
         live: &ActiveTaskRow,
         handler: &RegisteredHandler,
@@ -219,9 +224,9 @@ impl<T: Tables> Txn<'_, T> {
             && !handler.def.pull
             && !queue.held
             && queue.defined
-            && self.state.is_next(live.queue)?
-            && (!self.state.is_restrained(handler.id)?
-                || matches!(self.state.opening(handler.id, now)?, Opening::Open(_)));
+            && self.state.is_queue_next(live.queue)?
+            && (!self.state.is_limited(handler.id)?
+                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(_)));
         let Some(claim) = room.claim.as_ref().filter(|claim| room.tasks.len() < claim.max) else {
             room.turned_away += usize::from(next);
             return Ok(false);
@@ -234,7 +239,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Writes a new task that is locked from the start: one row instead of a row and a change.
-    pub(crate) fn bear_locked(
+    pub(crate) fn create_locked_task(
         &mut self,
         mut live: ActiveTaskRow,
         handler: &RegisteredHandler,
@@ -244,19 +249,19 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<()> {
         let Some(claim) = room.claim.clone() else { return Ok(()) };
-        let lease = self.lease(&mut live, handler, &claim, now)?;
+        let lease = self.grant_lease(&mut live, handler, &claim, now)?;
         self.tables.insert_active_task(&live)?;
-        self.state.moved(live.queue, None, Some(TaskPhase::Locked))?;
-        self.state.take_turn(live.queue)?;
-        self.started(&live, handler, id, now)?;
+        self.state.count_phase_change(live.queue, None, Some(TaskPhase::Locked))?;
+        self.state.serve_queue(live.queue)?;
+        self.record_attempt_start(&live, handler, id, now)?;
         // No step is born locked.
         let running = RunningTask { live, subject, order: None };
-        room.tasks.push(self.running(running, handler, id.clone(), lease));
+        room.tasks.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())
     }
 
     /// Remembers a running task, so that its end need not be looked up.
-    fn running(
+    fn cache_running_task(
         &mut self,
         running: RunningTask,
         handler: &RegisteredHandler,
@@ -283,13 +288,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Makes ready what has fallen due, and opens the handlers whose limits let them go on.
-    pub(crate) fn wake_due(&mut self, now: Timestamp) -> Result<()> {
-        self.state.reopen_due(now)?;
+    pub(crate) fn make_due_tasks_ready(&mut self, now: Timestamp) -> Result<()> {
+        self.state.reopen_due_handlers(now)?;
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }
         for waiting in self.tables.list_due_tasks(now, MAX_DUE_PER_CLAIM)? {
-            self.free(&waiting, TaskPhase::Delayed, now)?;
+            self.unblock_task(&waiting, TaskPhase::Delayed, now)?;
         }
         self.state.reload_next_due(self.tables)
     }

@@ -16,7 +16,7 @@ use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn finish(
+    pub(crate) fn finish_attempt(
         &mut self,
         ending: Ending,
         room: &mut ClaimSlots,
@@ -24,7 +24,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<Finished, Rejected>> {
         let Ending { task, fence, ended, target, emits, logs } = ending;
         // Most attempts tell nothing of a target, and then nobody need look whose it was.
-        let handler = if target.is_some() { self.handler_of(task)? } else { None };
+        let handler = if target.is_some() { self.find_task_handler(task)? } else { None };
         let command = match &ended {
             Ended::Succeeded { .. } => Command::Succeed { fence },
             Ended::Failed { after, last, .. } => Command::Fail { fence, after: *after, last: *last },
@@ -40,15 +40,15 @@ impl<T: Tables> Txn<'_, T> {
             }
             Ended::Snoozed { .. } | Ended::Released => AttemptOutput::default(),
         };
-        let life = match self.command(task, command, remains, now)? {
+        let life = match self.apply_command(task, command, remains, now)? {
             Ok(life) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
         if let (Some(target), Some(handler)) = (target, handler) {
-            self.told(&handler, target, now)?;
+            self.record_target_report(&handler, target, now)?;
         }
-        self.add_log_lines(task, logs)?;
-        let emitted = self.journal(emits, room, now)?;
+        self.append_log_lines(task, logs)?;
+        let emitted = self.append_events(emits, room, now)?;
         let due = match life.state {
             State::New { due } => Some(due),
             State::Scheduled
@@ -60,7 +60,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(Finished { status: life.state.status(), due, emitted }))
     }
 
-    fn handler_of(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
+    fn find_task_handler(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
         let queue = match self.state.running.get(&task) {
             Some(running) => Some(running.live.queue),
             None => self.tables.read_active_task(task)?.map(|live| live.queue),
@@ -69,13 +69,18 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// How a handler's target fares: it concerns all of its tasks.
-    fn told(&mut self, handler: &RegisteredHandler, target: Target, now: Timestamp) -> Result<()> {
-        self.state.change_pace(handler.id, |pace| pace.told(target, &handler.def.retry, now))?;
-        self.state.regulate(handler.id, now)
+    fn record_target_report(
+        &mut self,
+        handler: &RegisteredHandler,
+        target: Target,
+        now: Timestamp,
+    ) -> Result<()> {
+        self.state.update_limiter_state(handler.id, |pace| pace.told(target, &handler.def.retry, now))?;
+        self.state.apply_limits(handler.id, now)
     }
 
     /// Lines of running attempts; those of an attempt that is over are dropped. Answers how many were kept.
-    pub(crate) fn log(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
+    pub(crate) fn append_attempt_logs(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
         let mut kept = 0;
         let mut lines = lines.into_iter().peekable();
         while let Some(first) = lines.next() {
@@ -83,11 +88,11 @@ impl<T: Tables> Txn<'_, T> {
             while let Some(next) = lines.next_if(|l| l.task == first.task && l.fence == first.fence) {
                 of_task.push(next.line);
             }
-            let lease = self.live(first.task)?.and_then(|live| live.lease());
+            let lease = self.read_cached_or_active_task(first.task)?.and_then(|live| live.lease());
             let holds = lease.is_some_and(|lease| lease.fence == first.fence);
             if holds {
                 kept += of_task.len();
-                self.add_log_lines(first.task, of_task)?;
+                self.append_log_lines(first.task, of_task)?;
             }
         }
         Ok(kept)
@@ -95,24 +100,24 @@ impl<T: Tables> Txn<'_, T> {
 
     /// An attempt of which nobody was told is given back, if it was begun at all. If not, another may have begun one with
     /// the same token, so that the whole lease is compared.
-    pub(crate) fn give_back(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
-        let now = self.state.last_seen();
+    pub(crate) fn release_unreported_attempt(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
+        let now = self.state.last_observed_time();
         if let Some(live) = self.tables.read_active_task(task)?.filter(|live| live.lease() == Some(lease)) {
             let release = Command::Release { fence: lease.fence };
             // A refusal means that it is not held under this token.
-            let _ = self.command_live(live, release, AttemptOutput::default(), now)?;
+            let _ = self.apply_command_to_active(live, release, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
 
     /// A worker is still at it.
-    pub(crate) fn renew(
+    pub(crate) fn renew_lease(
         &mut self,
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
     ) -> Result<std::result::Result<(), Rejected>> {
-        let Some(live) = self.live(task)? else {
+        let Some(live) = self.read_cached_or_active_task(task)? else {
             let ended = self.tables.read_archived_task(task)?.map(|past| past.life.state.status());
             return Ok(Err(ended.map_or(Rejected::NoSuchTask, Rejected::WrongState)));
         };
@@ -133,7 +138,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(()))
     }
 
-    fn add_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
         if lines.is_empty() {
             return Ok(());
         }

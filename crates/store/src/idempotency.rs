@@ -15,7 +15,7 @@ impl<T: Tables> Txn<'_, T> {
     /// The answer recorded under a key; None if the request has no key, or its key is new. A key that was used for
     /// another request is refused. An answer of another type is that of another request too: a fault here would fail
     /// every job of the commit.
-    pub(crate) fn recorded<A: DeserializeOwned>(
+    pub(crate) fn read_recorded<A: DeserializeOwned>(
         &self,
         idempotency: Option<&Idempotency>,
     ) -> Result<std::result::Result<Option<A>, Refused>> {
@@ -31,7 +31,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The text of the answer recorded under a key, whatever kind of request recorded it.
-    pub(crate) fn recorded_text(
+    pub(crate) fn read_recorded_text(
         &self,
         idempotency: &Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
@@ -39,11 +39,11 @@ impl<T: Tables> Txn<'_, T> {
             Value::String(text) => text,
             answer => answer.to_string(),
         };
-        Ok(self.recorded::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
+        Ok(self.read_recorded::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
     }
 
     /// Records the answer of a request, if it has a key.
-    pub(crate) fn record<A: Serialize + ?Sized>(
+    pub(crate) fn write_record<A: Serialize + ?Sized>(
         &self,
         idempotency: Option<&Idempotency>,
         answer: &A,
@@ -55,16 +55,16 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records an answer unless there is one.
-    pub(crate) fn record_answer(
+    pub(crate) fn write_record_once(
         &self,
         idempotency: &Idempotency,
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
-        Ok(match self.recorded::<String>(Some(idempotency))? {
+        Ok(match self.read_recorded::<String>(Some(idempotency))? {
             Ok(Some(answer)) => Ok(RecordedAnswer { answer, repeated: true }),
             Ok(None) => {
-                self.record(Some(idempotency), &answer, now)?;
+                self.write_record(Some(idempotency), &answer, now)?;
                 Ok(RecordedAnswer { answer, repeated: false })
             }
             Err(conflict) => Err(conflict),

@@ -46,7 +46,11 @@ impl TaskGrouping {
 
 impl<T: Tables> Txn<'_, T> {
     /// The phase of a task that neither its lane nor its event holds back, and its rank if it is ready.
-    pub(crate) fn free_phase(&mut self, waiting: &WaitingTask, now: Timestamp) -> Result<(TaskPhase, i64)> {
+    pub(crate) fn phase_when_unblocked(
+        &mut self,
+        waiting: &WaitingTask,
+        now: Timestamp,
+    ) -> Result<(TaskPhase, i64)> {
         if waiting.due > now {
             if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
                 self.state.counters.next_due = Some(waiting.due);
@@ -55,25 +59,33 @@ impl<T: Tables> Txn<'_, T> {
             return Ok((TaskPhase::Delayed, 0));
         }
         if let Some(crowd) = waiting.crowd
-            && self.crowd_is_full(crowd, waiting.queue)?
+            && self.is_concurrency_group_full(crowd, waiting.queue)?
         {
             return Ok((TaskPhase::Blocked, 0));
         }
-        self.state.set_head(waiting.queue, waiting.score, waiting.seq)?;
-        Ok((TaskPhase::Ready, self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?))
+        self.state.set_source_rank(waiting.queue, waiting.score, waiting.seq)?;
+        Ok((
+            TaskPhase::Ready,
+            self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
+        ))
     }
 
     /// Lets a task that waited in `from` go on.
-    pub(crate) fn free(&mut self, waiting: &WaitingTask, from: TaskPhase, now: Timestamp) -> Result<()> {
-        let (phase, rank) = self.free_phase(waiting, now)?;
+    pub(crate) fn unblock_task(
+        &mut self,
+        waiting: &WaitingTask,
+        from: TaskPhase,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (phase, rank) = self.phase_when_unblocked(waiting, now)?;
         if phase == from {
             return Ok(());
         }
         self.tables.set_task_phase(waiting.seq, phase, rank)?;
-        self.state.moved(waiting.queue, Some(from), Some(phase))
+        self.state.count_phase_change(waiting.queue, Some(from), Some(phase))
     }
 
-    pub(crate) fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
+    pub(crate) fn is_lane_occupied(&self, lane: Option<i64>) -> Result<bool> {
         match lane {
             Some(lane) => Ok(self.tables.read_lane_head(lane)?.is_some()),
             None => Ok(false),
@@ -81,7 +93,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The task of a pair that stands in its lane. Lanes may share a number by chance, so that it is looked at twice.
-    pub(crate) fn pair_holder(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
+    pub(crate) fn find_pair_task(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
         let lane = TaskGrouping::of_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
         for (seq, queue) in self.tables.list_lane_tasks(lane)? {
@@ -101,17 +113,17 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
         match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
-            Some(head) => self.free(&head.next, TaskPhase::Blocked, now),
+            Some(head) => self.unblock_task(&head.next, TaskPhase::Blocked, now),
             None => Ok(()),
         }
     }
 
-    fn crowd_is_full(&self, crowd: i64, queue: QueueId) -> Result<bool> {
-        Ok(self.crowd_of(crowd, queue)?.1)
+    fn is_concurrency_group_full(&self, crowd: i64, queue: QueueId) -> Result<bool> {
+        Ok(self.read_concurrency_group(crowd, queue)?.1)
     }
 
     /// Those of a crowd that have their turn, and whether it is full with them.
-    pub(crate) fn crowd_of(&self, crowd: i64, queue: QueueId) -> Result<(Vec<TaskSeq>, bool)> {
+    pub(crate) fn read_concurrency_group(&self, crowd: i64, queue: QueueId) -> Result<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
         let inside = self.tables.list_active_in_concurrency_group(crowd, most)?;
@@ -120,12 +132,17 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Somebody left a crowd: the oldest of the blocked come in, as many as there is room for.
-    pub(crate) fn advance_crowd(&mut self, crowd: i64, queue: QueueId, now: Timestamp) -> Result<()> {
-        while !self.crowd_is_full(crowd, queue)? {
+    pub(crate) fn advance_concurrency_group(
+        &mut self,
+        crowd: i64,
+        queue: QueueId,
+        now: Timestamp,
+    ) -> Result<()> {
+        while !self.is_concurrency_group_full(crowd, queue)? {
             let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(crowd)? else {
                 return Ok(());
             };
-            self.free(&next, TaskPhase::Blocked, now)?;
+            self.unblock_task(&next, TaskPhase::Blocked, now)?;
         }
         Ok(())
     }

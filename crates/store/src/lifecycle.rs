@@ -39,31 +39,31 @@ impl<'a> AttemptOutput<'a> {
 
 impl<T: Tables> Txn<'_, T> {
     /// Does `command` to a task, wherever it is. A refusal changes nothing.
-    pub(crate) fn command(
+    pub(crate) fn apply_command(
         &mut self,
         seq: TaskSeq,
         command: Command,
         remains: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
-        match self.live(seq)? {
-            Some(live) => self.command_live(live, command, remains, now),
+        match self.read_cached_or_active_task(seq)? {
+            Some(live) => self.apply_command_to_active(live, command, remains, now),
             None => match self.tables.read_archived_task(seq)? {
-                Some(past) => self.command_past(past, command, now),
+                Some(past) => self.apply_command_to_archived(past, command, now),
                 None => Ok(Err(Rejected::NoSuchTask)),
             },
         }
     }
 
     /// An unfinished task, as it is remembered or as it lies in the table.
-    pub(crate) fn live(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+    pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         match self.state.running.get(&seq) {
             Some(running) => Ok(Some(running.live.clone())),
             None => self.tables.read_active_task(seq),
         }
     }
 
-    pub(crate) fn command_live(
+    pub(crate) fn apply_command_to_active(
         &mut self,
         live: ActiveTaskRow,
         command: Command,
@@ -71,13 +71,13 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
         let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
-        let live = if command == Command::Adopt { self.retrack(live, &handler)? } else { live };
-        let def = self.def_for(&live, &handler)?;
+        let live = if command == Command::Adopt { self.regroup_task(live, &handler)? } else { live };
+        let def = self.effective_definition(&live, &handler)?;
         let (life, effects) = match transition(live.seq, live.life, command, &def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if effects.contains(&Effect::JoinLane) && self.pair_is_busy(&live)? {
+        if effects.contains(&Effect::JoinLane) && self.is_pair_busy(&live)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
         let (mut subject, order) = match self.state.running.remove(&live.seq) {
@@ -94,11 +94,11 @@ impl<T: Tables> Txn<'_, T> {
             // Its event may be kept for its sake alone, so that it is looked up before the task goes.
             let subject = match &mut subject {
                 Some(subject) => subject,
-                unknown => unknown.insert(self.subject_of(&live)?),
+                unknown => unknown.insert(self.read_subject(&live)?),
             };
             self.tables.delete_active_task(&live)?;
             self.tables.insert_archived_task(&ArchivedTaskRow::of(&live, subject, life, now, remains))?;
-            self.state.moved(live.queue, Some(live.phase), None)?;
+            self.state.count_phase_change(live.queue, Some(live.phase), None)?;
             self.state.counters.ended += 1;
             None
         } else {
@@ -106,29 +106,29 @@ impl<T: Tables> Txn<'_, T> {
             if effects.contains(&Effect::JoinLane) {
                 self.join_lane(&mut live);
             }
-            Some(self.rewrite(live, life, remains.error, now)?)
+            Some(self.update_unfinished_task(live, life, remains.error, now)?)
         };
         for effect in effects {
             match effect {
                 Effect::RecordAttempt(end) => self.record_attempt(&live, end, remains.error, now)?,
                 Effect::OpenGate => {
                     if let Some(event) = live.event.filter(|_| live.sync) {
-                        self.open_gates(event, now)?;
+                        self.release_gated_tasks(event, now)?;
                     }
                 }
                 Effect::AdvanceLane => self.advance_lane(live.lane, now)?,
                 Effect::Archive | Effect::Restore | Effect::JoinLane => {}
             }
         }
-        self.left(&live, phase, &handler, now)?;
-        self.step_ended(&live, order, step_end(&live, command, &life, remains), now)?;
+        self.release_capacity(&live, phase, &handler, now)?;
+        self.record_step_end(&live, order, step_end(&live, command, &life, remains), now)?;
         let ended = EndedTask { live: &live, subject: subject.as_ref(), life: &life, remains };
-        self.observe_end(ended, &handler, command, now)?;
+        self.publish_attempt_end(ended, &handler, command, now)?;
         Ok(Ok(life))
     }
 
     /// The definition by which a task lives: a chain's node may say how its steps are set back.
-    fn def_for<'h>(
+    fn effective_definition<'h>(
         &self,
         live: &ActiveTaskRow,
         handler: &'h RegisteredHandler,
@@ -144,13 +144,17 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// A task that was away comes back by the rules that its handler has now.
-    fn retrack(&mut self, mut live: ActiveTaskRow, handler: &RegisteredHandler) -> Result<ActiveTaskRow> {
+    fn regroup_task(
+        &mut self,
+        mut live: ActiveTaskRow,
+        handler: &RegisteredHandler,
+    ) -> Result<ActiveTaskRow> {
         if live.event.is_none() {
             return Ok(live);
         }
-        let subject = self.subject_of(&live)?;
+        let subject = self.read_subject(&live)?;
         let key = subject.key().map(|key| key.as_str());
-        let object = self.object_of(subject.tenant(), key)?;
+        let object = self.read_object_number(subject.tenant(), key)?;
         let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, handler, object);
         (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
         live.life.laned = lane.is_some();
@@ -159,7 +163,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Lets others have the place that a task has left: of its object, and of its handler.
-    fn left(
+    fn release_capacity(
         &mut self,
         live: &ActiveTaskRow,
         phase: Option<TaskPhase>,
@@ -170,21 +174,21 @@ impl<T: Tables> Txn<'_, T> {
             && live.phase.is_active()
             && !phase.is_some_and(TaskPhase::is_active)
         {
-            self.advance_crowd(crowd, live.queue, now)?;
+            self.advance_concurrency_group(crowd, live.queue, now)?;
         }
         let ran = live.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
-        if ran && self.state.is_restrained(handler.id)? {
-            self.state.regulate(handler.id, now)?;
+        if ran && self.state.is_limited(handler.id)? {
+            self.state.apply_limits(handler.id, now)?;
         }
         Ok(())
     }
 
     /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
-    pub(crate) fn subject_of(&self, live: &ActiveTaskRow) -> Result<Subject> {
-        if let Some(order) = self.order_of(live)? {
-            return self.step_of(live, &order).map(Subject::Step);
+    pub(crate) fn read_subject(&self, live: &ActiveTaskRow) -> Result<Subject> {
+        if let Some(order) = self.read_task_order(live)? {
+            return self.step_run_of(live, &order).map(Subject::Step);
         }
-        let Some(id) = live.event else { return self.run_of(live.queue).map(Subject::Run) };
+        let Some(id) = live.event else { return self.source_run_of_queue(live.queue).map(Subject::Run) };
         if let Some(event) = self.state.recent.get(id) {
             return Ok(Subject::Event(event));
         }
@@ -193,7 +197,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Subject::Event(Arc::new(event)))
     }
 
-    fn run_of(&self, queue: QueueId) -> Result<Run> {
+    fn source_run_of_queue(&self, queue: QueueId) -> Result<Run> {
         let queue = self.state.queue(queue)?;
         let collection = queue.collection().ok_or_else(|| Fault::damaged("a task without an event"))?;
         let source = self.state.handler(queue.handler)?.def.name.clone();
@@ -202,10 +206,10 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Whether a source's task cannot come back because another of its pair is queued or running.
-    fn pair_is_busy(&self, live: &ActiveTaskRow) -> Result<bool> {
+    fn is_pair_busy(&self, live: &ActiveTaskRow) -> Result<bool> {
         let queue = self.state.queue(live.queue)?;
         match queue.collection() {
-            Some(collection) => Ok(self.pair_holder(queue.handler, collection.as_str())?.is_some()),
+            Some(collection) => Ok(self.find_pair_task(queue.handler, collection.as_str())?.is_some()),
             None => Ok(false),
         }
     }
@@ -213,12 +217,12 @@ impl<T: Tables> Txn<'_, T> {
     /// Puts a task at the end of its lane.
     fn join_lane(&mut self, live: &mut ActiveTaskRow) {
         if live.lane.is_some() {
-            live.place = Some(self.state.take_tasks(1).0);
+            live.place = Some(self.state.allocate_task_numbers(1).0);
         }
     }
 
     /// The only thing that can be done to an ended task is to run it again.
-    fn command_past(
+    fn apply_command_to_archived(
         &mut self,
         mut past: ArchivedTaskRow,
         command: Command,
@@ -227,7 +231,7 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.queue(past.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
         let object = match (&queue.of, &past.key) {
-            (QueueOf::Events, Some(key)) => self.object_if_kept(&queue.tenant, key)?,
+            (QueueOf::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
             (QueueOf::Events, None) | (QueueOf::Collection(_) | QueueOf::Node { .. }, _) => None,
         };
         let track = match &queue.of {
@@ -249,7 +253,7 @@ impl<T: Tables> Txn<'_, T> {
                 return Ok(Err(Rejected::Forgotten));
             }
             if let Some(key) = past.key.as_deref().filter(|_| event <= self.state.counters.forgotten) {
-                self.keep_object(&queue.tenant, key, now)?;
+                self.mark_object_in_use(&queue.tenant, key, now)?;
             }
         }
         let priority = Priority::try_from(past.priority).map_err(Fault::damaged)?;
@@ -275,20 +279,20 @@ impl<T: Tables> Txn<'_, T> {
             error: past.error.clone(),
             life,
         };
-        if self.pair_is_busy(&live)? {
+        if self.is_pair_busy(&live)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
         self.tables.delete_archived_task(past.seq)?;
         self.state.counters.ended -= 1;
         self.join_lane(&mut live);
-        (live.phase, live.rank) = self.new_phase(&live, now, now)?;
+        (live.phase, live.rank) = self.phase_of_new_task(&live, now, now)?;
         self.tables.insert_active_task(&live)?;
-        self.state.moved(live.queue, None, Some(live.phase))?;
+        self.state.count_phase_change(live.queue, None, Some(live.phase))?;
         Ok(Ok(life))
     }
 
     /// Writes the new state of a task that stays unfinished; answers its phase.
-    fn rewrite(
+    fn update_unfinished_task(
         &mut self,
         mut live: ActiveTaskRow,
         life: Life,
@@ -297,7 +301,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskPhase> {
         let before = live.phase;
         (live.phase, live.rank) = match life.state {
-            State::New { due } => self.new_phase(&live, due, now)?,
+            State::New { due } => self.phase_of_new_task(&live, due, now)?,
             State::Scheduled => (TaskPhase::Scheduled, live.rank),
             State::Locked(_) => (TaskPhase::Locked, live.rank),
             State::Error { .. } => (TaskPhase::Halted, 0),
@@ -311,7 +315,7 @@ impl<T: Tables> Txn<'_, T> {
         live.life = life;
         live.started = live.lease().map(|lease| lease.since).or(live.started);
         self.tables.update_active_task(&live)?;
-        self.state.moved(live.queue, Some(before), Some(live.phase))?;
+        self.state.count_phase_change(live.queue, Some(before), Some(live.phase))?;
         if live.phase == TaskPhase::Blocked {
             // Whoever steps back lets the first one go.
             self.advance_lane(live.place.and(live.lane), now)?;
@@ -320,7 +324,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// What a task that is `new` waits for, and its rank if it is ready.
-    fn new_phase(
+    fn phase_of_new_task(
         &mut self,
         live: &ActiveTaskRow,
         due: Timestamp,
@@ -338,7 +342,7 @@ impl<T: Tables> Txn<'_, T> {
         {
             return Ok((TaskPhase::Blocked, 0));
         }
-        self.free_phase(&WaitingTask::of(live, due), now)
+        self.phase_when_unblocked(&WaitingTask::of(live, due), now)
     }
 
     /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
@@ -350,7 +354,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Lets those of the event run that no synchronous task holds back any more.
-    fn open_gates(&mut self, event: EventId, now: Timestamp) -> Result<()> {
+    fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
         for GatedTask { waiting, lane, place, stage } in self.tables.list_gated_tasks(event)? {
             if self.is_gated(event, stage)? {
                 // Whoever holds this one back holds back all that come after it.
@@ -361,10 +365,14 @@ impl<T: Tables> Txn<'_, T> {
                 _ => true,
             };
             if first {
-                self.free(&waiting, TaskPhase::Gated, now)?;
+                self.unblock_task(&waiting, TaskPhase::Gated, now)?;
             } else {
                 self.tables.set_task_phase(waiting.seq, TaskPhase::Blocked, 0)?;
-                self.state.moved(waiting.queue, Some(TaskPhase::Gated), Some(TaskPhase::Blocked))?;
+                self.state.count_phase_change(
+                    waiting.queue,
+                    Some(TaskPhase::Gated),
+                    Some(TaskPhase::Blocked),
+                )?;
             }
         }
         Ok(())

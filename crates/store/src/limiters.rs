@@ -50,8 +50,8 @@ const CLOCK_SET_BACK_THRESHOLD: Duration = Duration::from_secs(60);
 
 impl WriterState {
     /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
-    pub(crate) fn unpark(&mut self, handler: HandlerId, room: u32) -> Result<()> {
-        let gauge = self.gauge(handler)?;
+    pub(crate) fn unpark_queues(&mut self, handler: HandlerId, room: u32) -> Result<()> {
+        let gauge = self.limiter(handler)?;
         let missing = usize::try_from(room.saturating_sub(gauge.seated)).unwrap_or(usize::MAX);
         let back: Vec<QueueId> = gauge.parked.iter().take(missing).map(|(_, id)| *id).collect();
         for id in back {
@@ -61,18 +61,18 @@ impl WriterState {
         Ok(())
     }
 
-    pub(crate) fn gauge(&self, handler: HandlerId) -> Result<&HandlerLimiter> {
+    pub(crate) fn limiter(&self, handler: HandlerId) -> Result<&HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
         self.gauges.all.get(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
-    pub(crate) fn gauge_mut(&mut self, handler: HandlerId) -> Result<&mut HandlerLimiter> {
+    pub(crate) fn limiter_mut(&mut self, handler: HandlerId) -> Result<&mut HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
         self.gauges.all.get_mut(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
     /// Makes room for the gauges of all handlers; what they have measured stays.
-    pub(crate) fn fit_gauges(&mut self, paces: Vec<Pace>) {
+    pub(crate) fn add_missing_limiters(&mut self, paces: Vec<Pace>) {
         let known = self.gauges.all.len();
         for pace in paces.into_iter().skip(known) {
             self.gauges.all.push(HandlerLimiter { pace, ..HandlerLimiter::default() });
@@ -80,9 +80,9 @@ impl WriterState {
     }
 
     /// Whether anything bounds a handler at all. Most are not, and cost nothing.
-    pub(crate) fn is_restrained(&self, handler: HandlerId) -> Result<bool> {
+    pub(crate) fn is_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
-        let gauge = self.gauge(handler)?;
+        let gauge = self.limiter(handler)?;
         let pace = &gauge.pace;
         Ok(limits.concurrency.is_some()
             || limits.rate.is_some()
@@ -91,15 +91,19 @@ impl WriterState {
             || gauge.closed)
     }
 
-    pub(crate) fn opening(&self, handler: HandlerId, now: Timestamp) -> Result<Opening> {
-        let gauge = self.gauge(handler)?;
+    pub(crate) fn check_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Opening> {
+        let gauge = self.limiter(handler)?;
         let running = u32::try_from(gauge.running).unwrap_or(0);
         Ok(gauge.pace.opening(&self.handler(handler)?.def.limits, running, now))
     }
 
     /// Changes how a handler has been going; it is written before the commit.
-    pub(crate) fn change_pace(&mut self, handler: HandlerId, change: impl FnOnce(&mut Pace)) -> Result<()> {
-        let gauge = self.gauge_mut(handler)?;
+    pub(crate) fn update_limiter_state(
+        &mut self,
+        handler: HandlerId,
+        change: impl FnOnce(&mut Pace),
+    ) -> Result<()> {
+        let gauge = self.limiter_mut(handler)?;
         let before = gauge.pace;
         change(&mut gauge.pace);
         if gauge.pace != before && !gauge.dirty {
@@ -110,13 +114,13 @@ impl WriterState {
     }
 
     /// Opens or closes a handler by its limits as they stand now.
-    pub(crate) fn regulate(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
-        let opening = self.opening(handler, now)?;
+    pub(crate) fn apply_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
+        let opening = self.check_limits(handler, now)?;
         let reopens = match opening {
             Opening::Paced(at) | Opening::Quiet(at) => Some(at),
             Opening::Open(_) | Opening::Full => None,
         };
-        let gauge = self.gauge_mut(handler)?;
+        let gauge = self.limiter_mut(handler)?;
         gauge.room = match opening {
             Opening::Open(room) => room,
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
@@ -136,23 +140,23 @@ impl WriterState {
         }
         self.woke |= opened;
         match opening {
-            Opening::Open(room) => self.unpark(handler, room),
+            Opening::Open(room) => self.unpark_queues(handler, room),
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),
         }
     }
 
     /// Opens the handlers whose time has come. After the clock was put back all are looked at: what they wait for was
     /// told by a clock that ran ahead.
-    pub(crate) fn reopen_due(&mut self, now: Timestamp) -> Result<()> {
+    pub(crate) fn reopen_due_handlers(&mut self, now: Timestamp) -> Result<()> {
         if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.gauges.looked, now) {
             for handler in 1..=self.gauges.all.len() as HandlerId {
-                self.regulate(handler, now)?;
+                self.apply_limits(handler, now)?;
             }
         }
         while let Some((at, handler)) = self.gauges.reopening.first().copied().filter(|(at, _)| *at <= now) {
             self.gauges.reopening.remove(&(at, handler));
-            self.gauge_mut(handler)?.reopens = None;
-            self.regulate(handler, now)?;
+            self.limiter_mut(handler)?.reopens = None;
+            self.apply_limits(handler, now)?;
         }
         Ok(())
     }
@@ -164,9 +168,9 @@ impl WriterState {
     }
 
     /// Writes what changed.
-    pub(crate) fn flush_gauges(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> Result<()> {
         for handler in std::mem::take(&mut self.gauges.dirty) {
-            let gauge = self.gauge_mut(handler)?;
+            let gauge = self.limiter_mut(handler)?;
             gauge.dirty = false;
             tables.write_limiter_state(handler, &gauge.pace)?;
         }

@@ -40,7 +40,7 @@ impl<T: Tables> Txn<'_, T> {
         let before = self.tables.read_object(tenant, key)?;
         let number = match &before {
             Some(known) if known.number != 0 => known.number,
-            Some(_) | None => self.state.take_object(),
+            Some(_) | None => self.state.allocate_object_number(),
         };
         let others = before.iter().flat_map(|object| &object.sent).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
@@ -50,14 +50,18 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The number of an object that has had an event.
-    pub(crate) fn object_of(&self, tenant: &Tenant, key: Option<&str>) -> Result<Option<ObjectNumber>> {
+    pub(crate) fn read_object_number(
+        &self,
+        tenant: &Tenant,
+        key: Option<&str>,
+    ) -> Result<Option<ObjectNumber>> {
         let Some(key) = key else { return Ok(None) };
-        let found = self.object_if_kept(tenant, key)?;
+        let found = self.find_object_number(tenant, key)?;
         found.ok_or_else(|| Fault::damaged(format!("nothing is known of the object {key}"))).map(Some)
     }
 
     /// The number of an object; nothing if retention has deleted it.
-    pub(crate) fn object_if_kept(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
+    pub(crate) fn find_object_number(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
         Ok(self.tables.read_object(tenant, key)?.map(|object| object.number))
     }
 }

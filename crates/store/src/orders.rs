@@ -15,12 +15,12 @@ use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
     /// Journals an event of the engine's own.
-    pub(crate) fn tell(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
-        self.tell_of(&Tenant::nobody(), event, now).map(drop)
+    pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
+        self.publish_tenant_event(&Tenant::nobody(), event, now).map(drop)
     }
 
     /// Journals one of a tenant's order or task.
-    pub(crate) fn tell_of(
+    pub(crate) fn publish_tenant_event(
         &mut self,
         tenant: &Tenant,
         event: &EngineEvent,
@@ -31,7 +31,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(event.id)
     }
 
-    pub(crate) fn steer_order(
+    pub(crate) fn apply_order_command(
         &mut self,
         tenant: &Tenant,
         key: &OrderKey,
@@ -43,12 +43,12 @@ impl<T: Tables> Txn<'_, T> {
         };
         let running = found.order.running;
         match command {
-            OrderCommand::Suspend => drop(self.input(found, Input::Suspend, now)?),
-            OrderCommand::Resume => drop(self.input(found, Input::Resume, now)?),
+            OrderCommand::Suspend => drop(self.apply_order_input(found, Input::Suspend, now)?),
+            OrderCommand::Resume => drop(self.apply_order_input(found, Input::Resume, now)?),
             OrderCommand::Remove | OrderCommand::Change { .. } if running => {
                 return Ok(Err(OrderRefused::Running(key.clone())));
             }
-            OrderCommand::Remove => drop(self.input(found, Input::Remove, now)?),
+            OrderCommand::Remove => drop(self.apply_order_input(found, Input::Remove, now)?),
             OrderCommand::Change { value, node, at } => {
                 return self.change_order(found, value, node, at, now);
             }
@@ -90,22 +90,27 @@ impl<T: Tables> Txn<'_, T> {
         if replaced {
             let key = format!("Order:{}", found.order.key);
             let replaced = EngineEvent::FileBased { change: FileChange::Replaced, key };
-            self.tell_of(&found.order.tenant, &replaced, now)?;
+            self.publish_tenant_event(&found.order.tenant, &replaced, now)?;
         }
-        self.input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
+        self.apply_order_input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
         Ok(Ok(()))
     }
 
     /// Something happened to an order, if there is one of that number.
-    pub(crate) fn order_input(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
+    pub(crate) fn apply_input_by_number(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
         match self.tables.read_order(n)? {
-            Some(found) => self.input(found, input, now).map(drop),
+            Some(found) => self.apply_order_input(found, input, now).map(drop),
             None => Ok(()),
         }
     }
 
     /// Something happened to an order; answers the order as it then is.
-    pub(crate) fn input(&mut self, found: OrderRow, input: Input, now: Timestamp) -> Result<OrderRow> {
+    pub(crate) fn apply_order_input(
+        &mut self,
+        found: OrderRow,
+        input: Input,
+        now: Timestamp,
+    ) -> Result<OrderRow> {
         let OrderRow { n, order } = found;
         let before = order.clone();
         let known = self.state.chains.get(&order.key.chain).cloned();
@@ -116,12 +121,14 @@ impl<T: Tables> Txn<'_, T> {
         let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
-                Effect::Tell(event) => drop(self.tell_of(&before.tenant, &event, now)?),
-                Effect::Begin { handler } => found.order.task = self.begin_step(&found, &handler, now)?,
+                Effect::Tell(event) => drop(self.publish_tenant_event(&before.tenant, &event, now)?),
+                Effect::Begin { handler } => {
+                    found.order.task = self.create_step_task(&found, &handler, now)?
+                }
                 Effect::Stay { handler } => {
-                    if !self.is_task_of(found.order.task, &found.order.node, &handler)? {
+                    if !self.is_step_task(found.order.task, &found.order.node, &handler)? {
                         canceled = found.order.task;
-                        found.order.task = self.begin_step(&found, &handler, now)?;
+                        found.order.task = self.create_step_task(&found, &handler, now)?;
                     }
                 }
                 Effect::Cancel => canceled = before.task,
@@ -163,15 +170,15 @@ impl<T: Tables> Txn<'_, T> {
         };
         if live.life.attempt == 0 {
             self.tables.delete_active_task(&live)?;
-            return self.state.moved(live.queue, Some(live.phase), None);
+            return self.state.count_phase_change(live.queue, Some(live.phase), None);
         }
         // A refusal means that it has ended, which is what was wanted.
-        let _ = self.command_live(live, Command::Cancel, AttemptOutput::default(), now)?;
+        let _ = self.apply_command_to_active(live, Command::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
     /// Whether a waiting task is that of this node and handler.
-    fn is_task_of(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
+    fn is_step_task(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
         let Some(live) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(live.queue)?;
@@ -180,18 +187,18 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Makes the task of an order's step. A handler that was never registered leaves the order without one.
-    fn begin_step(
+    fn create_step_task(
         &mut self,
         found: &OrderRow,
         handler: &HandlerName,
         now: Timestamp,
     ) -> Result<Option<TaskSeq>> {
         let order = &found.order;
-        let Some(handler) = self.state.handler_named(handler).cloned() else { return Ok(None) };
+        let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
         let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
-        let queue = self.state.queue_of(self.tables, handler.id, &order.tenant, of)?;
+        let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, of)?;
         let due = order.planned.unwrap_or(now).max(now);
-        let seq = self.state.take_tasks(1);
+        let seq = self.state.allocate_task_numbers(1);
         let mut live = ActiveTaskRow {
             seq,
             queue,
@@ -214,14 +221,14 @@ impl<T: Tables> Txn<'_, T> {
             error: None,
             life: Life::beginning(due, false),
         };
-        (live.phase, live.rank) = self.free_phase(&WaitingTask::of(&live, due), now)?;
+        (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::of(&live, due), now)?;
         self.tables.insert_active_task(&live)?;
-        self.state.moved(queue, None, Some(live.phase))?;
+        self.state.count_phase_change(queue, None, Some(live.phase))?;
         Ok(Some(seq))
     }
 
     /// The step of an order that a task runs.
-    pub(crate) fn step_of(&self, live: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
+    pub(crate) fn step_run_of(&self, live: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
         match &self.state.queue(live.queue)?.of {
             QueueOf::Node { node, .. } => order.step(node),
             QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
@@ -229,25 +236,25 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The order whose step a task is.
-    pub(crate) fn order_of(&self, live: &ActiveTaskRow) -> Result<Option<OrderRow>> {
+    pub(crate) fn read_task_order(&self, live: &ActiveTaskRow) -> Result<Option<OrderRow>> {
         let Some(n) = live.order else { return Ok(None) };
         let order = self.tables.read_order(n)?;
         order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
     }
 
     /// An attempt of an order's step begins.
-    pub(crate) fn step_started(
+    pub(crate) fn record_step_start(
         &mut self,
         order: Option<OrderRow>,
         task: &TaskId,
         now: Timestamp,
     ) -> Result<Option<OrderRow>> {
         let Some(order) = order else { return Ok(None) };
-        self.input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
+        self.apply_order_input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
     }
 
     /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
-    pub(crate) fn step_ended(
+    pub(crate) fn record_step_end(
         &mut self,
         live: &ActiveTaskRow,
         order: Option<OrderRow>,
@@ -262,7 +269,7 @@ impl<T: Tables> Txn<'_, T> {
         match order {
             // An order that has done with the task does not hear of it any more.
             Some(found) if found.order.task == Some(live.seq) => {
-                self.input(found, Input::StepEnded(end), now).map(drop)
+                self.apply_order_input(found, Input::StepEnded(end), now).map(drop)
             }
             Some(_) | None => Ok(()),
         }

@@ -19,16 +19,16 @@ const EVENT_NUMBER_PRECISION: i64 = 1000;
 const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn prune(
+    pub(crate) fn prune_store(
         &mut self,
         journal: Retention,
         history: Retention,
         objects: Duration,
         now: Timestamp,
     ) -> Result<Pruned> {
-        self.forget(journal, now)?;
-        let (events, more_events) = self.drop_events()?;
-        let (tasks, more_tasks) = self.drop_history(history, now)?;
+        self.advance_low_water_mark(journal, now)?;
+        let (events, more_events) = self.delete_expired_events()?;
+        let (tasks, more_tasks) = self.delete_expired_history(history, now)?;
         let more_answers =
             self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
         let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
@@ -42,7 +42,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events
     /// kept for their tasks are not looked at over and over in one round.
-    fn drop_events(&mut self) -> Result<(u64, bool)> {
+    fn delete_expired_events(&mut self) -> Result<(u64, bool)> {
         let (dropped, reached) =
             self.tables.delete_expired_events(self.state.swept, self.state.counters.forgotten)?;
         self.state.swept = reached.unwrap_or(EventId::ZERO);
@@ -50,7 +50,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Removes ended tasks that are too many or too old.
-    fn drop_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
+    fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
         let surplus = surplus(self.state.counters.ended, retention);
         let (gone, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
         self.state.counters.ended -= gone as i64;
@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Moves the low-water mark.
-    fn forget(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
+    fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
         let mut mark = by_age.min(self.state.ids.last());
         let surplus = surplus(self.state.counters.journaled, retention);

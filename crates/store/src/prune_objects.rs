@@ -89,8 +89,8 @@ impl<T: Tables> Txn<'_, T> {
         let Some(round) = round else { return Ok((0, false)) };
         let in_use = first_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
         let (deleted, step) = match round.step {
-            RoundStep::Events(after) => (0, self.keep_objects_of_events(after, round.cutoff, in_use)?),
-            RoundStep::Objects => self.delete_unused(&round, in_use)?,
+            RoundStep::Events(after) => (0, self.mark_event_objects_in_use(after, round.cutoff, in_use)?),
+            RoundStep::Objects => self.delete_unused_objects(&round, in_use)?,
             RoundStep::Done => (0, RoundStep::Done),
         };
         put_json(self.tables, OBJECT_ROUND_TEXT, &ObjectRound { step, ..round })?;
@@ -117,13 +117,18 @@ impl<T: Tables> Txn<'_, T> {
         Ok(is_due.then_some(ObjectRound { begun: now.micros(), cutoff, newest, step }))
     }
 
-    fn keep_objects_of_events(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
+    fn mark_event_objects_in_use(
+        &self,
+        after: EventId,
+        cutoff: EventId,
+        in_use: EventId,
+    ) -> Result<RoundStep> {
         let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH)?;
         self.tables.set_event_objects_checked(&events, cutoff, in_use)?;
         Ok(next.map_or(RoundStep::Objects, RoundStep::Events))
     }
 
-    fn delete_unused(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
+    fn delete_unused_objects(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
         let ObjectRound { cutoff, newest, .. } = *round;
         let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH)?;
         let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
@@ -138,7 +143,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// A task of an old event is unfinished again: a round that has passed it by must not delete its object.
-    pub(crate) fn keep_object(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
+    pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
         self.tables.set_objects_checked(&[(tenant.clone(), key.to_string(), first_id_at(now))])
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn foresee_firings(firings: &Vec<Firing>, state: &mut WriterState, fo
 fn foresee_events(events: &[NewEvent], state: &mut WriterState, foreseen: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
-        let handlers = state.resolve(&event.kind);
+        let handlers = state.resolve_handlers(&event.kind);
         let mut tracked: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
         tracked.retain(|id| is_tracked(state, *id));
         if tracked.is_empty() {

@@ -14,18 +14,22 @@ use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
     /// Goes through the handlers that are treated otherwise than before.
-    pub(crate) fn reform(&mut self, before: &[Arc<RegisteredHandler>], now: Timestamp) -> Result<()> {
+    pub(crate) fn reconcile_tasks(
+        &mut self,
+        before: &[Arc<RegisteredHandler>],
+        now: Timestamp,
+    ) -> Result<()> {
         for old in before {
             let new = self.state.handler(old.id)?.clone();
-            let queues = self.state.all_queues().filter(|queue| queue.handler == new.id);
+            let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
             let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
             for queue in queues {
                 if new.def.pull || !new.defined {
-                    self.unschedule(queue, now)?;
+                    self.unschedule_queue(queue, now)?;
                 }
                 let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
                 if widths[0] != widths[1] && new.def.order == Order::None {
-                    self.regroup(queue, &new, now)?;
+                    self.regroup_queue(queue, &new, now)?;
                 }
             }
         }
@@ -33,22 +37,22 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Where a handler counts the age of its tasks otherwise than before, they are put in order anew.
-    pub(crate) fn rescore(&mut self, before: &[Arc<RegisteredHandler>]) -> Result<()> {
+    pub(crate) fn rescore_changed_handlers(&mut self, before: &[Arc<RegisteredHandler>]) -> Result<()> {
         for old in before {
             let new = self.state.handler(old.id)?.clone();
             if new.def.limits.ageing != old.def.limits.ageing {
-                let queues = self.state.all_queues().filter(|queue| queue.handler == new.id);
+                let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
                 let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
                 for queue in queues {
-                    self.rescore_queue(queue, &new)?;
-                    self.state.reload_head(self.tables, queue)?;
+                    self.rescore_queue_tasks(queue, &new)?;
+                    self.state.reload_source_rank(self.tables, queue)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn rescore_queue(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
+    fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
         for (seq, priority, created) in self.tables.list_tasks_to_rescore(queue)? {
             let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
             self.tables.set_task_score(seq, handler.def.limits.score(priority, created))?;
@@ -58,12 +62,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The handler lets more or fewer of an object's tasks run at a time: those that run count first, then the
     /// oldest have the places that are left.
-    fn regroup(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
+    fn regroup_queue(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
         let mut inside: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
-            let object = self.object_of(&tenant, Some(&key))?;
+            let object = self.read_object_number(&tenant, Some(&key))?;
             waiting.crowd = TaskGrouping::of(self.state.salt, handler, object).crowd;
             self.tables.set_concurrency_group(waiting.seq, waiting.crowd)?;
             let inside = inside.entry(key).or_default();
@@ -72,10 +76,10 @@ impl<T: Tables> Txn<'_, T> {
                 TaskPhase::Ready | TaskPhase::Blocked if *inside < most => {
                     *inside += 1;
                     if phase == TaskPhase::Blocked {
-                        self.put(&waiting, phase, TaskPhase::Ready)?;
+                        self.change_phase(&waiting, phase, TaskPhase::Ready)?;
                     }
                 }
-                TaskPhase::Ready => self.put(&waiting, phase, TaskPhase::Blocked)?,
+                TaskPhase::Ready => self.change_phase(&waiting, phase, TaskPhase::Blocked)?,
                 TaskPhase::Blocked
                 | TaskPhase::Gated
                 | TaskPhase::Delayed
@@ -87,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         let mut crowds = HashMap::new();
         let here = |live: &ActiveTaskRow| live.queue == queue && live.lane.is_none();
         for (seq, running) in self.state.running.iter().filter(|(_, running)| here(&running.live)) {
-            let object = self.object_of(&tenant, running.subject.key().map(|key| key.as_str()))?;
+            let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
             crowds.insert(*seq, TaskGrouping::of(self.state.salt, handler, object).crowd);
         }
         for (seq, crowd) in crowds {
@@ -95,15 +99,17 @@ impl<T: Tables> Txn<'_, T> {
                 running.live.crowd = crowd;
             }
         }
-        self.state.regulate(handler.id, now)
+        self.state.apply_limits(handler.id, now)
     }
 
-    fn put(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
+    fn change_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
         let rank = match to {
-            TaskPhase::Ready => self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
+            TaskPhase::Ready => {
+                self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?
+            }
             _ => 0,
         };
         self.tables.set_task_phase(waiting.seq, to, rank)?;
-        self.state.moved(waiting.queue, Some(from), Some(to))
+        self.state.count_phase_change(waiting.queue, Some(from), Some(to))
     }
 }

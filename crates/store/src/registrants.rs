@@ -84,21 +84,21 @@ impl Registrants {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn register(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
+    pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
         let mut known = Registrants::load(self.tables)?;
         known.put(registration, now);
         put_json(self.tables, REGISTRANTS_TEXT, &known)?;
-        self.define(&known.union(), now)
+        self.apply_registration(&known.union(), now)
     }
 
-    pub(crate) fn registrants(&self) -> Result<Vec<String>> {
+    pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
         let known = Registrants::load(self.tables)?;
         Ok(known.all.into_iter().map(|known| known.registration.by).collect())
     }
 
     /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
     /// nobody else is there to miss it.
-    pub(crate) fn forget_registrants(&mut self, now: Timestamp) -> Result<bool> {
+    pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
         if now.since(self.state.looked) < CHECK_INTERVAL {
             return Ok(false);
         }
@@ -119,7 +119,7 @@ impl<T: Tables> Txn<'_, T> {
             registrants = gone.join(", "),
             "had no live node for a day; what they registered is forgotten"
         );
-        self.define(&known.union(), now)?;
+        self.apply_registration(&known.union(), now)?;
         Ok(true)
     }
 }

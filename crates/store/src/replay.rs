@@ -24,16 +24,16 @@ const MAX_EVENTS_PER_REPLAY: usize = 1000;
 struct JournalGap(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn replay(
+    pub(crate) fn replay_gap(
         &mut self,
         handler: &HandlerName,
         from: EventId,
         now: Timestamp,
     ) -> Result<Replayed> {
-        let Some(id) = self.state.handler_named(handler).filter(|h| h.defined).map(|h| h.id) else {
+        let Some(id) = self.state.find_handler(handler).filter(|h| h.defined).map(|h| h.id) else {
             return Ok(Replayed::default());
         };
-        let mut gaps = self.gaps(id)?;
+        let mut gaps = self.read_gaps(id)?;
         let from = from.as_i64();
         let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
         let Some(index) = gaps.iter().position(reaches) else { return Ok(Replayed::default()) };
@@ -49,9 +49,10 @@ impl<T: Tables> Txn<'_, T> {
         };
         let mut tasks = 0;
         for event in events {
-            if !event.is_engine() && self.state.resolve(&event.kind).iter().any(|(handler, _)| *handler == id)
+            if !event.is_engine()
+                && self.state.resolve_handlers(&event.kind).iter().any(|(handler, _)| *handler == id)
             {
-                self.make_replay(id, &Arc::new(event), now)?;
+                self.create_replay_task(id, &Arc::new(event), now)?;
                 tasks += 1;
             }
         }
@@ -59,12 +60,12 @@ impl<T: Tables> Txn<'_, T> {
         for gap in left.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
-        self.put_gaps(id, &gaps)?;
+        self.write_gaps(id, &gaps)?;
         Ok(Replayed { tasks, more: gaps.iter().any(reaches) })
     }
 
     /// A handler came or went.
-    pub(crate) fn note_presence(
+    pub(crate) fn record_presence(
         &mut self,
         handler: HandlerId,
         was_there: bool,
@@ -74,7 +75,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(());
         }
         let head = self.state.ids.last().as_i64();
-        let mut gaps = self.gaps(handler)?;
+        let mut gaps = self.read_gaps(handler)?;
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
             Some(gap) if is_there => gap.1 = Some(head),
             Some(_) => {}
@@ -84,15 +85,15 @@ impl<T: Tables> Txn<'_, T> {
         // What the journal has forgotten cannot be replayed.
         let forgotten = self.state.counters.forgotten.as_i64();
         gaps.retain(|gap| gap.1.is_none_or(|last| last > forgotten && last >= gap.0));
-        self.put_gaps(handler, &gaps)
+        self.write_gaps(handler, &gaps)
     }
 
-    fn gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
+    fn read_gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
         let json = self.tables.read_handler_gaps(handler)?;
         serde_json::from_str(&json).map_err(|e| Fault::damaged(format!("a handler's gaps: {e}")))
     }
 
-    fn put_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
+    fn write_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
         self.tables.write_handler_gaps(handler, &json)
     }

@@ -35,11 +35,11 @@ impl FireResult {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn plan(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+    pub(crate) fn register_plans(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
         let mut known = self.tables.list_schedules()?;
         let (mut standings, mut named) = (Vec::with_capacity(plans.len()), Vec::new());
         for plan in plans {
-            let held = self.state.schedule_is_held(&plan.name);
+            let held = self.state.is_schedule_paused(&plan.name);
             let before = known.remove(plan.name.as_str());
             standings.push(match before.filter(|row| row.expression == plan.expression) {
                 Some(row) => {
@@ -54,7 +54,7 @@ impl<T: Tables> Txn<'_, T> {
                 }
             });
         }
-        self.forget_unnamed(known, &mut named, now)?;
+        self.delete_unregistered_schedules(known, &mut named, now)?;
         if !named.is_empty() {
             self.tables.record_schedules_registered(&named, now)?;
         }
@@ -63,13 +63,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Another node may have what this one does not name, so that it is forgotten only when nobody names it for a day.
     /// If nobody planned at all meanwhile, whoever has it may be about to come back, and the day begins again.
-    fn forget_unnamed(
+    fn delete_unregistered_schedules(
         &mut self,
         unnamed: BTreeMap<String, ScheduleRow>,
         named: &mut Vec<String>,
         now: Timestamp,
     ) -> Result<()> {
-        if !self.was_planned_lately(now)? {
+        if !self.record_planning(now)? {
             named.extend(unnamed.into_keys());
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Whether somebody has planned within the last hours; that it is done now is written down.
-    fn was_planned_lately(&mut self, now: Timestamp) -> Result<bool> {
+    fn record_planning(&mut self, now: Timestamp) -> Result<bool> {
         let last: Option<i64> = json_text(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
         if !is_within(REGISTRATION_RECORD_INTERVAL) {
@@ -87,34 +87,38 @@ impl<T: Tables> Txn<'_, T> {
         Ok(is_within(2 * REGISTRATION_RECORD_INTERVAL))
     }
 
-    pub(crate) fn settle(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        firings.into_iter().map(|firing| self.settle_one(firing, now)).collect()
+    pub(crate) fn resolve_firings(
+        &mut self,
+        firings: Vec<Firing>,
+        now: Timestamp,
+    ) -> Result<Vec<(Fire, bool)>> {
+        firings.into_iter().map(|firing| self.resolve_firing(firing, now)).collect()
     }
 
-    fn settle_one(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
+    fn resolve_firing(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
         let Firing { schedule, planned, settle } = firing;
         let there = self.tables.read_fire(&schedule, planned)?;
         let caught_up = matches!(settle, Settle::Fire { when: Punctual::CaughtUp, .. });
-        let may_make_up = caught_up && !self.state.schedule_is_held(&schedule);
+        let may_make_up = caught_up && !self.state.is_schedule_paused(&schedule);
         if let Some(fire) = there
             && !(may_make_up && fire.outcome == Outcome::Skipped(Skipped::Held))
         {
             return Ok((fire, false));
         }
-        let FireResult { outcome, event, task } = self.come_to(&schedule, planned, settle, now)?;
+        let FireResult { outcome, event, task } = self.carry_out_firing(&schedule, planned, settle, now)?;
         let fire = Fire { planned, at: now, outcome, event, task };
         self.tables.write_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
         Ok((fire, true))
     }
 
-    fn come_to(
+    fn carry_out_firing(
         &mut self,
         schedule: &ScheduleName,
         planned: Timestamp,
         settle: Settle,
         now: Timestamp,
     ) -> Result<FireResult> {
-        if self.state.schedule_is_held(schedule) {
+        if self.state.is_schedule_paused(schedule) {
             return Ok(FireResult::skipped(Skipped::Held));
         }
         let Settle::Fire { makes, when, overlap } = settle else {
@@ -132,7 +136,7 @@ impl<T: Tables> Txn<'_, T> {
                     let why = fired_again(schedule);
                     self.cancel_run(&run.pair, AttemptOutput::of_error(&why), now)?;
                 }
-                Ok(match self.run(&run, Some(planned), now)? {
+                Ok(match self.create_run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
                         FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
                     }
@@ -162,13 +166,13 @@ impl<T: Tables> Txn<'_, T> {
         let why = fired_again(schedule);
         for task in unfinished {
             // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.command(task, Command::Cancel, AttemptOutput::of_error(&why), now)?;
+            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::of_error(&why), now)?;
         }
-        let made = self.journal(vec![event], &mut ClaimSlots::default(), now)?;
+        let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
         Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
     }
 
-    pub(crate) fn made_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+    pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         self.tables.advance_catch_up(schedule, up_to)
     }
 }

@@ -51,32 +51,37 @@ impl Selection {
 
 impl<T: Tables> Txn<'_, T> {
     /// Up to `max` tasks for a claim.
-    pub(crate) fn deal(&mut self, claim: &Claim, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
-        let Some(table) = self.table(claim) else { return Ok(vec![]) };
+    pub(crate) fn select_for_claim(
+        &mut self,
+        claim: &Claim,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<Vec<ActiveTaskRow>> {
+        let Some(table) = self.selection_scope(claim) else { return Ok(vec![]) };
         if let Some(tenant) = table.tenant {
             for handler in table.only.iter().flatten() {
-                self.state.unpark_tenant(*handler, tenant, now)?;
+                self.state.unpark_tenant_queues(*handler, tenant, now)?;
             }
         }
-        self.deal_at(&table, max, now)
+        self.select_tasks(&table, max, now)
     }
 
     /// Up to `max` tasks to look ahead to.
-    pub(crate) fn deal_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+    pub(crate) fn select_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let table = SelectionScope { pools: vec![WorkerPool::Nodes], only: None, tenant: None, ahead: true };
-        self.deal_at(&table, max, now)
+        self.select_tasks(&table, max, now)
     }
 
     /// Whether a claim would find more.
-    pub(crate) fn more_for(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
-        let Some(table) = self.table(claim) else { return Ok(false) };
-        Ok(self.next(&table, &mut Selection::default(), now)?.is_some())
+    pub(crate) fn has_more_for_claim(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
+        let Some(table) = self.selection_scope(claim) else { return Ok(false) };
+        Ok(self.next_queue(&table, &mut Selection::default(), now)?.is_some())
     }
 
     /// None if there is nothing that this claim could ever be given.
-    fn table(&self, claim: &Claim) -> Option<SelectionScope> {
+    fn selection_scope(&self, claim: &Claim) -> Option<SelectionScope> {
         let mut table = SelectionScope { pools: vec![], only: None, tenant: None, ahead: false };
-        let named = |name: &HandlerName| self.state.handler_named(name).filter(|handler| handler.defined);
+        let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.defined);
         match &claim.by {
             Claimant::Node(_) => {
                 table.pools.push(WorkerPool::Nodes);
@@ -90,7 +95,7 @@ impl<T: Tables> Txn<'_, T> {
             }
             Claimant::Worker { tenant, .. } => {
                 table.tenant = match tenant {
-                    Some(tenant) => Some(self.state.tenant_id(tenant)?),
+                    Some(tenant) => Some(self.state.find_tenant_index(tenant)?),
                     None => None,
                 };
                 let pulled = claim.handlers.iter().filter_map(named).filter(|handler| handler.def.pull);
@@ -108,57 +113,62 @@ impl<T: Tables> Txn<'_, T> {
         Some(table)
     }
 
-    fn deal_at(&mut self, table: &SelectionScope, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+    fn select_tasks(
+        &mut self,
+        table: &SelectionScope,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<Vec<ActiveTaskRow>> {
         let mut hand = Selection::default();
         for _ in 0..max {
-            let Some(queue) = self.next(table, &mut hand, now)? else { break };
-            self.state.take_turn(queue)?;
+            let Some(queue) = self.next_queue(table, &mut hand, now)? else { break };
+            self.state.serve_queue(queue)?;
             let share = hand.add(queue);
             let (handler, ready) = {
                 let queue = self.state.queue(queue)?;
                 (queue.handler, queue.counts.ready)
             };
             if share >= ready {
-                self.state.exhausted(queue)?;
+                self.state.remove_exhausted_queue(queue)?;
             }
             if let Some(room) = hand.room.get_mut(&handler) {
                 *room -= 1;
                 let room = *room;
-                self.state.unpark(handler, room)?;
+                self.state.unpark_queues(handler, room)?;
             }
         }
         if table.ahead {
             // Those that were parked only because others are scheduled can still be claimed.
             for handler in hand.room.keys() {
-                self.state.regulate(*handler, now)?;
+                self.state.apply_limits(*handler, now)?;
             }
         }
         self.tables.list_ready_tasks(&hand.shares)
     }
 
     /// The queue whose turn it is. Those whose handler has no room are parked on the way.
-    fn next(
+    fn next_queue(
         &mut self,
         table: &SelectionScope,
         hand: &mut Selection,
         now: Timestamp,
     ) -> Result<Option<QueueId>> {
-        for pool in self.state.by_turn(&table.pools) {
-            while let Some(queue) = self.first(table, pool) {
+        for pool in self.state.sort_pools_by_virtual_time(&table.pools) {
+            while let Some(queue) = self.first_queue_in_pool(table, pool) {
                 let handler = self.state.queue(queue)?.handler;
-                if !self.state.is_restrained(handler)? {
+                if !self.state.is_limited(handler)? {
                     return Ok(Some(queue));
                 }
                 let room = match hand.room.get(&handler) {
                     Some(room) => *room,
-                    None => match self.state.opening(handler, now)? {
+                    None => match self.state.check_limits(handler, now)? {
                         Opening::Open(room) if table.ahead => {
-                            let scheduled = self.state.gauge(handler)?.scheduled;
+                            let scheduled = self.state.limiter(handler)?.scheduled;
                             room.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
                         }
                         Opening::Open(room) => room,
                         Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => {
-                            self.state.regulate(handler, now)?;
+                            self.state.apply_limits(handler, now)?;
                             0
                         }
                     },
@@ -167,18 +177,18 @@ impl<T: Tables> Txn<'_, T> {
                 if room > 0 {
                     return Ok(Some(queue));
                 }
-                self.state.park(queue)?;
+                self.state.park_queue(queue)?;
             }
         }
         Ok(None)
     }
 
-    fn first(&self, table: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
+    fn first_queue_in_pool(&self, table: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
         let may = |queue: QueueId| {
             let Ok(queue) = self.state.queue(queue) else { return false };
             table.only.as_ref().is_none_or(|only| only.contains(&queue.handler))
         };
-        let turns = self.state.turns(pool)?;
+        let turns = self.state.fair_queue(pool)?;
         match table.tenant {
             Some(tenant) => turns.first_of(tenant, may),
             None => turns.first(may).map(|(_, queue)| queue),

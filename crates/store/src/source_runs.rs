@@ -20,64 +20,64 @@ struct PairDefinition {
 
 impl<T: Tables> Txn<'_, T> {
     /// Makes a task for a pair, or answers the one that is there.
-    pub(crate) fn run(
+    pub(crate) fn create_run(
         &mut self,
         run: &NewRun,
         planned: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<std::result::Result<RunTask, NoSuchPair>> {
-        let Some(known) = self.known_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
+        let Some(known) = self.find_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
         let collection = run.pair.collection.as_str();
         let of = QueueOf::Collection(run.pair.collection.clone());
-        let queue = self.state.queue_of(self.tables, known.source, &known.tenant, of)?;
-        let (seq, created) = match self.pair_holder(known.source, collection)? {
+        let queue = self.state.get_or_create_queue(self.tables, known.source, &known.tenant, of)?;
+        let (seq, created) = match self.find_pair_task(known.source, collection)? {
             Some(seq) => (seq, false),
             None => {
                 let priority = run.priority.unwrap_or(known.priority);
-                (self.make_run(&known, queue, collection, priority, planned, now)?, true)
+                (self.create_run_task(&known, queue, collection, priority, planned, now)?, true)
             }
         };
         Ok(Ok(RunTask { task: self.state.task_id(known.source, collection, seq)?, created, repeated: false }))
     }
 
     /// The same on request. A repeat under the same idempotency key creates nothing and gets the first answer.
-    pub(crate) fn run_on_request(
+    pub(crate) fn create_requested_run(
         &mut self,
         run: &NewRun,
         idempotency: Option<&Idempotency>,
         now: Timestamp,
     ) -> Result<std::result::Result<RunTask, RunRefused>> {
-        match self.recorded::<RunTask>(idempotency)? {
+        match self.read_recorded::<RunTask>(idempotency)? {
             Ok(Some(answer)) => return Ok(Ok(RunTask { repeated: true, ..answer })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
         }
-        let ran = match self.run(run, None, now)? {
+        let ran = match self.create_run(run, None, now)? {
             Ok(ran) => ran,
             Err(gone) => return Ok(Err(gone.into())),
         };
-        self.record(idempotency, &ran, now)?;
+        self.write_record(idempotency, &ran, now)?;
         Ok(Ok(ran))
     }
 
     /// Ends what is queued or running for a pair.
     pub(crate) fn cancel_run(&mut self, pair: &Pair, why: AttemptOutput<'_>, now: Timestamp) -> Result<()> {
-        let Some(known) = self.known_pair(pair) else { return Ok(()) };
-        if let Some(seq) = self.pair_holder(known.source, pair.collection.as_str())? {
+        let Some(known) = self.find_pair(pair) else { return Ok(()) };
+        if let Some(seq) = self.find_pair_task(known.source, pair.collection.as_str())? {
             // A refusal means that it has ended, which is what was wanted.
-            let _ = self.command(seq, Command::Cancel, why, now)?;
+            let _ = self.apply_command(seq, Command::Cancel, why, now)?;
         }
         Ok(())
     }
 
-    fn known_pair(&self, pair: &Pair) -> Option<PairDefinition> {
-        let handler = self.state.handler_named(&pair.source).filter(|handler| handler.defined)?;
+    fn find_pair(&self, pair: &Pair) -> Option<PairDefinition> {
+        let handler = self.state.find_handler(&pair.source).filter(|handler| handler.defined)?;
         let source = handler.def.source.as_ref()?;
         let priority = *source.collections.get(&pair.collection)?;
         Some(PairDefinition { source: handler.id, tenant: source.tenant.clone(), priority })
     }
 
-    fn make_run(
+    fn create_run_task(
         &mut self,
         known: &PairDefinition,
         queue: QueueId,
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskSeq> {
         let handler = self.state.handler(known.source)?.clone();
         let track = TaskGrouping::of_pair(self.state.salt, known.source, collection);
-        let seq = self.state.take_tasks(1);
+        let seq = self.state.allocate_task_numbers(1);
         let mut live = ActiveTaskRow {
             seq,
             queue,
@@ -111,11 +111,11 @@ impl<T: Tables> Txn<'_, T> {
             error: None,
             life: Life::beginning(now, true),
         };
-        if !self.lane_is_taken(track.lane)? {
-            (live.phase, live.rank) = self.free_phase(&WaitingTask::of(&live, now), now)?;
+        if !self.is_lane_occupied(track.lane)? {
+            (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::of(&live, now), now)?;
         }
         self.tables.insert_active_task(&live)?;
-        self.state.moved(queue, None, Some(live.phase))?;
+        self.state.count_phase_change(queue, None, Some(live.phase))?;
         Ok(seq)
     }
 }

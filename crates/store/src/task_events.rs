@@ -23,7 +23,7 @@ pub(crate) struct EndedTask<'a> {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn observe_start(
+    pub(crate) fn publish_attempt_start(
         &mut self,
         live: &ActiveTaskRow,
         handler: &RegisteredHandler,
@@ -33,14 +33,14 @@ impl<T: Tables> Txn<'_, T> {
         match handler.def.observe {
             Observe::All => {
                 let (handler, task) = (handler.def.name.clone(), task.clone());
-                self.tell_of_task(live, &EngineEvent::TaskStarted { handler, task }, now)
+                self.publish_task_event(live, &EngineEvent::TaskStarted { handler, task }, now)
             }
             Observe::Failures | Observe::None => Ok(()),
         }
     }
 
     /// A command was done to a task.
-    pub(crate) fn observe_end(
+    pub(crate) fn publish_attempt_end(
         &mut self,
         task: EndedTask<'_>,
         handler: &RegisteredHandler,
@@ -59,26 +59,31 @@ impl<T: Tables> Txn<'_, T> {
         if !told || !(ended || closed) {
             return Ok(());
         }
-        let (name, task) = (handler.def.name.clone(), self.name_of(live, subject, handler)?);
+        let (name, task) = (handler.def.name.clone(), self.public_task_id(live, subject, handler)?);
         if ended {
             let failed = failed || command == Command::Cancel;
             let return_code = if failed { remains.code } else { 0 };
             let (handler, task) = (name.clone(), task.clone());
-            self.tell_of_task(live, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
+            self.publish_task_event(live, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
         }
         if closed {
-            self.tell_of_task(live, &EngineEvent::TaskClosed { handler: name, task }, now)?;
+            self.publish_task_event(live, &EngineEvent::TaskClosed { handler: name, task }, now)?;
         }
         Ok(())
     }
 
-    fn tell_of_task(&mut self, live: &ActiveTaskRow, event: &EngineEvent, now: Timestamp) -> Result<()> {
+    fn publish_task_event(
+        &mut self,
+        live: &ActiveTaskRow,
+        event: &EngineEvent,
+        now: Timestamp,
+    ) -> Result<()> {
         let tenant = self.state.queue(live.queue)?.tenant.clone();
-        self.tell_of(&tenant, event, now).map(drop)
+        self.publish_tenant_event(&tenant, event, now).map(drop)
     }
 
     /// The public name of an unfinished task, or of one that has just ended.
-    fn name_of(
+    fn public_task_id(
         &self,
         live: &ActiveTaskRow,
         subject: Option<&Subject>,
@@ -89,7 +94,7 @@ impl<T: Tables> Txn<'_, T> {
                 self.state.task_id(handler.id, subject.collection(), live.seq)
             }
             (QueueOf::Events, None) => {
-                self.state.task_id(handler.id, self.subject_of(live)?.collection(), live.seq)
+                self.state.task_id(handler.id, self.read_subject(live)?.collection(), live.seq)
             }
             (QueueOf::Collection(name), _) => self.state.task_id(handler.id, name.as_str(), live.seq),
             (QueueOf::Node { node, .. }, _) => self.state.task_id(handler.id, node.as_str(), live.seq),

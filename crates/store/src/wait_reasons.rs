@@ -13,25 +13,25 @@ use crate::writer::Txn;
 const MAX_NAMED_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
-        let Some(task) = self.task_named(id)? else { return Ok(None) };
+    pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+        let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
         let Some(live) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
-        Ok(Some(explain(&self.facts(&live, &task.handler)?, now)))
+        Ok(Some(explain(&self.collect_wait_facts(&live, &task.handler)?, now)))
     }
 
     /// A task by its whole public name: the uuid alone is not enough.
-    pub(crate) fn task_named(&self, id: &TaskId) -> Result<Option<Task>> {
+    pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
         let Some(seq) = seq_of(self.state.realm, id) else { return Ok(None) };
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
-    fn facts(&self, live: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
+    fn collect_wait_facts(&self, live: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
         let queue = self.state.queue(live.queue)?;
         let handler = self.state.handler(queue.handler)?;
-        let gauge = self.state.gauge(handler.id)?;
+        let gauge = self.state.limiter(handler.id)?;
         let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.of, &queue.tenant);
         let crowd = match live.crowd.filter(|_| live.phase == TaskPhase::Blocked) {
-            Some(crowd) => self.crowd_of(crowd, live.queue)?.0,
+            Some(crowd) => self.read_concurrency_group(crowd, live.queue)?.0,
             None => vec![],
         };
         Ok(Facts {
@@ -39,69 +39,69 @@ impl<T: Tables> Txn<'_, T> {
             handler: name.clone(),
             defined: queue.defined,
             pull: handler.def.pull,
-            sync: self.sync_before(live)?,
-            lane: self.before_in_lane(live)?,
+            sync: self.find_blocking_sync_task(live)?,
+            lane: self.find_task_ahead_in_lane(live)?,
             order: self.state.chains.stopped(&queue.of),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
             pace: gauge.pace,
             running: u32::try_from(gauge.running).unwrap_or(0),
-            runners: self.runners(handler.id)?,
+            runners: self.list_running_task_ids(handler.id)?,
             crowd: crowd
                 .into_iter()
                 .take(MAX_NAMED_TASKS)
-                .filter_map(|seq| self.named(seq).transpose())
+                .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
-            nodes: self.able_nodes(name)?,
+            nodes: self.list_capable_nodes(name)?,
             asked: self.state.asked.get(&handler.id).copied(),
-            ahead: self.ahead_of(live)?,
+            ahead: self.count_tasks_ahead(live)?,
         })
     }
 
-    fn named(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
+    fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
         Ok(self.tables.read_task_with_attempts(seq)?.map(|task| task.id))
     }
 
-    fn standing(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, Status)>> {
+    fn read_task_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, Status)>> {
         let Some(seq) = seq else { return Ok(None) };
         let task = self.tables.read_task_with_attempts(seq)?;
         Ok(task.map(|task| (task.id, task.life.state.status())))
     }
 
     /// The synchronous task of the same event that a gated one waits for.
-    fn sync_before(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+    fn find_blocking_sync_task(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let Some(event) = live.event.filter(|_| live.phase == TaskPhase::Gated) else { return Ok(None) };
         let seq = self.tables.find_unfinished_sync_task_before(event, live.stage, false)?;
-        self.standing(seq)
+        self.read_task_status(seq)
     }
 
     /// The task that stands before this one in its lane.
-    fn before_in_lane(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+    fn find_task_ahead_in_lane(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let (Some(lane), Some(place)) = (live.lane, live.place) else { return Ok(None) };
         let first = self.tables.read_lane_head(lane)?.filter(|head| head.place < place);
         let seq = first.map(|head| head.next.seq);
-        self.standing(seq)
+        self.read_task_status(seq)
     }
 
     /// Some of a handler's tasks that run.
-    fn runners(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
+    fn list_running_task_ids(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
         let seqs = self.tables.list_running_tasks(handler, MAX_NAMED_TASKS)?;
-        seqs.into_iter().filter_map(|seq| self.named(seq).transpose()).collect()
+        seqs.into_iter().filter_map(|seq| self.read_task_id(seq).transpose()).collect()
     }
 
-    fn able_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
+    fn list_capable_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
         let alive = self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
         let able = alive.filter(|node| node.abilities.handlers.contains(handler));
         Ok(able.map(|node| node.name).collect())
     }
 
     /// How many of its queue come before a ready task.
-    fn ahead_of(&self, live: &ActiveTaskRow) -> Result<u64> {
+    fn count_tasks_ahead(&self, live: &ActiveTaskRow) -> Result<u64> {
         if live.phase != TaskPhase::Ready {
             return Ok(0);
         }
         if self.state.queue(live.queue)?.collection().is_some() {
-            return Ok(self.state.sources_before(live.queue)?.min(MOST_AHEAD));
+            return Ok(self.state.count_source_queues_before(live.queue)?.min(MOST_AHEAD));
         }
         self.tables.count_ready_tasks_before(live, MOST_AHEAD)
     }

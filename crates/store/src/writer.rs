@@ -312,7 +312,7 @@ impl<B: Backend> WriterThread<B> {
         match self.backend.begin(foreseen)? {
             CacheState::Current if !self.stale => {}
             CacheState::Behind(changes) if !self.stale => {
-                self.state.catch_up(self.backend.tables(), changes)?;
+                self.state.apply_peer_changes(self.backend.tables(), changes)?;
                 self.let_more_in(group, inbox)?;
             }
             CacheState::Current | CacheState::Behind(_) | CacheState::Unknown => self.reload(group)?,
@@ -321,7 +321,7 @@ impl<B: Backend> WriterThread<B> {
         let done = match self.work(group).and_then(|done| self.backend.commit().map(|()| done)) {
             Ok(done) => done,
             Err(fault) => {
-                self.untold.extend(self.state.begun_after(fences));
+                self.untold.extend(self.state.list_attempts_begun_after(fences));
                 return Err(fault);
             }
         };
@@ -358,7 +358,7 @@ impl<B: Backend> WriterThread<B> {
     fn work(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for (task, lease) in &self.untold {
-            txn.give_back(*task, *lease)?;
+            txn.release_unreported_attempt(*task, *lease)?;
         }
         let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.put_off(group) };
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
@@ -402,7 +402,7 @@ impl<B: Backend> WriterThread<B> {
 
     /// Tells listeners if a commit brought work; answers whether it did.
     fn tell_work(&mut self) -> bool {
-        let woke = std::mem::take(&mut self.state.woke) && self.state.any_runnable();
+        let woke = std::mem::take(&mut self.state.woke) && self.state.has_runnable_queue();
         let brought = std::mem::take(&mut self.state.sooner) || woke;
         if brought {
             tell(&self.listeners, Signal::Work);

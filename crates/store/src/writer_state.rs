@@ -114,8 +114,8 @@ impl WriterState {
             sooner: false,
         };
         state.load_registry(tables)?;
-        state.load_queues(tables)?;
-        state.resume_turns(now)?;
+        state.load_queue_states(tables)?;
+        state.resume_fair_queues(now)?;
         state.reload_next_due(tables)?;
         Ok(state)
     }
@@ -130,7 +130,7 @@ impl WriterState {
             self.handlers.push(Arc::new(RegisteredHandler { id, def, defined }));
             paces.push(pace);
         }
-        self.fit_gauges(paces);
+        self.add_missing_limiters(paces);
         self.routes = json_text(tables, "routes")?.unwrap_or_default();
         self.weights = json_text(tables, "tenants")?.unwrap_or_default();
         Ok(())
@@ -147,7 +147,7 @@ impl WriterState {
     }
 
     /// Takes over what others have changed.
-    pub(crate) fn catch_up(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
+    pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
         let PeerChanges { counters, queues, paces, tasks } = changes;
         let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
         self.sooner |= counters.next_due.as_ref().is_some_and(earlier);
@@ -161,20 +161,20 @@ impl WriterState {
             let known = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
             self.woke |= row.counts.ready > known;
             concerned.insert(row.handler);
-            self.take_over_queue(tables, row)?;
+            self.apply_queue_row(tables, row)?;
         }
         for (handler, pace) in paces {
-            self.gauge_mut(handler)?.pace = pace;
+            self.limiter_mut(handler)?.pace = pace;
             concerned.insert(handler);
         }
         for handler in concerned {
-            self.regulate(handler, self.ids.seen())?;
+            self.apply_limits(handler, self.ids.seen())?;
         }
         Ok(())
     }
 
     /// Attempts with greater tokens than this one, which were begun here.
-    pub(crate) fn begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
+    pub(crate) fn list_attempts_begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
         let begun = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?)));
         begun.filter(|(_, lease)| lease.fence > fence).collect()
     }
@@ -185,7 +185,7 @@ impl WriterState {
     }
 
     /// What the clock said when somebody last told.
-    pub fn last_seen(&self) -> Timestamp {
+    pub fn last_observed_time(&self) -> Timestamp {
         self.ids.seen()
     }
 
@@ -194,13 +194,13 @@ impl WriterState {
         self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("no handler {id}")))
     }
 
-    pub(crate) fn handler_named(&self, name: &HandlerName) -> Option<&Arc<RegisteredHandler>> {
+    pub(crate) fn find_handler(&self, name: &HandlerName) -> Option<&Arc<RegisteredHandler>> {
         let id = self.handler_by_name.get(name)?;
         self.handler(*id).ok()
     }
 
     /// The handlers of a type, and whether each is synchronous; synchronous ones first.
-    pub(crate) fn resolve(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
+    pub(crate) fn resolve_handlers(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
         if let Some(known) = self.resolved.get(kind) {
             return known.clone();
         }
@@ -216,12 +216,12 @@ impl WriterState {
         found
     }
 
-    pub(crate) fn is_held(&self, handler: HandlerId, of: &QueueOf, tenant: &Tenant) -> bool {
+    pub(crate) fn is_queue_paused(&self, handler: HandlerId, of: &QueueOf, tenant: &Tenant) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
         self.rules.iter().any(|rule| rule.holds(&handler.def.name, of, tenant)) || self.chains.holds(of)
     }
 
-    pub(crate) fn schedule_is_held(&self, schedule: &ScheduleName) -> bool {
+    pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
         self.rules.iter().any(|rule| rule.holds_schedule(schedule))
     }
 
@@ -231,8 +231,8 @@ impl WriterState {
 
     /// Writes the counters that changed. Called once before each commit.
     pub fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
-        self.flush_queues(tables)?;
-        self.flush_gauges(tables)?;
+        self.flush_queue_counts(tables)?;
+        self.flush_limiter_states(tables)?;
         self.counters.last_event = self.ids.last();
         if self.counters != self.written {
             tables.write_counters(&self.counters)?;
@@ -242,24 +242,24 @@ impl WriterState {
     }
 
     /// Numbers for `count` tasks in a row.
-    pub(crate) fn take_tasks(&mut self, count: usize) -> TaskSeq {
+    pub(crate) fn allocate_task_numbers(&mut self, count: usize) -> TaskSeq {
         let first = self.counters.tasks + 1;
         self.counters.tasks += count as i64;
         TaskSeq(first)
     }
 
     /// The token of an attempt: greater than any before it.
-    pub(crate) fn take_fence(&mut self) -> i64 {
+    pub(crate) fn allocate_fence(&mut self) -> i64 {
         self.counters.fences += 1;
         self.counters.fences
     }
 
-    pub(crate) fn take_object(&mut self) -> ObjectNumber {
+    pub(crate) fn allocate_object_number(&mut self) -> ObjectNumber {
         self.counters.objects += 1;
         self.counters.objects
     }
 
-    pub(crate) fn take_order(&mut self) -> i64 {
+    pub(crate) fn allocate_order_number(&mut self) -> i64 {
         self.counters.orders += 1;
         self.counters.orders
     }

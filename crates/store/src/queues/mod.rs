@@ -88,31 +88,37 @@ pub(crate) struct QueueStates {
 }
 
 impl WriterState {
-    pub(crate) fn load_queues(&mut self, tables: &dyn Tables) -> Result<()> {
-        tables.list_queues()?.into_iter().try_for_each(|row| self.take_over_queue(tables, row))
+    pub(crate) fn load_queue_states(&mut self, tables: &dyn Tables) -> Result<()> {
+        tables.list_queues()?.into_iter().try_for_each(|row| self.apply_queue_row(tables, row))
     }
 
     /// A queue is as the table says, whether it was known before or not.
-    pub(crate) fn take_over_queue(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
+    pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
         let QueueRow { id, handler, tenant, of, counts } = row;
         if !self.queues.all.contains_key(&id) {
-            let queue = self.new_queue(id, handler, tenant, of);
-            self.add_queue(queue)?;
+            let queue = self.build_queue_state(id, handler, tenant, of);
+            self.insert_queue_state(queue)?;
         }
         let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
         self.scheduled += counts.scheduled - before.scheduled;
-        let gauge = self.gauge_mut(handler)?;
+        let gauge = self.limiter_mut(handler)?;
         gauge.running += counts.running - before.running;
         gauge.scheduled += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
             // The ranks that others give from here on are not known here.
             self.queue_mut(id)?.bands = None;
         }
-        self.reload_head(tables, id)?;
-        self.reseat(id)
+        self.reload_source_rank(tables, id)?;
+        self.update_placement(id)
     }
 
-    fn new_queue(&mut self, id: QueueId, handler: HandlerId, tenant: Tenant, of: QueueOf) -> QueueState {
+    fn build_queue_state(
+        &mut self,
+        id: QueueId,
+        handler: HandlerId,
+        tenant: Tenant,
+        of: QueueOf,
+    ) -> QueueState {
         let next = self.queues.tenants.len() as TenantIndex;
         let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
         QueueState {
@@ -132,9 +138,9 @@ impl WriterState {
         }
     }
 
-    fn add_queue(&mut self, mut queue: QueueState) -> Result<()> {
-        queue.held = self.is_held(queue.handler, &queue.of, &queue.tenant);
-        queue.defined = self.is_defined(queue.handler, &queue.of)?;
+    fn insert_queue_state(&mut self, mut queue: QueueState) -> Result<()> {
+        queue.held = self.is_queue_paused(queue.handler, &queue.of, &queue.tenant);
+        queue.defined = self.is_queue_defined(queue.handler, &queue.of)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
         match &queue.of {
             QueueOf::Events => self.queues.by_name.insert((handler, tenant), id),
@@ -143,7 +149,7 @@ impl WriterState {
             }
         };
         self.queues.all.insert(id, queue);
-        self.reseat(id)
+        self.update_placement(id)
     }
 
     pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
@@ -154,12 +160,12 @@ impl WriterState {
         self.queues.all.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
     }
 
-    pub(crate) fn all_queues(&self) -> impl Iterator<Item = &QueueState> {
+    pub(crate) fn iter_queues(&self) -> impl Iterator<Item = &QueueState> {
         self.queues.all.values()
     }
 
     /// The queue of a handler and a tenant, made if there is none yet.
-    pub(crate) fn queue_for(
+    pub(crate) fn get_or_create_event_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
@@ -167,12 +173,12 @@ impl WriterState {
     ) -> Result<QueueId> {
         match self.queues.by_name.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
-            None => self.make_queue(tables, handler, tenant, QueueOf::Events),
+            None => self.create_queue(tables, handler, tenant, QueueOf::Events),
         }
     }
 
     /// The queue of a source's collection or of a chain's node, made if there is none yet.
-    pub(crate) fn queue_of(
+    pub(crate) fn get_or_create_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
@@ -182,11 +188,11 @@ impl WriterState {
         let name = (handler, tenant.clone(), of);
         match self.queues.others.get(&name) {
             Some(id) => Ok(*id),
-            None => self.make_queue(tables, handler, tenant, name.2),
+            None => self.create_queue(tables, handler, tenant, name.2),
         }
     }
 
-    fn make_queue(
+    fn create_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
@@ -194,26 +200,26 @@ impl WriterState {
         of: QueueOf,
     ) -> Result<QueueId> {
         let id = tables.create_queue(handler, tenant, &of)?;
-        let queue = self.new_queue(id, handler, tenant.clone(), of);
-        self.add_queue(queue)?;
+        let queue = self.build_queue_state(id, handler, tenant.clone(), of);
+        self.insert_queue_state(queue)?;
         Ok(id)
     }
 
     /// Looks again at what holds the queues of a place; answers which are held.
-    pub(crate) fn refresh_held(&mut self, place: impl Fn(&QueueState) -> bool) -> Result<Vec<QueueId>> {
-        let ids: Vec<QueueId> = self.all_queues().filter(|q| place(q)).map(|q| q.id).collect();
+    pub(crate) fn refresh_paused(&mut self, place: impl Fn(&QueueState) -> bool) -> Result<Vec<QueueId>> {
+        let ids: Vec<QueueId> = self.iter_queues().filter(|q| place(q)).map(|q| q.id).collect();
         let mut held_ones = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
-            let held = self.is_held(queue.handler, &queue.of, &queue.tenant);
+            let held = self.is_queue_paused(queue.handler, &queue.of, &queue.tenant);
             self.queue_mut(id)?.held = held;
-            self.reseat(id)?;
+            self.update_placement(id)?;
             held_ones.extend(held.then_some(id));
         }
         Ok(held_ones)
     }
 
-    fn is_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
+    fn is_queue_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
         let handler = self.handler(handler)?;
         let fits = match (&handler.def.source, of) {
             (Some(source), QueueOf::Collection(name)) => source.collections.contains_key(name),
@@ -223,11 +229,11 @@ impl WriterState {
         Ok(handler.defined && fits)
     }
 
-    /// Nobody is in turn until [`WriterState::resume_turns`]: what decides about the queues is about to change.
-    pub(crate) fn suspend_turns(&mut self) -> Result<()> {
+    /// Nobody is in turn until [`WriterState::resume_fair_queues`]: what decides about the queues is about to change.
+    pub(crate) fn suspend_fair_queues(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
         for id in ids {
-            self.seat(id, QueuePlacement::Out)?;
+            self.place_queue(id, QueuePlacement::Out)?;
             // A turn counts among those of the same pool, and the pool may become another.
             self.queue_mut(id)?.turn = 0;
         }
@@ -236,34 +242,34 @@ impl WriterState {
 
     /// Looks again at where the ready task of a source's queue stands. It is out of the turns meanwhile, where it stood
     /// by what was known before.
-    pub(crate) fn reload_head(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
+    pub(crate) fn reload_source_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         if !queue.in_sources() {
             return Ok(());
         }
         let ready = queue.counts.ready > 0;
-        self.exhausted(id)?;
+        self.remove_exhausted_queue(id)?;
         self.queue_mut(id)?.head = if ready { ready_head(tables, id)? } else { None };
         Ok(())
     }
 
     /// Takes up again by the definitions and limits as they are now.
-    pub(crate) fn resume_turns(&mut self, now: Timestamp) -> Result<()> {
+    pub(crate) fn resume_fair_queues(&mut self, now: Timestamp) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
         for id in ids {
             let queue = self.queue(id)?;
-            let defined = self.is_defined(queue.handler, &queue.of)?;
+            let defined = self.is_queue_defined(queue.handler, &queue.of)?;
             self.queue_mut(id)?.defined = defined;
-            self.reseat(id)?;
+            self.update_placement(id)?;
         }
         for handler in 1..=self.handlers.len() as HandlerId {
-            self.regulate(handler, now)?;
+            self.apply_limits(handler, now)?;
         }
         Ok(())
     }
 
     /// A task went from one phase to another; `None` means it came or went.
-    pub(crate) fn moved(
+    pub(crate) fn count_phase_change(
         &mut self,
         id: QueueId,
         from: Option<TaskPhase>,
@@ -293,15 +299,15 @@ impl WriterState {
             self.queues.dirty.push(id);
         }
         let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
-        let gauge = self.gauge_mut(handler)?;
+        let gauge = self.limiter_mut(handler)?;
         gauge.running += change(TaskPhase::Locked);
         gauge.scheduled += change(TaskPhase::Scheduled);
-        self.reseat(id)
+        self.update_placement(id)
     }
 
     /// The rank of a task that becomes ready: behind what its key has waiting at the same score, before the second task
     /// of any other.
-    pub(crate) fn rank(
+    pub(crate) fn assign_rank(
         &mut self,
         tables: &dyn Tables,
         id: QueueId,
@@ -322,7 +328,7 @@ impl WriterState {
     }
 
     /// A source's queue has a task that could run. Called before it is counted.
-    pub(crate) fn set_head(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
+    pub(crate) fn set_source_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
         let queue = self.queue_mut(id)?;
         if queue.in_sources() {
             queue.head = Some((Reverse(score), seq.0));
@@ -331,7 +337,7 @@ impl WriterState {
     }
 
     /// A queue was served once, by a task of this score and rank.
-    pub(crate) fn served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
+    pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
         if let Some(bands) = &mut self.queue_mut(id)?.bands {
             bands.served(score, rank);
         }
@@ -339,7 +345,7 @@ impl WriterState {
     }
 
     /// How many source tasks of its tenant come before that of a source's queue.
-    pub(crate) fn sources_before(&self, id: QueueId) -> Result<u64> {
+    pub(crate) fn count_source_queues_before(&self, id: QueueId) -> Result<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
             other.in_sources()
@@ -347,11 +353,11 @@ impl WriterState {
                 && other.tenant == queue.tenant
                 && other.head < queue.head
         };
-        Ok(self.all_queues().filter(before).count() as u64)
+        Ok(self.iter_queues().filter(before).count() as u64)
     }
 
     /// Writes the counters that changed.
-    pub(crate) fn flush_queues(&mut self, tables: &dyn Tables) -> Result<()> {
+    pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> Result<()> {
         let mut changed = Vec::with_capacity(self.queues.dirty.len());
         for id in std::mem::take(&mut self.queues.dirty) {
             let Some(queue) = self.queues.all.get_mut(&id) else { continue };

@@ -11,7 +11,7 @@ use crate::writer_state::WriterState;
 
 impl WriterState {
     /// Gives a queue a turn: it and its tenant move on.
-    pub(crate) fn take_turn(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn serve_queue(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
         let strides = Strides {
@@ -19,7 +19,7 @@ impl WriterState {
             line: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
         let line = if queue.in_sources() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
-        let (pool, tenant, turn) = (self.pool_of(queue.handler)?, queue.tenant_id, queue.turn);
+        let (pool, tenant, turn) = (self.worker_pool_of(queue.handler)?, queue.tenant_id, queue.turn);
         let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
         self.queue_mut(id)?.turn = turn;
         if pool != WorkerPool::Nodes {
@@ -33,7 +33,7 @@ impl WriterState {
     }
 
     /// Pools in the order in which they are to be served.
-    pub(crate) fn by_turn(&self, pools: &[WorkerPool]) -> Vec<WorkerPool> {
+    pub(crate) fn sort_pools_by_virtual_time(&self, pools: &[WorkerPool]) -> Vec<WorkerPool> {
         let mut pools = pools.to_vec();
         if pools.len() > 1 {
             pools.sort_by_key(|pool| self.queues.pool_turns.get(pool).copied().unwrap_or(0));
@@ -43,14 +43,14 @@ impl WriterState {
 
     /// Whether nobody comes before the first ready task of this queue. What others have scheduled has had its turn, and
     /// does not keep those waiting who have not.
-    pub(crate) fn is_next(&self, id: QueueId) -> Result<bool> {
+    pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
         let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
-        let turns = self.turns(self.pool_of(queue.handler)?);
+        let turns = self.fair_queue(self.worker_pool_of(queue.handler)?);
         Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_id, queue.turn)))
     }
 
-    pub(crate) fn pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
+    pub(crate) fn worker_pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
         let def = &self.handler(handler)?.def;
         Ok(match (def.pull, def.source.is_some()) {
             (false, _) => WorkerPool::Nodes,
@@ -59,26 +59,26 @@ impl WriterState {
         })
     }
 
-    pub(crate) fn turns(&self, pool: WorkerPool) -> Option<&FairQueue> {
+    pub(crate) fn fair_queue(&self, pool: WorkerPool) -> Option<&FairQueue> {
         self.queues.pools.get(&pool)
     }
 
     /// Whether something could run, whoever may run it.
-    pub(crate) fn any_runnable(&self) -> bool {
+    pub(crate) fn has_runnable_queue(&self) -> bool {
         self.queues.pools.values().any(|turns| !turns.is_empty())
     }
 
-    pub(crate) fn tenant_id(&self, tenant: &Tenant) -> Option<TenantIndex> {
+    pub(crate) fn find_tenant_index(&self, tenant: &Tenant) -> Option<TenantIndex> {
         self.queues.tenants.get(tenant).copied()
     }
 
     /// Puts a queue where it belongs now.
-    pub(super) fn reseat(&mut self, id: QueueId) -> Result<()> {
+    pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let can = queue.counts.ready > 0 && !queue.held && queue.defined;
         let seat = match can {
             false => QueuePlacement::Out,
-            true if self.gauge(queue.handler)?.closed => QueuePlacement::Parked,
+            true if self.limiter(queue.handler)?.closed => QueuePlacement::Parked,
             true => QueuePlacement::In,
         };
         // One that is in stays in when its handler closes, until its turn comes.
@@ -88,21 +88,21 @@ impl WriterState {
             return Ok(());
         }
         let (was_in, handler) = (queue.seat == QueuePlacement::In, queue.handler);
-        self.seat(id, seat)?;
-        let gauge = self.gauge(handler)?;
+        self.place_queue(id, seat)?;
+        let gauge = self.limiter(handler)?;
         match was_in && !gauge.closed && !gauge.parked.is_empty() {
             // It leaves unserved, so that another of its handler's can have the room.
-            true => self.unpark(handler, gauge.room),
+            true => self.unpark_queues(handler, gauge.room),
             false => Ok(()),
         }
     }
 
-    pub(super) fn seat(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
+    pub(super) fn place_queue(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
         let (from, handler, tenant, turn, head) =
             (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
         let source = queue.in_sources();
-        let pool = self.pool_of(handler)?;
+        let pool = self.worker_pool_of(handler)?;
         let turns = self.queues.pools.entry(pool).or_default();
         match (from, head.filter(|_| source)) {
             (QueuePlacement::In, Some(rank)) => turns.leave_source(tenant, id, rank),
@@ -115,7 +115,7 @@ impl WriterState {
             (QueuePlacement::In, None) => new_turn = turns.join(tenant, id, turn),
             (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
         }
-        let gauge = self.gauge_mut(handler)?;
+        let gauge = self.limiter_mut(handler)?;
         match from {
             QueuePlacement::Parked => {
                 gauge.parked.remove(&(turn, id));
@@ -134,37 +134,37 @@ impl WriterState {
     }
 
     /// Takes a queue out of the turns until it is counted anew: all it has ready has been dealt.
-    pub(crate) fn exhausted(&mut self, id: QueueId) -> Result<()> {
+    pub(crate) fn remove_exhausted_queue(&mut self, id: QueueId) -> Result<()> {
         match self.queue(id)?.seat {
-            QueuePlacement::In => self.seat(id, QueuePlacement::Out),
+            QueuePlacement::In => self.place_queue(id, QueuePlacement::Out),
             QueuePlacement::Out | QueuePlacement::Parked => Ok(()),
         }
     }
 
     /// Its handler has no room.
-    pub(crate) fn park(&mut self, id: QueueId) -> Result<()> {
-        self.seat(id, QueuePlacement::Parked)
+    pub(crate) fn park_queue(&mut self, id: QueueId) -> Result<()> {
+        self.place_queue(id, QueuePlacement::Parked)
     }
 
     /// Fetches a tenant's queues of a handler back, where the handler has room: somebody asks for this tenant alone.
-    pub(crate) fn unpark_tenant(
+    pub(crate) fn unpark_tenant_queues(
         &mut self,
         handler: HandlerId,
         tenant: TenantIndex,
         now: Timestamp,
     ) -> Result<()> {
-        let gauge = self.gauge(handler)?;
-        if gauge.parked.is_empty() || !matches!(self.opening(handler, now)?, Opening::Open(_)) {
+        let gauge = self.limiter(handler)?;
+        if gauge.parked.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
             return Ok(());
         }
         let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_id == tenant);
         let ids: Vec<QueueId> =
-            self.gauge(handler)?.parked.iter().map(|(_, id)| *id).filter(of_tenant).collect();
+            self.limiter(handler)?.parked.iter().map(|(_, id)| *id).filter(of_tenant).collect();
         ids.into_iter().try_for_each(|id| self.unpark_queue(id))
     }
 
     /// Its handler has room again.
     pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
-        self.seat(id, QueuePlacement::In)
+        self.place_queue(id, QueuePlacement::In)
     }
 }
