@@ -68,10 +68,10 @@ impl<T: Tables> Txn<'_, T> {
             Some(key) => Some(self.advance_object(&new.tenant, key.as_str(), &handlers, id)?),
             None => None,
         };
-        let prev = object.as_ref().and_then(|object| object.last());
+        let prev = object.as_ref().and_then(|object| object.previous_event());
         let number = object.as_ref().map(|object| object.number);
         let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned);
-        let event = Arc::new(sequenced(new, id, prev));
+        let event = Arc::new(build_event(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
             self.state.recent.add(&event);
@@ -82,7 +82,7 @@ impl<T: Tables> Txn<'_, T> {
             let seq = TaskSeq(first_task.0 + index as i64);
             // Synchronous ones come first, so that the place in the list is the stage.
             let stage = if *sync { index } else { sync_count } as i64;
-            let prev_sent = object.as_ref().and_then(|object| object.sent_to(*handler));
+            let prev_sent = object.as_ref().and_then(|object| object.last_sent_to(*handler));
             let task = NewTask {
                 seq,
                 handler: *handler,
@@ -96,7 +96,7 @@ impl<T: Tables> Txn<'_, T> {
             };
             tasks.push(self.create_task(task, &event, number, room, now)?);
         }
-        for chain in self.state.chains.resolve(&event.kind).iter() {
+        for chain in self.state.chains.resolve_chains(&event.kind).iter() {
             self.add_order_for_event(&event, chain, priority, due, now)?;
         }
         Ok(Sequenced { id, prev, tasks })
@@ -143,7 +143,8 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
-        let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, &handler, object);
+        let TaskGrouping { lane, crowd, bucket } =
+            TaskGrouping::for_object(self.state.salt, &handler, object);
         let laned = lane.is_some();
         let mut live = ActiveTaskRow {
             seq: task.seq,
@@ -175,7 +176,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         (live.phase, live.rank) = match self.is_lane_occupied(lane)? {
             true => (TaskPhase::Blocked, 0),
-            false => self.phase_when_unblocked(&WaitingTask::of(&live, task.due), now)?,
+            false => self.phase_when_unblocked(&WaitingTask::from_row(&live, task.due), now)?,
         };
         if self.may_create_locked(&live, &handler, room, now)? {
             let subject = Subject::Event(event.clone());
@@ -223,7 +224,7 @@ struct NewTask {
     late: bool,
 }
 
-fn sequenced(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
+fn build_event(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
     Event {
         id,
         prev,

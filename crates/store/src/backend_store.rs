@@ -26,7 +26,7 @@ use pointsman_core::{
 };
 
 use crate::lifecycle::AttemptOutput;
-use crate::read_set::{foresee_emissions, foresee_endings, foresee_firings};
+use crate::read_set::{add_emissions_to_read_set, add_endings_to_read_set, add_firings_to_read_set};
 use crate::registry::MAX_ADOPTED_PER_TRANSACTION;
 use crate::store_reader::StoreReader;
 use crate::writer::{JobPosition, JobRequest, Writer};
@@ -47,12 +47,12 @@ impl<R: StoreReader> BackendStore<R> {
     }
 
     /// Asked before anything is taken in.
-    fn has_room(&self) -> Result<()> {
+    fn check_accepts_writes(&self) -> Result<()> {
         self.reads.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
     /// Looks at all orders again whose chains have changed.
-    async fn reconsider(&self, now: Timestamp) -> Result<()> {
+    async fn reevaluate_orders(&self, now: Timestamp) -> Result<()> {
         while self.writer.run(move |txn| txn.reevaluate_some_orders(now)).await? {}
         Ok(())
     }
@@ -81,11 +81,11 @@ impl<R: StoreReader> Deref for BackendStore<R> {
 
 impl<R: StoreReader> Store for BackendStore<R> {
     fn listen(&self, listener: Arc<dyn Listener>) {
-        self.writer.listen(listener);
+        self.writer.add_listener(listener);
     }
 
     fn trouble(&self) -> Option<String> {
-        self.writer.work().trouble(Instant::now())
+        self.writer.status().describe_trouble(Instant::now())
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -107,11 +107,14 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
-        self.has_room()?;
-        let asked =
-            JobRequest { place: JobPosition::First, with: (emissions, claim), foresee: foresee_emissions };
+        self.check_accepts_writes()?;
+        let asked = JobRequest {
+            place: JobPosition::First,
+            with: (emissions, claim),
+            foresee: add_emissions_to_read_set,
+        };
         self.writer
-            .run_asked(asked, move |txn, (emissions, claim)| {
+            .run_job(asked, move |txn, (emissions, claim)| {
                 let mut room =
                     txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
                 let receipts =
@@ -192,9 +195,10 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
-        let asked = JobRequest { place: JobPosition::Last, with: (endings, claim), foresee: foresee_endings };
+        let asked =
+            JobRequest { place: JobPosition::Last, with: (endings, claim), foresee: add_endings_to_read_set };
         self.writer
-            .run_asked(asked, move |txn, (endings, claim)| {
+            .run_job(asked, move |txn, (endings, claim)| {
                 let mut room = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
                 let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut room, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
@@ -241,7 +245,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
             })
             .await?;
         if redefined {
-            self.reconsider(now).await?;
+            self.reevaluate_orders(now).await?;
         }
         Ok(rescued)
     }
@@ -251,7 +255,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
 impl<R: StoreReader> Registry for BackendStore<R> {
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
         self.writer.run(move |txn| txn.register_definitions(registration, now)).await?;
-        self.reconsider(now).await
+        self.reevaluate_orders(now).await
     }
 
     async fn registration(&self) -> Result<Registration> {
@@ -385,8 +389,8 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        let asked = JobRequest { place: JobPosition::Last, with: firings, foresee: foresee_firings };
-        self.writer.run_asked(asked, move |txn, firings| txn.resolve_firings(firings, now)).await
+        let asked = JobRequest { place: JobPosition::Last, with: firings, foresee: add_firings_to_read_set };
+        self.writer.run_job(asked, move |txn, firings| txn.resolve_firings(firings, now)).await
     }
 
     async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
@@ -411,7 +415,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         batch: OrderBatch,
         now: Timestamp,
     ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
-        self.has_room()?;
+        self.check_accepts_writes()?;
         self.writer.run(move |txn| txn.add_orders(batch, now)).await
     }
 
@@ -465,7 +469,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let chain = chain.clone();
         let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
-        self.reconsider(now).await?;
+        self.reevaluate_orders(now).await?;
         Ok(done)
     }
 
@@ -478,7 +482,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let (chain, node) = (chain.clone(), node.clone());
         let done = self.writer.run(move |txn| txn.set_node_action(&chain, &node, action, now)).await?;
-        self.reconsider(now).await?;
+        self.reevaluate_orders(now).await?;
         Ok(done)
     }
 }

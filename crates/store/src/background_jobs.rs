@@ -8,11 +8,11 @@ use tokio::task::JoinHandle;
 pub struct BackgroundJobs(Mutex<Vec<JoinHandle<()>>>);
 
 impl BackgroundJobs {
-    pub fn run(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
+    pub fn add(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
     }
 
-    pub fn stop(&self) {
+    pub fn abort_all(&self) {
         let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()));
         tasks.iter().for_each(JoinHandle::abort);
     }
@@ -21,6 +21,6 @@ impl BackgroundJobs {
 /// A store that is dropped without having been closed leaves nothing behind either.
 impl Drop for BackgroundJobs {
     fn drop(&mut self) {
-        self.stop();
+        self.abort_all();
     }
 }

@@ -17,7 +17,7 @@ use crate::queues::QueueState;
 use crate::row::ChainRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{MAX_RESOLVED_TYPES, json_text, put_json};
+use crate::writer_state::{MAX_RESOLVED_TYPES, read_json_text, write_json_text};
 
 /// So many orders at most are looked at again in one transaction.
 const MAX_ORDERS_PER_REEVALUATION: usize = 500;
@@ -33,21 +33,21 @@ pub struct ChainRegistry {
 
 impl ChainRegistry {
     pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
-        let routes = json_text(tables, "chain_routes")?.unwrap_or_default();
-        Ok(Self { routes, ..Self::of(tables.list_chains()?) })
+        let routes = read_json_text(tables, "chain_routes")?.unwrap_or_default();
+        Ok(Self { routes, ..Self::from_rows(tables.list_chains()?) })
     }
 
     /// These chains, for one who only reads: no event leads to them.
-    pub fn of(known: Vec<ChainRow>) -> Self {
+    pub fn from_rows(known: Vec<ChainRow>) -> Self {
         let known = known.into_iter().map(|known| (known.path().clone(), Arc::new(known)));
         Self { known: known.collect(), ..Self::default() }
     }
 
-    pub fn get(&self, path: &ChainPath) -> Option<&Arc<ChainRow>> {
+    pub fn find_chain(&self, path: &ChainPath) -> Option<&Arc<ChainRow>> {
         self.known.get(path)
     }
 
-    pub(crate) fn defined(&self) -> impl Iterator<Item = &Chain> {
+    pub(crate) fn iter_defined(&self) -> impl Iterator<Item = &Chain> {
         self.known.values().filter_map(|known| known.definition())
     }
 
@@ -56,13 +56,13 @@ impl ChainRegistry {
     }
 
     /// Whether the tasks of a queue wait because their chain or their node is stopped.
-    pub fn holds(&self, of: &QueueOf) -> bool {
+    pub fn is_stopped(&self, of: &QueueOf) -> bool {
         let QueueOf::Node { chain, node } = of else { return false };
         self.known.get(chain).is_some_and(|known| known.state.holds(node))
     }
 
     /// What keeps the steps of a node back, in words.
-    pub fn stopped(&self, of: &QueueOf) -> Option<String> {
+    pub fn describe_stop(&self, of: &QueueOf) -> Option<String> {
         let QueueOf::Node { chain, node } = of else { return None };
         let state = &self.known.get(chain)?.state;
         match (state.stopped, state.holds(node)) {
@@ -73,13 +73,13 @@ impl ChainRegistry {
     }
 
     /// What takes the place of the handler's retries for a queue's tasks.
-    pub(crate) fn setback(&self, of: &QueueOf) -> Option<&RetryPolicy> {
+    pub(crate) fn find_retry_override(&self, of: &QueueOf) -> Option<&RetryPolicy> {
         let QueueOf::Node { chain, node } = of else { return None };
         self.known.get(chain)?.chain.step(node)?.setback.as_ref()
     }
 
     /// The chains that an event of this type makes orders for.
-    pub(crate) fn resolve(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
+    pub(crate) fn resolve_chains(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
         if let Some(known) = self.resolved.get(kind) {
             return known.clone();
         }
@@ -101,10 +101,10 @@ impl<T: Tables> Txn<'_, T> {
         routes: &ChainRoutes,
         fresh_handlers: &[HandlerName],
     ) -> Result<()> {
-        put_json(self.tables, "chain_routes", routes)?;
+        write_json_text(self.tables, "chain_routes", routes)?;
         self.tables.write_chains(chains)?;
         let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
-        let changed = |(path, known): &(&ChainPath, &Arc<ChainRow>)| before.get(path) != Some(known);
+        let changed = |(path, known): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(known);
         let begins =
             |known: &ChainRow| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
         let now_known = self.state.chains.known.iter();
@@ -142,7 +142,7 @@ impl<T: Tables> Txn<'_, T> {
         stopped: bool,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.defined).cloned() else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
         if known.state.stopped == stopped {
@@ -166,7 +166,7 @@ impl<T: Tables> Txn<'_, T> {
         action: Action,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.defined).cloned() else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
         if known.chain.step(node).is_none() {
@@ -199,7 +199,7 @@ impl<T: Tables> Txn<'_, T> {
         let path = known.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
         self.state.chains.known.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
-        for queue in self.state.refresh_paused(|queue| is_step_of(queue, &path))? {
+        for queue in self.state.refresh_paused(|queue| is_step_queue_of(queue, &path))? {
             self.unschedule_queue(queue, now)?;
         }
         self.state.woke = true;
@@ -225,6 +225,6 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// Whether a queue holds the steps of a chain's orders.
-pub(crate) fn is_step_of(queue: &QueueState, path: &ChainPath) -> bool {
+pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
     matches!(&queue.of, QueueOf::Node { chain, .. } if chain == path)
 }

@@ -145,7 +145,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn prefetch_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
         let events = chosen.iter().filter_map(|live| live.event);
-        let events: BTreeSet<_> = events.filter(|id| self.state.recent.get(*id).is_none()).collect();
+        let events: BTreeSet<_> = events.filter(|id| self.state.recent.find(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
         let orders: Vec<_> = chosen.iter().filter_map(|live| live.order).collect();
         if events.is_empty() && orders.is_empty() {

@@ -51,23 +51,23 @@ impl FairQueue {
     }
 
     /// A queue can run. Answers the turn that it really takes.
-    pub(crate) fn join(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) -> i64 {
-        let seat = self.seat(tenant);
+    pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) -> i64 {
+        let seat = self.rotation_mut(tenant);
         let turn = turn.max(seat.now);
         seat.lines.insert((turn, FairQueueEntry::Queue(queue)));
         turn
     }
 
-    pub(crate) fn leave(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) {
+    pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) {
         if let Some(seat) = self.seats.get_mut(&tenant) {
             seat.lines.remove(&(turn, FairQueueEntry::Queue(queue)));
         }
-        self.stand_up(tenant);
+        self.remove_idle_tenant(tenant);
     }
 
     /// A source's queue can run.
-    pub(crate) fn join_source(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
-        let seat = self.seat(tenant);
+    pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
+        let seat = self.rotation_mut(tenant);
         if seat.sources.is_empty() {
             seat.sources_turn = seat.sources_turn.max(seat.now);
             seat.lines.insert((seat.sources_turn, FairQueueEntry::Sources));
@@ -75,18 +75,18 @@ impl FairQueue {
         seat.sources.insert((rank, queue));
     }
 
-    pub(crate) fn leave_source(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
+    pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
         if let Some(seat) = self.seats.get_mut(&tenant)
             && seat.sources.remove(&(rank, queue))
             && seat.sources.is_empty()
         {
             seat.lines.remove(&(seat.sources_turn, FairQueueEntry::Sources));
         }
-        self.stand_up(tenant);
+        self.remove_idle_tenant(tenant);
     }
 
     /// The tenant's seat; it takes its place in the order if it had none.
-    fn seat(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
+    fn rotation_mut(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
         let seat = self.seats.entry(tenant).or_default();
         if seat.lines.is_empty() {
             seat.turn = seat.turn.max(self.now);
@@ -96,7 +96,7 @@ impl FairQueue {
     }
 
     /// A tenant with nothing to run has no place in the order.
-    fn stand_up(&mut self, tenant: TenantIndex) {
+    fn remove_idle_tenant(&mut self, tenant: TenantIndex) {
         if let Some(seat) = self.seats.get(&tenant)
             && seat.lines.is_empty()
         {
@@ -105,12 +105,18 @@ impl FairQueue {
     }
 
     /// The queue whose turn it is, among those that `may` be chosen.
-    pub(crate) fn first(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
-        self.order.iter().find_map(|(_, tenant)| self.first_of(*tenant, &may).map(|queue| (*tenant, queue)))
+    pub(crate) fn first_queue(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
+        self.order
+            .iter()
+            .find_map(|(_, tenant)| self.first_queue_of_tenant(*tenant, &may).map(|queue| (*tenant, queue)))
     }
 
     /// The same for one tenant.
-    pub(crate) fn first_of(&self, tenant: TenantIndex, may: impl Fn(QueueId) -> bool) -> Option<QueueId> {
+    pub(crate) fn first_queue_of_tenant(
+        &self,
+        tenant: TenantIndex,
+        may: impl Fn(QueueId) -> bool,
+    ) -> Option<QueueId> {
         self.seats.get(&tenant)?.lines.iter().find_map(|(_, line)| match line {
             FairQueueEntry::Queue(queue) => may(*queue).then_some(*queue),
             FairQueueEntry::Sources => {
@@ -191,7 +197,7 @@ mod tests {
     ) -> HashMap<QueueId, usize> {
         let mut served = HashMap::default();
         for _ in 0..count {
-            let Some((tenant, queue)) = turns.first(|_| true) else { break };
+            let Some((tenant, queue)) = turns.first_queue(|_| true) else { break };
             let turn =
                 turns.serve(tenant, FairQueueEntry::Queue(queue), places[&queue], strides(tenant, queue));
             places.insert(queue, turn);
@@ -204,9 +210,9 @@ mod tests {
     fn tenants_come_first_then_their_queues() {
         let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
         for queue in 1..=10 {
-            places.insert(queue, turns.join(1, queue, 0));
+            places.insert(queue, turns.add_queue(1, queue, 0));
         }
-        places.insert(99, turns.join(2, 99, 0));
+        places.insert(99, turns.add_queue(2, 99, 0));
         let served = run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 200);
         assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
         assert!((1..=10).all(|queue| served[&queue] == 10));
@@ -216,9 +222,9 @@ mod tests {
     fn weights_are_shares() {
         let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
         for queue in [1, 2] {
-            places.insert(queue, turns.join(1, queue, 0));
+            places.insert(queue, turns.add_queue(1, queue, 0));
         }
-        places.insert(3, turns.join(2, 3, 0));
+        places.insert(3, turns.add_queue(2, 3, 0));
         let strides = |tenant, queue| Strides {
             tenant: if tenant == 2 { 25 } else { 100 },
             line: if queue == 1 { 50 } else { 100 },
@@ -231,9 +237,9 @@ mod tests {
     #[test]
     fn idleness_is_not_saved_up() {
         let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
-        places.insert(1, turns.join(1, 1, 0));
+        places.insert(1, turns.add_queue(1, 1, 0));
         run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 50);
-        places.insert(2, turns.join(2, 2, 0));
+        places.insert(2, turns.add_queue(2, 2, 0));
         let served = run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 20);
         assert!(served[&1].abs_diff(served[&2]) <= 1, "{served:?}");
     }
@@ -242,20 +248,20 @@ mod tests {
     fn sources_of_a_tenant_are_one_line_by_priority_and_age() {
         let mut turns = FairQueue::default();
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
-            turns.join_source(1, queue, (Reverse(score), seq));
+            turns.add_source_queue(1, queue, (Reverse(score), seq));
         }
-        let place = turns.join(1, 9, 0);
+        let place = turns.add_queue(1, 9, 0);
         let mut order = Vec::new();
         let mut turn = place;
         for _ in 0..6 {
-            let Some((tenant, queue)) = turns.first(|_| true) else { break };
+            let Some((tenant, queue)) = turns.first_queue(|_| true) else { break };
             order.push(queue);
             if queue == 9 {
                 turn = turns.serve(tenant, FairQueueEntry::Queue(9), turn, EQUAL_STRIDES);
             } else {
                 turns.serve(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
                 let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
-                turns.leave_source(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
+                turns.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
             }
         }
         let sources: Vec<_> = order.iter().filter(|queue| **queue != 9).copied().collect();
@@ -271,20 +277,20 @@ mod tests {
     fn who_has_worked_less_would_be_first() {
         let mut turns = FairQueue::default();
         assert!(turns.would_be_first(1, 0), "where nobody is");
-        let mut places = HashMap::from_iter([(1, turns.join(1, 1, 0))]);
+        let mut places = HashMap::from_iter([(1, turns.add_queue(1, 1, 0))]);
         run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 3);
         assert!(turns.would_be_first(2, 0), "a tenant that has not been served");
         assert!(turns.would_be_first(1, 0), "a queue beside the one that was");
         assert!(!turns.would_be_first(1, places[&1] + 100), "but not one that has had more");
-        places.insert(2, turns.join(2, 2, 0));
+        places.insert(2, turns.add_queue(2, 2, 0));
         assert!(!turns.would_be_first(1, 0), "nor one whose tenant has had its turn");
     }
 
     #[test]
     fn what_left_is_not_chosen() {
         let mut turns = FairQueue::default();
-        let turn = turns.join(1, 1, 5);
-        turns.leave(1, 1, turn);
-        assert!(turns.is_empty() && turns.first(|_| true).is_none());
+        let turn = turns.add_queue(1, 1, 5);
+        turns.remove_queue(1, 1, turn);
+        assert!(turns.is_empty() && turns.first_queue(|_| true).is_none());
     }
 }

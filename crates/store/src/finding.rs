@@ -37,7 +37,7 @@ impl Finding {
     }
 
     #[must_use]
-    pub fn advise(self, advice: impl Into<String>) -> Self {
+    pub fn with_advice(self, advice: impl Into<String>) -> Self {
         Self { advice: Some(advice.into()), ..self }
     }
 }
@@ -46,7 +46,7 @@ impl Finding {
 const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
 /// A server's clock, which was so many seconds ahead of ours at some time within `took` after ours was read.
-pub fn clock(ahead: f64, took: f64) -> Finding {
+pub fn check_clock_offset(ahead: f64, took: f64) -> Finding {
     let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
     let found = match apart {
         apart if apart.abs() < 0.05 => "as this machine's".into(),
@@ -55,13 +55,13 @@ pub fn clock(ahead: f64, took: f64) -> Finding {
     };
     match apart.abs() > MAX_CLOCK_OFFSET_SECONDS {
         true => Finding::warning("clock", found)
-            .advise("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
+            .with_advice("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
         false => Finding::ok("clock", found),
     }
 }
 
 /// A size as people say it.
-pub fn size(bytes: u64) -> String {
+pub fn format_bytes(bytes: u64) -> String {
     const SIZE_UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut shown = (bytes as f64, "bytes");
     for unit in SIZE_UNITS {
@@ -77,7 +77,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// How long something has lasted, as roughly as people say it.
-pub fn age(seconds: f64) -> String {
+pub fn format_age(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn clocks_are_apart_when_no_delay_explains_it() {
         let told = |ahead, took| {
-            let Finding { verdict, found, .. } = clock(ahead, took);
+            let Finding { verdict, found, .. } = check_clock_offset(ahead, took);
             (verdict, found)
         };
         assert_eq!(told(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
@@ -105,13 +105,16 @@ mod tests {
 
     #[test]
     fn sizes_are_told_roughly() {
-        let told = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(size);
+        let told = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
         assert_eq!(told, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
     }
 
     #[test]
     fn ages_are_told_roughly() {
-        assert_eq!([0.4, 90.0, 600.0, 7300.0, 900_000.0].map(age), ["0 s", "90 s", "10 min", "2 h", "10 d"]);
+        assert_eq!(
+            [0.4, 90.0, 600.0, 7300.0, 900_000.0].map(format_age),
+            ["0 s", "90 s", "10 min", "2 h", "10 d"]
+        );
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
                 AttemptOutput { result: result.as_ref().map(Json::as_str), ..AttemptOutput::default() }
             }
             Ended::Failed { error, code, .. } => {
-                AttemptOutput { code: *code, ..AttemptOutput::of_error(error) }
+                AttemptOutput { code: *code, ..AttemptOutput::from_error(error) }
             }
             Ended::Snoozed { .. } | Ended::Released => AttemptOutput::default(),
         };

@@ -21,7 +21,7 @@ pub enum Invalidation {
 }
 
 impl Invalidation {
-    fn code(self) -> i64 {
+    fn encode(self) -> i64 {
         match self {
             Self::Queue(id) => id * 4,
             Self::Pace(id) => id * 4 + 1,
@@ -30,7 +30,7 @@ impl Invalidation {
         }
     }
 
-    fn of(code: i64) -> Self {
+    fn decode(code: i64) -> Self {
         match code % 4 {
             0 => Self::Queue(code / 4),
             1 => Self::Pace(code / 4),
@@ -49,7 +49,7 @@ pub struct CommitVersion {
 }
 
 impl CommitVersion {
-    pub fn next(self) -> Self {
+    pub fn next_version(self) -> Self {
         Self { version: self.version + 1, mark: RandomState::new().build_hasher().finish().cast_signed() }
     }
 }
@@ -58,24 +58,30 @@ impl CommitVersion {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitRecord {
     pub point: CommitVersion,
-    /// As [`told`] made it.
+    /// As [`encode_invalidations`] made it.
     pub changes: Option<Vec<i64>>,
 }
 
 /// Those of the last commits that came after this one, if it is the first of them.
-pub fn since<C>(commits: &[C], point: CommitVersion, at: impl Fn(&C) -> CommitVersion) -> Option<&[C]> {
+pub fn commits_since<C>(
+    commits: &[C],
+    point: CommitVersion,
+    at: impl Fn(&C) -> CommitVersion,
+) -> Option<&[C]> {
     let (first, later) = commits.split_first()?;
     (at(first) == point).then_some(later)
 }
 
 /// What these commits have changed; nothing if one of them does not tell.
-pub fn changed<'c>(changes: impl Iterator<Item = Option<&'c Vec<i64>>>) -> Option<Vec<Invalidation>> {
+pub fn decode_invalidations<'c>(
+    changes: impl Iterator<Item = Option<&'c Vec<i64>>>,
+) -> Option<Vec<Invalidation>> {
     let codes: Option<Vec<_>> = changes.collect();
-    Some(codes?.into_iter().flatten().map(|code| Invalidation::of(*code)).collect())
+    Some(codes?.into_iter().flatten().map(|code| Invalidation::decode(*code)).collect())
 }
 
 /// How a commit tells what it changes; not at all, if that is too much.
-pub fn told(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
+pub fn encode_invalidations(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
     changes.sort_unstable();
     changes.dedup();
     let queues = changes.iter().filter(|change| matches!(change, Invalidation::Queue(_))).count();
@@ -83,7 +89,7 @@ pub fn told(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
         changes.retain(|change| !matches!(change, Invalidation::Queue(_)));
         changes.push(Invalidation::AllQueues);
     }
-    (changes.len() <= MAX_INVALIDATIONS).then(|| changes.into_iter().map(Invalidation::code).collect())
+    (changes.len() <= MAX_INVALIDATIONS).then(|| changes.into_iter().map(Invalidation::encode).collect())
 }
 
 #[cfg(test)]
@@ -97,12 +103,19 @@ mod tests {
     fn commits(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
         let versions = changes.into_iter().zip(7..);
         versions
-            .map(|(changes, version)| CommitRecord { point: point(version), changes: told(changes) })
+            .map(|(changes, version)| CommitRecord {
+                point: point(version),
+                changes: encode_invalidations(changes),
+            })
             .collect()
     }
 
     fn changed_since(commits: &[CommitRecord], point: CommitVersion) -> Option<Vec<Invalidation>> {
-        changed(since(commits, point, |commit| commit.point)?.iter().map(|commit| commit.changes.as_ref()))
+        decode_invalidations(
+            commits_since(commits, point, |commit| commit.point)?
+                .iter()
+                .map(|commit| commit.changes.as_ref()),
+        )
     }
 
     #[test]
@@ -124,10 +137,13 @@ mod tests {
     #[test]
     fn a_commit_that_changes_much_says_so_in_short() {
         assert_eq!(
-            told((1..=1000).map(Invalidation::Queue).collect()),
-            Some(vec![Invalidation::AllQueues.code()])
+            encode_invalidations((1..=1000).map(Invalidation::Queue).collect()),
+            Some(vec![Invalidation::AllQueues.encode()])
         );
-        assert_eq!(told((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()), None);
+        assert_eq!(
+            encode_invalidations((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()),
+            None
+        );
         let told =
             commits(vec![vec![], (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(), vec![]]);
         assert_eq!(changed_since(&told, point(7)), None);

@@ -14,7 +14,7 @@ use crate::tables::Tables;
 const KEY_BUCKETS: u64 = 1024;
 
 /// The bucket of a key, from any number made of it.
-pub(crate) fn bucket(hash: i64) -> u16 {
+pub(crate) fn key_bucket_of(hash: i64) -> u16 {
     (hash as u64 % KEY_BUCKETS) as u16
 }
 
@@ -51,7 +51,7 @@ impl KeyRoundRobin {
     }
 
     /// The rank of a task that becomes ready. One without a key waits for nobody of its own.
-    pub(crate) fn rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
+    pub(crate) fn assign_rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
         let band = self.0.entry(score).or_default();
         let Some(bucket) = bucket else { return band.served };
         let rank = match band.last.get(&bucket) {
@@ -62,7 +62,7 @@ impl KeyRoundRobin {
         rank
     }
 
-    pub(crate) fn served(&mut self, score: i64, rank: i64) {
+    pub(crate) fn record_served(&mut self, score: i64, rank: i64) {
         if let Some(band) = self.0.get_mut(&score) {
             band.served = band.served.max(rank);
         }
@@ -76,10 +76,20 @@ mod tests {
     #[test]
     fn keys_take_turns_at_each_score() {
         let mut bands = KeyRoundRobin::default();
-        let busy: Vec<_> = (0..4).map(|_| bands.rank(100, Some(1))).collect();
+        let busy: Vec<_> = (0..4).map(|_| bands.assign_rank(100, Some(1))).collect();
         assert_eq!(busy, [0, 1, 2, 3]);
-        assert_eq!((bands.rank(100, Some(2)), bands.rank(200, Some(1)), bands.rank(100, None)), (0, 0, 0));
-        bands.served(100, 2);
-        assert_eq!((bands.rank(100, Some(3)), bands.rank(100, Some(1)), bands.rank(100, Some(2))), (2, 4, 2));
+        assert_eq!(
+            (bands.assign_rank(100, Some(2)), bands.assign_rank(200, Some(1)), bands.assign_rank(100, None)),
+            (0, 0, 0)
+        );
+        bands.record_served(100, 2);
+        assert_eq!(
+            (
+                bands.assign_rank(100, Some(3)),
+                bands.assign_rank(100, Some(1)),
+                bands.assign_rank(100, Some(2))
+            ),
+            (2, 4, 2)
+        );
     }
 }

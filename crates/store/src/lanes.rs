@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use pointsman_core::{Order, TaskSeq, Timestamp};
 
 use crate::error::Result;
-use crate::key_round_robin::bucket;
+use crate::key_round_robin::key_bucket_of;
 use crate::row::{HandlerId, ObjectNumber, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
@@ -26,7 +26,7 @@ pub(crate) struct TaskGrouping {
 }
 
 impl TaskGrouping {
-    pub(crate) fn of(salt: u64, handler: &RegisteredHandler, object: Option<ObjectNumber>) -> Self {
+    pub(crate) fn for_object(salt: u64, handler: &RegisteredHandler, object: Option<ObjectNumber>) -> Self {
         let Some(object) = object else { return Self::default() };
         let number = lane_number(object, handler.id);
         let ordered = handler.def.order == Order::Key;
@@ -34,13 +34,13 @@ impl TaskGrouping {
         Self {
             lane: ordered.then_some(number),
             crowd: crowded.then_some(number),
-            bucket: Some(bucket(mixed(number, salt))),
+            bucket: Some(key_bucket_of(mix_with_salt(number, salt))),
         }
     }
 
     /// That of a source's collection, whichever tenant it is.
-    pub(crate) fn of_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
-        Self { lane: Some(pair_number(salt, source, collection)), crowd: None, bucket: None }
+    pub(crate) fn for_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
+        Self { lane: Some(pair_lane_number(salt, source, collection)), crowd: None, bucket: None }
     }
 }
 
@@ -94,7 +94,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The task of a pair that stands in its lane. Lanes may share a number by chance, so that it is looked at twice.
     pub(crate) fn find_pair_task(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
-        let lane = TaskGrouping::of_pair(self.state.salt, source, collection).lane;
+        let lane = TaskGrouping::for_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
         for (seq, queue) in self.tables.list_lane_tasks(lane)? {
             let queue = self.state.queue(queue)?;
@@ -160,7 +160,7 @@ pub fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
 }
 
 /// All lanes that an object can have; nothing if it is not a number that an object has.
-pub fn lanes_of(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
+pub fn lane_range_of_object(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
     let first = object.checked_mul(LANES_PER_OBJECT).filter(|first| *first > 0)?;
     Some(first..=first + (LANES_PER_OBJECT - 1))
 }
@@ -172,7 +172,7 @@ pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
 
 /// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
 /// other; the salt keeps anybody from choosing names that do so on purpose.
-fn pair_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
+fn pair_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
     for byte in source.to_le_bytes().iter().chain(&[0, 1]).chain(collection.as_bytes()) {
@@ -182,7 +182,7 @@ fn pair_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     (hash.wrapping_mul(HASH_MULTIPLIER) ^ salt) as i64 | i64::MIN
 }
 
-fn mixed(number: i64, salt: u64) -> i64 {
+fn mix_with_salt(number: i64, salt: u64) -> i64 {
     let spread = (number as u64).wrapping_mul(HASH_MULTIPLIER);
     ((spread ^ spread >> 32) ^ salt) as i64
 }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_objects_lanes_are_one_range_with_nobody_elses() {
-        let lanes = lanes_of(7).unwrap();
+        let lanes = lane_range_of_object(7).unwrap();
         for handler in [0, 1, LANES_PER_OBJECT - 1, LANES_PER_OBJECT, LANES_PER_OBJECT + 1] {
             let lane = lane_number(7, handler);
             assert!(lanes.contains(&lane) && object_of_lane(lane) == Some(7), "{handler}");
@@ -208,14 +208,18 @@ mod tests {
                 .iter()
                 .all(|other| !lanes.contains(other))
         );
-        assert_eq!([0, -9, i64::MAX].map(lanes_of), [None, None, None]);
-        assert_eq!(object_of_lane(pair_number(1, 1, "a")), None);
+        assert_eq!([0, -9, i64::MAX].map(lane_range_of_object), [None, None, None]);
+        assert_eq!(object_of_lane(pair_lane_number(1, 1, "a")), None);
     }
 
     #[test]
     fn lanes_of_pairs_are_apart_from_those_of_objects() {
-        let lanes =
-            [pair_number(1, 1, "a"), pair_number(1, 2, "a"), pair_number(1, 1, "b"), pair_number(2, 1, "a")];
+        let lanes = [
+            pair_lane_number(1, 1, "a"),
+            pair_lane_number(1, 2, "a"),
+            pair_lane_number(1, 1, "b"),
+            pair_lane_number(2, 1, "a"),
+        ];
         assert!(lanes.iter().all(|lane| *lane < 0));
         let different: std::collections::HashSet<_> = lanes.iter().collect();
         assert_eq!(different.len(), lanes.len());
@@ -224,7 +228,7 @@ mod tests {
     #[test]
     fn neighbours_fall_into_different_buckets() {
         let buckets: std::collections::HashSet<_> =
-            (1..=256).map(|object| bucket(mixed(lane_number(object, 3), 99))).collect();
+            (1..=256).map(|object| key_bucket_of(mix_with_salt(lane_number(object, 3), 99))).collect();
         assert!(buckets.len() > 200, "{}", buckets.len());
     }
 }

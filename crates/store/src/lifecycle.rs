@@ -9,7 +9,7 @@ use pointsman_core::{EventId, HandlerDef, Pair, Priority, Timestamp};
 
 use crate::error::{Fault, Result};
 use crate::lanes::TaskGrouping;
-use crate::orders::step_end;
+use crate::orders::step_end_of_command;
 use crate::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::task_events::EndedTask;
@@ -32,7 +32,7 @@ impl Default for AttemptOutput<'_> {
 }
 
 impl<'a> AttemptOutput<'a> {
-    pub(crate) fn of_error(error: &'a str) -> Self {
+    pub(crate) fn from_error(error: &'a str) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
 }
@@ -97,7 +97,9 @@ impl<T: Tables> Txn<'_, T> {
                 unknown => unknown.insert(self.read_subject(&live)?),
             };
             self.tables.delete_active_task(&live)?;
-            self.tables.insert_archived_task(&ArchivedTaskRow::of(&live, subject, life, now, remains))?;
+            self.tables.insert_archived_task(&ArchivedTaskRow::from_ended_task(
+                &live, subject, life, now, remains,
+            ))?;
             self.state.count_phase_change(live.queue, Some(live.phase), None)?;
             self.state.counters.ended += 1;
             None
@@ -121,7 +123,7 @@ impl<T: Tables> Txn<'_, T> {
             }
         }
         self.release_capacity(&live, phase, &handler, now)?;
-        self.record_step_end(&live, order, step_end(&live, command, &life, remains), now)?;
+        self.record_step_end(&live, order, step_end_of_command(&live, command, &life, remains), now)?;
         let ended = EndedTask { live: &live, subject: subject.as_ref(), life: &life, remains };
         self.publish_attempt_end(ended, &handler, command, now)?;
         Ok(Ok(life))
@@ -134,7 +136,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &'h RegisteredHandler,
     ) -> Result<Cow<'h, HandlerDef>> {
         let setback = match live.order {
-            Some(_) => self.state.chains.setback(&self.state.queue(live.queue)?.of),
+            Some(_) => self.state.chains.find_retry_override(&self.state.queue(live.queue)?.of),
             None => None,
         };
         Ok(match setback {
@@ -155,7 +157,7 @@ impl<T: Tables> Txn<'_, T> {
         let subject = self.read_subject(&live)?;
         let key = subject.key().map(|key| key.as_str());
         let object = self.read_object_number(subject.tenant(), key)?;
-        let TaskGrouping { lane, crowd, bucket } = TaskGrouping::of(self.state.salt, handler, object);
+        let TaskGrouping { lane, crowd, bucket } = TaskGrouping::for_object(self.state.salt, handler, object);
         (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
         live.life.laned = lane.is_some();
         self.tables.set_task_grouping(&live)?;
@@ -189,7 +191,7 @@ impl<T: Tables> Txn<'_, T> {
             return self.step_run_of(live, &order).map(Subject::Step);
         }
         let Some(id) = live.event else { return self.source_run_of_queue(live.queue).map(Subject::Run) };
-        if let Some(event) = self.state.recent.get(id) {
+        if let Some(event) = self.state.recent.find(id) {
             return Ok(Subject::Event(event));
         }
         let event = self.tables.read_event(id)?;
@@ -236,9 +238,9 @@ impl<T: Tables> Txn<'_, T> {
         };
         let track = match &queue.of {
             QueueOf::Collection(collection) => {
-                TaskGrouping::of_pair(self.state.salt, handler.id, collection.as_str())
+                TaskGrouping::for_pair(self.state.salt, handler.id, collection.as_str())
             }
-            QueueOf::Events => TaskGrouping::of(self.state.salt, &handler, object),
+            QueueOf::Events => TaskGrouping::for_object(self.state.salt, &handler, object),
             QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
             QueueOf::Node { .. } => TaskGrouping::default(),
         };
@@ -342,7 +344,7 @@ impl<T: Tables> Txn<'_, T> {
         {
             return Ok((TaskPhase::Blocked, 0));
         }
-        self.phase_when_unblocked(&WaitingTask::of(live, due), now)
+        self.phase_when_unblocked(&WaitingTask::from_row(live, due), now)
     }
 
     /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.

@@ -52,32 +52,32 @@ impl Default for PeerNotifier {
 }
 
 impl PeerNotifier {
-    pub fn sent(&self) -> u64 {
+    pub fn messages_sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    pub fn was_sent(&self) {
+    pub fn count_sent_message(&self) {
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn others_are_there(&self, there: bool) {
+    pub fn set_has_peers(&self, there: bool) {
         self.others.store(there, Ordering::Relaxed);
     }
 
     /// Waits until there may be something to tell; answers it in the words of the channel.
-    pub async fn next(&self) -> Option<String> {
+    pub async fn next_message(&self) -> Option<String> {
         self.fresh.notified().await;
-        self.words()
+        self.take_message()
     }
 
-    fn words(&self) -> Option<String> {
+    fn take_message(&self) -> Option<String> {
         let head = self.head.swap(0, Ordering::AcqRel);
         let work = self.work.swap(false, Ordering::AcqRel);
         (head > 0 || work).then(|| format!("{} {head} {}", self.me, u8::from(work)))
     }
 
     /// What others have told; nothing if it was this node itself.
-    fn understand(&self, words: &str) -> Option<(EventId, bool)> {
+    fn parse_message(&self, words: &str) -> Option<(EventId, bool)> {
         let mut words = words.split(' ');
         let from: Uuid = words.next()?.parse().ok()?;
         let head = words.next()?.parse().ok()?;
@@ -86,29 +86,29 @@ impl PeerNotifier {
     }
 
     /// Passes on what was said on the channel.
-    pub fn hear<T: Tables>(&self, words: &str, writer: &Writer<T>) {
+    pub fn handle_message<T: Tables>(&self, words: &str, writer: &Writer<T>) {
         if words == OUTBOX_MESSAGE {
             self.outbox.notify_one();
             return;
         }
-        let Some((head, work)) = self.understand(words) else { return };
+        let Some((head, work)) = self.parse_message(words) else { return };
         if head > EventId::ZERO {
-            writer.tell(Signal::Journal(head));
+            writer.notify_listeners(Signal::Journal(head));
         }
         if work {
-            writer.tell(Signal::Work);
+            writer.notify_listeners(Signal::Work);
         }
     }
 
     /// Somebody listens again: what was told before is not told a second time, so that everybody looks.
-    pub fn may_have_missed<T: Tables>(&self, writer: &Writer<T>) {
-        writer.tell(Signal::Work);
+    pub fn assume_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
+        writer.notify_listeners(Signal::Work);
         self.outbox.notify_one();
     }
 }
 
 impl CommitHook for PeerNotifier {
-    fn committed(&self, head: Option<EventId>, work: bool) {
+    fn on_commit(&self, head: Option<EventId>, work: bool) {
         if !self.others.load(Ordering::Relaxed) {
             return;
         }

@@ -19,12 +19,12 @@ pub(crate) struct AdvancedObject {
 }
 
 impl AdvancedObject {
-    pub(crate) fn last(&self) -> Option<EventId> {
+    pub(crate) fn previous_event(&self) -> Option<EventId> {
         self.before.as_ref().map(|object| object.last)
     }
 
-    pub(crate) fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.before.as_ref().and_then(|object| object.sent_to(handler))
+    pub(crate) fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.before.as_ref().and_then(|object| object.last_sent_to(handler))
     }
 }
 

@@ -66,7 +66,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let path = found.order.key.chain.clone();
         if let Some(to) = &node {
-            let Some(chain) = self.state.chains.get(&path).and_then(|known| known.definition()) else {
+            let Some(chain) = self.state.chains.find_chain(&path).and_then(|known| known.definition()) else {
                 return Ok(Err(OrderRefused::NoSuchChain(path)));
             };
             if chain.node(to).is_none() {
@@ -113,7 +113,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<OrderRow> {
         let OrderRow { n, order } = found;
         let before = order.clone();
-        let known = self.state.chains.get(&order.key.chain).cloned();
+        let known = self.state.chains.find_chain(&order.key.chain).cloned();
         let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
         let chain = known.as_ref().and_then(|known| known.definition());
         let (order, effects) = order.input(input, chain, &state, now);
@@ -135,7 +135,7 @@ impl<T: Tables> Txn<'_, T> {
                 Effect::End(how) => outcome = Some(how),
             }
         }
-        if persistent(&found.order) != persistent(&before) {
+        if stored_order_fields(&found.order) != stored_order_fields(&before) {
             self.tables.update_order(&found)?;
         }
         self.cancel_step(canceled, now)?;
@@ -221,7 +221,7 @@ impl<T: Tables> Txn<'_, T> {
             error: None,
             life: Life::beginning(due, false),
         };
-        (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::of(&live, due), now)?;
+        (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::from_row(&live, due), now)?;
         self.tables.insert_active_task(&live)?;
         self.state.count_phase_change(queue, None, Some(live.phase))?;
         Ok(Some(seq))
@@ -230,7 +230,7 @@ impl<T: Tables> Txn<'_, T> {
     /// The step of an order that a task runs.
     pub(crate) fn step_run_of(&self, live: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
         match &self.state.queue(live.queue)?.of {
-            QueueOf::Node { node, .. } => order.step(node),
+            QueueOf::Node { node, .. } => order.step_run(node),
             QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
         }
     }
@@ -277,14 +277,14 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// What of an order can change in its row.
-fn persistent(order: &Order) -> impl PartialEq + '_ {
+fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
     let Order { node, value, planned, started, suspended, task, stepped, halted_by, took_on_error, .. } =
         order;
     (node, value.as_str(), planned, started, suspended, task, stepped, halted_by, took_on_error)
 }
 
 /// What a command to a task means for the order whose step it is.
-pub(crate) fn step_end(
+pub(crate) fn step_end_of_command(
     live: &ActiveTaskRow,
     command: Command,
     life: &Life,

@@ -51,7 +51,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Removes ended tasks that are too many or too old.
     fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
-        let surplus = surplus(self.state.counters.ended, retention);
+        let surplus = count_above_retention(self.state.counters.ended, retention);
         let (gone, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
         self.state.counters.ended -= gone as i64;
         Ok((gone, more))
@@ -61,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
         let mut mark = by_age.min(self.state.ids.last());
-        let surplus = surplus(self.state.counters.journaled, retention);
+        let surplus = count_above_retention(self.state.counters.journaled, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
             mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));
         }
@@ -73,6 +73,6 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// How many there are beyond those that are kept.
-fn surplus(count: i64, retention: Retention) -> i64 {
+fn count_above_retention(count: i64, retention: Retention) -> i64 {
     count - i64::try_from(retention.count).unwrap_or(i64::MAX)
 }

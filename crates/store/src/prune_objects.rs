@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::put_json;
+use crate::writer_state::write_json_text;
 
 /// Events or objects that one transaction visits at most: emits wait for it.
 const OBJECT_BATCH: usize = 500;
@@ -93,7 +93,7 @@ impl<T: Tables> Txn<'_, T> {
             RoundStep::Objects => self.delete_unused_objects(&round, in_use)?,
             RoundStep::Done => (0, RoundStep::Done),
         };
-        put_json(self.tables, OBJECT_ROUND_TEXT, &ObjectRound { step, ..round })?;
+        write_json_text(self.tables, OBJECT_ROUND_TEXT, &ObjectRound { step, ..round })?;
         Ok((deleted, step != RoundStep::Done))
     }
 

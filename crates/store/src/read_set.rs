@@ -12,7 +12,7 @@ use crate::writer_state::WriterState;
 /// No handler: the object alone is looked at.
 const NO_HANDLER: HandlerId = 0;
 
-pub fn foresee_emissions(
+pub fn add_emissions_to_read_set(
     (emissions, _): &(Vec<Emission>, Option<Claim>),
     state: &mut WriterState,
     foreseen: &mut ReadSet,
@@ -21,11 +21,11 @@ pub fn foresee_emissions(
         if let Some(idempotency) = &emission.idempotency {
             foreseen.answers.push((idempotency.tenant.clone(), idempotency.key.clone()));
         }
-        foresee_events(&emission.events, state, foreseen);
+        add_events_to_read_set(&emission.events, state, foreseen);
     }
 }
 
-pub(crate) fn foresee_endings(
+pub(crate) fn add_endings_to_read_set(
     (endings, _): &(Vec<Ending>, Option<Claim>),
     state: &mut WriterState,
     foreseen: &mut ReadSet,
@@ -33,25 +33,29 @@ pub(crate) fn foresee_endings(
     for ending in endings {
         foreseen.tasks.push(ending.task);
         foreseen.lanes.extend(state.running.get(&ending.task).and_then(|running| running.live.lane));
-        foresee_events(&ending.emits, state, foreseen);
+        add_events_to_read_set(&ending.emits, state, foreseen);
     }
 }
 
-pub(crate) fn foresee_firings(firings: &Vec<Firing>, state: &mut WriterState, foreseen: &mut ReadSet) {
+pub(crate) fn add_firings_to_read_set(
+    firings: &Vec<Firing>,
+    state: &mut WriterState,
+    foreseen: &mut ReadSet,
+) {
     for firing in firings {
         if let Settle::Fire { makes: Makes::Event(event), .. } = &firing.settle {
-            foresee_events(std::slice::from_ref(event), state, foreseen);
+            add_events_to_read_set(std::slice::from_ref(event), state, foreseen);
         }
     }
 }
 
 /// The objects of events, and their lanes or crowds with each handler that has such.
-fn foresee_events(events: &[NewEvent], state: &mut WriterState, foreseen: &mut ReadSet) {
+fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, foreseen: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
         let handlers = state.resolve_handlers(&event.kind);
         let mut tracked: Vec<HandlerId> = handlers.iter().map(|(id, _)| *id).collect();
-        tracked.retain(|id| is_tracked(state, *id));
+        tracked.retain(|id| waits_per_key(state, *id));
         if tracked.is_empty() {
             tracked.push(NO_HANDLER);
         }
@@ -61,7 +65,7 @@ fn foresee_events(events: &[NewEvent], state: &mut WriterState, foreseen: &mut R
 }
 
 /// Whether a handler's tasks of an object wait for each other.
-fn is_tracked(state: &WriterState, handler: HandlerId) -> bool {
+fn waits_per_key(state: &WriterState, handler: HandlerId) -> bool {
     state.handler(handler).is_ok_and(|handler| {
         handler.def.order == Order::Key || handler.def.limits.concurrency_per_key.is_some()
     })

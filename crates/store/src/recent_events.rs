@@ -27,7 +27,7 @@ impl RecentEvents {
         }
     }
 
-    pub(crate) fn get(&self, id: EventId) -> Option<Arc<Event>> {
+    pub(crate) fn find(&self, id: EventId) -> Option<Arc<Event>> {
         let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
         self.events.get(place).cloned()
     }
@@ -60,8 +60,8 @@ mod tests {
             recent.add(&event(id, 1));
         }
         assert_eq!((recent.events.len(), recent.bytes), (MAX_EVENTS, MAX_EVENTS));
-        assert!(recent.get(EventId::new(9).unwrap()).is_none());
-        assert!(recent.get(EventId::new(10).unwrap()).is_some());
+        assert!(recent.find(EventId::new(9).unwrap()).is_none());
+        assert!(recent.find(EventId::new(10).unwrap()).is_some());
         recent.add(&event(1_000_000, MAX_BYTES + 1));
         assert_eq!((recent.events.len(), recent.bytes), (0, 0));
     }

@@ -68,7 +68,7 @@ impl<T: Tables> Txn<'_, T> {
         let mut inside: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
             let object = self.read_object_number(&tenant, Some(&key))?;
-            waiting.crowd = TaskGrouping::of(self.state.salt, handler, object).crowd;
+            waiting.crowd = TaskGrouping::for_object(self.state.salt, handler, object).crowd;
             self.tables.set_concurrency_group(waiting.seq, waiting.crowd)?;
             let inside = inside.entry(key).or_default();
             match phase {
@@ -92,7 +92,7 @@ impl<T: Tables> Txn<'_, T> {
         let here = |live: &ActiveTaskRow| live.queue == queue && live.lane.is_none();
         for (seq, running) in self.state.running.iter().filter(|(_, running)| here(&running.live)) {
             let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
-            crowds.insert(*seq, TaskGrouping::of(self.state.salt, handler, object).crowd);
+            crowds.insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).crowd);
         }
         for (seq, crowd) in crowds {
             if let Some(running) = self.state.running.get_mut(&seq) {

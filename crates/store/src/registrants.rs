@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{json_text, put_json};
+use crate::writer_state::{read_json_text, write_json_text};
 
 /// Who has had no live node for so long is forgotten.
 const EXPIRE_ABSENT_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -40,11 +40,11 @@ struct Registrants {
 
 impl Registrants {
     fn load(tables: &dyn Tables) -> Result<Self> {
-        Ok(json_text(tables, REGISTRANTS_TEXT)?.unwrap_or_default())
+        Ok(read_json_text(tables, REGISTRANTS_TEXT)?.unwrap_or_default())
     }
 
     /// One that registers the same again keeps its place, so that a restart changes nothing.
-    fn put(&mut self, registration: Registration, now: Timestamp) {
+    fn upsert(&mut self, registration: Registration, now: Timestamp) {
         let known = self.all.iter_mut().find(|known| known.registration.by == registration.by);
         match known {
             Some(known) if known.registration == registration => known.seen = now,
@@ -55,14 +55,14 @@ impl Registrants {
         }
     }
 
-    fn union(&self) -> Registration {
+    fn merged_registration(&self) -> Registration {
         let mut union = Registration::default();
         self.all.iter().for_each(|known| union.add(known.registration.clone()));
         union
     }
 
     /// Notes who lives, and takes out those who have not for too long.
-    fn look(&mut self, living: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+    fn expire_absent(&mut self, living: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
         let unwatched = now.since(self.looked.unwrap_or(Timestamp::MIN));
         for known in &mut self.all {
             match living.contains(&known.registration.by) {
@@ -86,9 +86,9 @@ impl Registrants {
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
         let mut known = Registrants::load(self.tables)?;
-        known.put(registration, now);
-        put_json(self.tables, REGISTRANTS_TEXT, &known)?;
-        self.apply_registration(&known.union(), now)
+        known.upsert(registration, now);
+        write_json_text(self.tables, REGISTRANTS_TEXT, &known)?;
+        self.apply_registration(&known.merged_registration(), now)
     }
 
     pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
@@ -110,8 +110,8 @@ impl<T: Tables> Txn<'_, T> {
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
         let living = nodes.filter_map(|node| node.abilities.registrant).collect();
-        let gone = known.look(&living, now);
-        put_json(self.tables, REGISTRANTS_TEXT, &known)?;
+        let gone = known.expire_absent(&living, now);
+        write_json_text(self.tables, REGISTRANTS_TEXT, &known)?;
         if gone.is_empty() {
             return Ok(false);
         }
@@ -119,7 +119,7 @@ impl<T: Tables> Txn<'_, T> {
             registrants = gone.join(", "),
             "had no live node for a day; what they registered is forgotten"
         );
-        self.apply_registration(&known.union(), now)?;
+        self.apply_registration(&known.merged_registration(), now)?;
         Ok(true)
     }
 }

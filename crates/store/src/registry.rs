@@ -4,14 +4,14 @@ use pointsman_core::store::{Abilities, Deed, NodeId, Registration, Rescued, Swee
 use pointsman_core::task::{Command, State, Status};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timestamp};
 
-use crate::chains::is_step_of;
+use crate::chains::is_step_queue_of;
 use crate::error::Result;
 use crate::lifecycle::AttemptOutput;
 use crate::queues::QueueState;
 use crate::row::{ActiveTaskRow, QueueId, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::put_json;
+use crate::writer_state::write_json_text;
 
 /// So many tasks at most are parked as missing in one sweep.
 const MAX_MISSING_PER_SWEEP: usize = 10_000;
@@ -27,8 +27,8 @@ impl<T: Tables> Txn<'_, T> {
         self.state.suspend_fair_queues()?;
         let before = std::mem::take(&mut self.state.handlers);
         self.tables.write_handlers(&registration.handlers)?;
-        put_json(self.tables, "routes", &registration.routes)?;
-        put_json(self.tables, "tenants", &registration.tenants)?;
+        write_json_text(self.tables, "routes", &registration.routes)?;
+        write_json_text(self.tables, "tenants", &registration.tenants)?;
         self.state.load_registry(self.tables)?;
         for handler in self.state.handlers.clone() {
             let was_there = before.iter().any(|old| old.id == handler.id && old.defined);
@@ -52,7 +52,7 @@ impl<T: Tables> Txn<'_, T> {
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
             tenants: self.state.weights.clone(),
-            chains: self.state.chains.defined().cloned().collect(),
+            chains: self.state.chains.iter_defined().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
             files: self.tables.list_file_digests()?,
         })
@@ -126,7 +126,7 @@ impl<T: Tables> Txn<'_, T> {
         let handler = match place {
             Place::Handler(name) => name,
             Place::Collection(pair) => &pair.source,
-            Place::Chain(path) => return self.state.refresh_paused(|queue| is_step_of(queue, path)),
+            Place::Chain(path) => return self.state.refresh_paused(|queue| is_step_queue_of(queue, path)),
             Place::Schedule(_) => return Ok(vec![]),
         };
         match self.state.find_handler(handler).map(|h| h.id) {
@@ -194,7 +194,7 @@ impl<T: Tables> Txn<'_, T> {
         let State::Locked(lease) = live.life.state else { return Ok(None) };
         let handler = self.state.queue(live.queue)?.handler;
         let id = self.state.task_id(handler, self.read_subject(&live)?.collection(), live.seq)?;
-        let remains = AttemptOutput::of_error(error);
+        let remains = AttemptOutput::from_error(error);
         let expired =
             self.apply_command_to_active(live, Command::Expire { fence: lease.fence }, remains, now)?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
@@ -208,7 +208,7 @@ impl<T: Tables> Txn<'_, T> {
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
             for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
-                let why = AttemptOutput::of_error("its handler is no longer defined");
+                let why = AttemptOutput::from_error("its handler is no longer defined");
                 if self.apply_command(seq, Command::Lose, why, now)?.is_ok() {
                     parked += 1;
                 }

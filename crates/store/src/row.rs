@@ -52,7 +52,7 @@ pub struct ActiveTaskRow {
 
 impl ActiveTaskRow {
     /// When it may run; for one that does not wait for a time, when it was made.
-    pub fn due(&self) -> Timestamp {
+    pub fn due_time(&self) -> Timestamp {
         match self.life.state {
             State::New { due } | State::Missing { due } => due,
             State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created,
@@ -71,7 +71,7 @@ impl ActiveTaskRow {
     }
 
     /// Its state, from the columns that tell of it.
-    pub fn state(
+    pub fn decode_state(
         phase: TaskPhase,
         due: Timestamp,
         lease: impl FnOnce() -> Result<Lease>,
@@ -83,7 +83,7 @@ impl ActiveTaskRow {
             }
             TaskPhase::Scheduled => State::Scheduled,
             TaskPhase::Locked => State::Locked(lease()?),
-            TaskPhase::Halted => State::Error { reason: reason_of(reason)?, halts: true },
+            TaskPhase::Halted => State::Error { reason: decode_end_reason(reason)?, halts: true },
             TaskPhase::Missing => State::Missing { due },
         })
     }
@@ -114,7 +114,7 @@ pub struct ArchivedTaskRow {
 
 impl ArchivedTaskRow {
     /// A task that has just ended. Its type and key go along, because its event may be forgotten before it.
-    pub(crate) fn of(
+    pub(crate) fn from_ended_task(
         live: &ActiveTaskRow,
         subject: &Subject,
         life: Life,
@@ -144,15 +144,15 @@ impl ArchivedTaskRow {
     }
 
     /// 0 for one that is done, 1 for one in error.
-    pub fn status_code(&self) -> i64 {
+    pub fn encode_status(&self) -> i64 {
         if self.life.state.status() == Status::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
     /// Its state, from the columns that tell of it.
-    pub fn state(status: i64, reason: Option<i64>) -> Result<State> {
+    pub fn decode_state(status: i64, reason: Option<i64>) -> Result<State> {
         Ok(match status {
             STATUS_DONE => State::Done,
-            _ => State::Error { reason: reason_of(reason)?, halts: false },
+            _ => State::Error { reason: decode_end_reason(reason)?, halts: false },
         })
     }
 }
@@ -172,7 +172,7 @@ pub struct WaitingTask {
 }
 
 impl WaitingTask {
-    pub fn of(live: &ActiveTaskRow, due: Timestamp) -> Self {
+    pub fn from_row(live: &ActiveTaskRow, due: Timestamp) -> Self {
         let ActiveTaskRow { seq, queue, bucket, crowd, score, .. } = *live;
         Self { seq, queue, bucket, crowd, score, due }
     }
@@ -216,12 +216,12 @@ pub struct IdleObject {
 }
 
 impl ObjectRow {
-    pub fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
+    pub fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
         self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
 
     /// What was sent, as bytes: pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
-    pub fn encode_sent(&self) -> Vec<u8> {
+    pub fn encode_last_sent(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.sent.len() * 12);
         for (handler, id) in &self.sent {
             bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
@@ -230,7 +230,7 @@ impl ObjectRow {
         bytes
     }
 
-    pub fn decode_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
+    pub fn decode_last_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
         let (pairs, _) = bytes.as_chunks::<12>();
         let pair = |pair: &[u8; 12]| {
             let [h0, h1, h2, h3, id @ ..] = *pair;
@@ -253,7 +253,7 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
-    pub(crate) fn of(&mut self, phase: TaskPhase) -> &mut i64 {
+    pub(crate) fn count_mut(&mut self, phase: TaskPhase) -> &mut i64 {
         match phase {
             TaskPhase::Ready => &mut self.ready,
             TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed => &mut self.waiting,
@@ -315,7 +315,7 @@ pub struct OrderRow {
 
 impl OrderRow {
     /// Its step at a node: that where it stands, or where it stood when the task was made.
-    pub fn step(&self, node: &ChainNode) -> Result<StepRun> {
+    pub fn step_run(&self, node: &ChainNode) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
             key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
@@ -349,7 +349,7 @@ pub struct AttemptRow<'a> {
     pub error: Option<&'a str>,
 }
 
-pub fn reason_code(reason: EndReason) -> i64 {
+pub fn encode_end_reason(reason: EndReason) -> i64 {
     match reason {
         EndReason::Failed => 0,
         EndReason::Crashed => 1,
@@ -357,7 +357,7 @@ pub fn reason_code(reason: EndReason) -> i64 {
     }
 }
 
-fn reason_of(code: Option<i64>) -> Result<EndReason> {
+fn decode_end_reason(code: Option<i64>) -> Result<EndReason> {
     match code {
         Some(0) => Ok(EndReason::Failed),
         Some(1) => Ok(EndReason::Crashed),
@@ -366,7 +366,7 @@ fn reason_of(code: Option<i64>) -> Result<EndReason> {
     }
 }
 
-pub fn end_code(end: AttemptEnd) -> i64 {
+pub fn encode_attempt_end(end: AttemptEnd) -> i64 {
     match end {
         AttemptEnd::Succeeded => 0,
         AttemptEnd::Failed => 1,
@@ -377,7 +377,7 @@ pub fn end_code(end: AttemptEnd) -> i64 {
     }
 }
 
-pub fn end_of(code: i64) -> Result<AttemptEnd> {
+pub fn decode_attempt_end(code: i64) -> Result<AttemptEnd> {
     const ALL: [AttemptEnd; 6] = [
         AttemptEnd::Succeeded,
         AttemptEnd::Failed,
@@ -390,14 +390,14 @@ pub fn end_of(code: i64) -> Result<AttemptEnd> {
     end.ok_or_else(|| Fault::damaged("the end of an attempt"))
 }
 
-pub fn level_code(level: Level) -> i64 {
+pub fn encode_log_level(level: Level) -> i64 {
     match level {
         Level::Info => 0,
         Level::Error => 1,
     }
 }
 
-pub fn level_of(code: i64) -> Level {
+pub fn decode_log_level(code: i64) -> Level {
     if code == 1 { Level::Error } else { Level::Info }
 }
 
@@ -409,7 +409,7 @@ mod tests {
     fn what_was_sent_reads_back() {
         let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
         let object = ObjectRow { number: 1, last: EventId::ZERO, sent: sent.clone() };
-        assert_eq!(ObjectRow::decode_sent(&object.encode_sent()), sent);
-        assert!(ObjectRow::decode_sent(&[]).is_empty());
+        assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent);
+        assert!(ObjectRow::decode_last_sent(&[]).is_empty());
     }
 }

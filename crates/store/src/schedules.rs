@@ -14,7 +14,7 @@ use crate::lifecycle::AttemptOutput;
 use crate::row::ScheduleRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
-use crate::writer_state::{json_text, put_json};
+use crate::writer_state::{read_json_text, write_json_text};
 
 /// A schedule that nobody has named for so long is forgotten.
 const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -29,7 +29,7 @@ struct FireResult {
 }
 
 impl FireResult {
-    fn skipped(why: Skipped) -> Self {
+    fn skipped_because(why: Skipped) -> Self {
         Self { outcome: Outcome::Skipped(why), event: None, task: None }
     }
 }
@@ -79,10 +79,10 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Whether somebody has planned within the last hours; that it is done now is written down.
     fn record_planning(&mut self, now: Timestamp) -> Result<bool> {
-        let last: Option<i64> = json_text(self.tables, "planned")?;
+        let last: Option<i64> = read_json_text(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
         if !is_within(REGISTRATION_RECORD_INTERVAL) {
-            put_json(self.tables, "planned", &now.micros())?;
+            write_json_text(self.tables, "planned", &now.micros())?;
         }
         Ok(is_within(2 * REGISTRATION_RECORD_INTERVAL))
     }
@@ -119,29 +119,31 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<FireResult> {
         if self.state.is_schedule_paused(schedule) {
-            return Ok(FireResult::skipped(Skipped::Held));
+            return Ok(FireResult::skipped_because(Skipped::Held));
         }
         let Settle::Fire { makes, when, overlap } = settle else {
-            return Ok(FireResult::skipped(Skipped::Missed));
+            return Ok(FireResult::skipped_because(Skipped::Missed));
         };
         match makes {
             Makes::Event(event) => self.fire_event(schedule, *event, when, overlap, now),
             Makes::Order(order) => Ok(match self.add_order(*order, now)? {
                 Ok(added) => FireResult { outcome: when.into(), event: Some(added.event), task: None },
-                Err(OrderRefused::Exists(..)) => FireResult::skipped(Skipped::Overlap),
-                Err(_) => FireResult::skipped(Skipped::Gone),
+                Err(OrderRefused::Exists(..)) => FireResult::skipped_because(Skipped::Overlap),
+                Err(_) => FireResult::skipped_because(Skipped::Gone),
             }),
             Makes::Run(run) => {
                 if overlap == Overlap::Cancel {
-                    let why = fired_again(schedule);
-                    self.cancel_run(&run.pair, AttemptOutput::of_error(&why), now)?;
+                    let why = overlap_message(schedule);
+                    self.cancel_run(&run.pair, AttemptOutput::from_error(&why), now)?;
                 }
                 Ok(match self.create_run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
                         FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
                     }
-                    Ok(ran) => FireResult { task: Some(ran.task), ..FireResult::skipped(Skipped::Overlap) },
-                    Err(_) => FireResult::skipped(Skipped::Gone),
+                    Ok(ran) => {
+                        FireResult { task: Some(ran.task), ..FireResult::skipped_because(Skipped::Overlap) }
+                    }
+                    Err(_) => FireResult::skipped_because(Skipped::Gone),
                 })
             }
         }
@@ -161,12 +163,12 @@ impl<T: Tables> Txn<'_, T> {
         };
         if let (Overlap::Skip, Some(first)) = (overlap, unfinished.first()) {
             let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
-            return Ok(FireResult { task, ..FireResult::skipped(Skipped::Overlap) });
+            return Ok(FireResult { task, ..FireResult::skipped_because(Skipped::Overlap) });
         }
-        let why = fired_again(schedule);
+        let why = overlap_message(schedule);
         for task in unfinished {
             // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::of_error(&why), now)?;
+            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::from_error(&why), now)?;
         }
         let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
         Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
@@ -178,6 +180,6 @@ impl<T: Tables> Txn<'_, T> {
 }
 
 /// What a task says that its schedule has ended.
-fn fired_again(schedule: &ScheduleName) -> String {
+fn overlap_message(schedule: &ScheduleName) -> String {
     format!("the schedule {schedule} fired again")
 }

@@ -38,7 +38,7 @@ struct Selection {
 }
 
 impl Selection {
-    fn add(&mut self, queue: QueueId) -> i64 {
+    fn add_share(&mut self, queue: QueueId) -> i64 {
         let index = *self.at.entry(queue).or_insert_with(|| {
             self.shares.push((queue, 0));
             self.shares.len() - 1
@@ -123,7 +123,7 @@ impl<T: Tables> Txn<'_, T> {
         for _ in 0..max {
             let Some(queue) = self.next_queue(table, &mut hand, now)? else { break };
             self.state.serve_queue(queue)?;
-            let share = hand.add(queue);
+            let share = hand.add_share(queue);
             let (handler, ready) = {
                 let queue = self.state.queue(queue)?;
                 (queue.handler, queue.counts.ready)
@@ -190,8 +190,8 @@ impl<T: Tables> Txn<'_, T> {
         };
         let turns = self.state.fair_queue(pool)?;
         match table.tenant {
-            Some(tenant) => turns.first_of(tenant, may),
-            None => turns.first(may).map(|(_, queue)| queue),
+            Some(tenant) => turns.first_queue_of_tenant(tenant, may),
+            None => turns.first_queue(may).map(|(_, queue)| queue),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct SetAsideLog {
 
 impl SetAsideLog {
     /// Counts an entry. The first since the last log line is the example.
-    pub fn add(&mut self, example: impl FnOnce() -> String) {
+    pub fn count_entry(&mut self, example: impl FnOnce() -> String) {
         if self.entries == 0 {
             self.example = example();
         }
@@ -23,7 +23,7 @@ impl SetAsideLog {
     }
 
     /// How many entries to log, and the example; nothing if there are none, or if the last line was logged just now.
-    pub fn take_due(&mut self, now: Instant) -> Option<(u64, String)> {
+    pub fn take_due_line(&mut self, now: Instant) -> Option<(u64, String)> {
         let is_early = self.logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL);
         if is_early || self.entries == 0 {
             return None;
@@ -40,16 +40,16 @@ mod tests {
     #[test]
     fn many_entries_are_logged_at_intervals_and_counted() {
         let (mut log, start) = (SetAsideLog::default(), Instant::now());
-        assert_eq!(log.take_due(start), None);
+        assert_eq!(log.take_due_line(start), None);
         let mut lines = Vec::new();
         for n in 0..20_000_u32 {
-            log.add(|| n.to_string());
-            lines.extend(log.take_due(start + Duration::from_millis(1) * n));
+            log.count_entry(|| n.to_string());
+            lines.extend(log.take_due_line(start + Duration::from_millis(1) * n));
         }
         let examples: Vec<&str> = lines.iter().map(|(_, example)| example.as_str()).collect();
         assert_eq!(examples, ["0", "1"]);
-        lines.extend(log.take_due(start + LOG_INTERVAL * 3));
+        lines.extend(log.take_due_line(start + LOG_INTERVAL * 3));
         assert_eq!(lines.iter().map(|(entries, _)| entries).sum::<u64>(), 20_000);
-        assert_eq!((lines.len(), log.take_due(start + LOG_INTERVAL * 9)), (3, None));
+        assert_eq!((lines.len(), log.take_due_line(start + LOG_INTERVAL * 9)), (3, None));
     }
 }

@@ -87,7 +87,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<TaskSeq> {
         let handler = self.state.handler(known.source)?.clone();
-        let track = TaskGrouping::of_pair(self.state.salt, known.source, collection);
+        let track = TaskGrouping::for_pair(self.state.salt, known.source, collection);
         let seq = self.state.allocate_task_numbers(1);
         let mut live = ActiveTaskRow {
             seq,
@@ -112,7 +112,7 @@ impl<T: Tables> Txn<'_, T> {
             life: Life::beginning(now, true),
         };
         if !self.is_lane_occupied(track.lane)? {
-            (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::of(&live, now), now)?;
+            (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::from_row(&live, now), now)?;
         }
         self.tables.insert_active_task(&live)?;
         self.state.count_phase_change(queue, None, Some(live.phase))?;

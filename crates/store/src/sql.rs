@@ -78,14 +78,14 @@ pub enum CommentNesting {
 }
 
 /// The first word of a statement in capitals, past blanks, semicolons and comments.
-pub fn first_word(sql: &str, comments: CommentNesting) -> String {
+pub fn first_keyword(sql: &str, comments: CommentNesting) -> String {
     let mut rest = sql;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '\u{feff}');
         rest = if let Some(comment) = rest.strip_prefix("--") {
             comment.split_once('\n').map_or("", |(_, after)| after)
         } else if rest.starts_with("/*") {
-            after_comment(rest, comments)
+            skip_comment(rest, comments)
         } else {
             let word = rest.chars().take_while(char::is_ascii_alphabetic);
             return word.collect::<String>().to_ascii_uppercase();
@@ -94,7 +94,7 @@ pub fn first_word(sql: &str, comments: CommentNesting) -> String {
 }
 
 /// What follows the comment at the beginning.
-fn after_comment(sql: &str, comments: CommentNesting) -> &str {
+fn skip_comment(sql: &str, comments: CommentNesting) -> &str {
     let (mut depth, mut rest) = (0, sql);
     loop {
         let Some(at) = rest.find(['/', '*']) else { return "" };
@@ -112,12 +112,12 @@ fn after_comment(sql: &str, comments: CommentNesting) -> &str {
 }
 
 /// Whether a word stands in a statement, wherever.
-pub fn has_word(sql: &str, word: &str) -> bool {
+pub fn contains_word(sql: &str, word: &str) -> bool {
     sql.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found.eq_ignore_ascii_case(word))
 }
 
 /// What a unit of work that panicked said.
-pub fn panicked(panic: &(dyn Any + Send)) -> BoxError {
+pub fn panic_error(panic: &(dyn Any + Send)) -> BoxError {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| text.to_string())
@@ -183,14 +183,14 @@ mod tests {
             "/* * / **/ commit",
             "\u{feff}commit",
         ] {
-            assert_eq!(first_word(sql, CommentNesting::Flat), "COMMIT", "{sql}");
-            assert_eq!(first_word(sql, CommentNesting::Nested), "COMMIT", "{sql}");
+            assert_eq!(first_keyword(sql, CommentNesting::Flat), "COMMIT", "{sql}");
+            assert_eq!(first_keyword(sql, CommentNesting::Nested), "COMMIT", "{sql}");
         }
-        assert_eq!(first_word("INSERT INTO commits VALUES (1)", CommentNesting::Flat), "INSERT");
-        assert_eq!(first_word("/* /* x */ insert */ commit", CommentNesting::Flat), "INSERT");
-        assert_eq!(first_word("/* /* x */ insert */ commit", CommentNesting::Nested), "COMMIT");
+        assert_eq!(first_keyword("INSERT INTO commits VALUES (1)", CommentNesting::Flat), "INSERT");
+        assert_eq!(first_keyword("/* /* x */ insert */ commit", CommentNesting::Flat), "INSERT");
+        assert_eq!(first_keyword("/* /* x */ insert */ commit", CommentNesting::Nested), "COMMIT");
         for none in ["-- only a comment", "/* open", "", "(SELECT 1)", "1"] {
-            assert_eq!(first_word(none, CommentNesting::Flat), "", "{none}");
+            assert_eq!(first_keyword(none, CommentNesting::Flat), "", "{none}");
         }
     }
 }

@@ -444,6 +444,6 @@ pub struct PeerChanges {
 }
 
 /// The number behind a public id, if it is one of this store's.
-pub fn seq_of(realm: Realm, id: &TaskId) -> Option<TaskSeq> {
+pub fn decode_task_seq(realm: Realm, id: &TaskId) -> Option<TaskSeq> {
     id.uuid().and_then(|uuid| realm.seq(uuid))
 }

@@ -6,7 +6,7 @@ use pointsman_core::{HandlerName, Timestamp};
 
 use crate::error::Result;
 use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
-use crate::tables::{Tables, seq_of};
+use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
 
 /// So many of the tasks that hold a limit are named.
@@ -21,7 +21,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// A task by its whole public name: the uuid alone is not enough.
     pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
-        let Some(seq) = seq_of(self.state.realm, id) else { return Ok(None) };
+        let Some(seq) = decode_task_seq(self.state.realm, id) else { return Ok(None) };
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
@@ -41,7 +41,7 @@ impl<T: Tables> Txn<'_, T> {
             pull: handler.def.pull,
             sync: self.find_blocking_sync_task(live)?,
             lane: self.find_task_ahead_in_lane(live)?,
-            order: self.state.chains.stopped(&queue.of),
+            order: self.state.chains.describe_stop(&queue.of),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
             pace: gauge.pace,

@@ -36,10 +36,10 @@ pub struct Txn<'a, T> {
 trait Job<T>: Send {
     /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
     /// callers; but an event that is journaled before a slot is filled can have that slot.
-    fn place(&self) -> JobPosition;
-    fn foresee(&self, state: &mut WriterState, foreseen: &mut ReadSet);
-    fn work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
-    fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>);
+    fn position(&self) -> JobPosition;
+    fn add_to_read_set(&self, state: &mut WriterState, foreseen: &mut ReadSet);
+    fn run_work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
+    fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>);
 }
 
 /// Where in its group a job is done.
@@ -60,7 +60,7 @@ pub struct JobRequest<A> {
 
 impl<A> JobRequest<A> {
     /// With nothing to be foreseen.
-    fn plainly(with: A) -> Self {
+    fn without_read_set(with: A) -> Self {
         Self { place: JobPosition::Last, with, foresee: |_, _, _| {} }
     }
 }
@@ -79,24 +79,24 @@ where
     F: FnOnce(&mut Txn<'_, B>, A) -> Result<T> + Send,
     T: Send,
 {
-    fn place(&self) -> JobPosition {
+    fn position(&self) -> JobPosition {
         self.asked.as_ref().map_or(JobPosition::Last, |asked| asked.place)
     }
 
-    fn foresee(&self, state: &mut WriterState, foreseen: &mut ReadSet) {
+    fn add_to_read_set(&self, state: &mut WriterState, foreseen: &mut ReadSet) {
         if let Some(asked) = &self.asked {
             (asked.foresee)(&asked.with, state, foreseen);
         }
     }
 
-    fn work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
+    fn run_work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
         if let (Some(work), Some(asked)) = (self.work.take(), self.asked.take()) {
             self.result = Some(work(txn, asked.with)?);
         }
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
+    fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
         let Self { result, answer, .. } = *self;
         // Whoever asked may have gone; what was committed stays committed.
         let _ = answer.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
@@ -112,7 +112,7 @@ type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 /// Somebody who wants to hear of this writer's own commits alone.
 pub trait CommitHook: Send + Sync {
     /// Called once after each commit that others may wait for: how far the journal has grown, and whether there is work.
-    fn committed(&self, head: Option<EventId>, work: bool);
+    fn on_commit(&self, head: Option<EventId>, work: bool);
 }
 
 /// Hands jobs to the writer.
@@ -175,11 +175,11 @@ impl<T: Tables> Writer<T> {
         &self,
         work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
-        self.run_asked(JobRequest::plainly(()), move |txn, ()| work(txn)).await
+        self.run_job(JobRequest::without_read_set(()), move |txn, ()| work(txn)).await
     }
 
     /// The same, at its place in the group, and with what it will look at.
-    pub async fn run_asked<A: Send + 'static, R: Send + 'static>(
+    pub async fn run_job<A: Send + 'static, R: Send + 'static>(
         &self,
         asked: JobRequest<A>,
         work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
@@ -195,7 +195,7 @@ impl<T: Tables> Writer<T> {
     }
 
     /// The text that is kept under a name: the first that anybody has left there, or this one.
-    pub async fn first_text(
+    pub async fn get_or_init_text(
         &self,
         name: &'static str,
         text: &str,
@@ -212,22 +212,22 @@ impl<T: Tables> Writer<T> {
     }
 
     /// What has been done since the start. Holding it keeps nothing alive.
-    pub fn work(&self) -> Arc<WriterStatus> {
+    pub fn status(&self) -> Arc<WriterStatus> {
         self.work.clone()
     }
 
-    pub fn listen(&self, listener: Arc<dyn Listener>) {
+    pub fn add_listener(&self, listener: Arc<dyn Listener>) {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
-    /// Tells this one of this writer's own commits, and not of what [`Writer::tell`] says.
-    pub fn overhear(&self, whoever: Arc<dyn CommitHook>) {
+    /// Tells this one of this writer's own commits, and not of what [`Writer::notify_listeners`] says.
+    pub fn set_commit_hook(&self, whoever: Arc<dyn CommitHook>) {
         self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
     }
 
     /// Tells all who listen what somebody else's commit has brought.
-    pub fn tell(&self, signal: Signal) {
-        tell(&self.listeners, signal);
+    pub fn notify_listeners(&self, signal: Signal) {
+        notify_listeners(&self.listeners, signal);
     }
 
     /// Lets the writer finish what it was given, and waits for it.
@@ -242,7 +242,7 @@ impl<T: Tables> Writer<T> {
     }
 }
 
-fn tell(listeners: &ListenerList, signal: Signal) {
+fn notify_listeners(listeners: &ListenerList, signal: Signal) {
     let listeners = listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for listener in listeners {
         listener.heard(signal);
@@ -250,7 +250,7 @@ fn tell(listeners: &ListenerList, signal: Signal) {
 }
 
 /// Waits for the first job of a group, unless some of the last one had to wait; `false` if there will be none.
-fn has_some<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
+fn wait_for_first_job<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
     if group.is_empty() {
         group.extend(inbox.blocking_recv());
     }
@@ -258,13 +258,13 @@ fn has_some<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
 }
 
 /// Fills a group with what is waiting, in the order in which it is done.
-fn fill<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
+fn fill_group<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
     while group.len() < MAX_GROUP_JOBS
         && let Ok(job) = inbox.try_recv()
     {
         group.push(job);
     }
-    group.sort_by_key(|job| job.place());
+    group.sort_by_key(|job| job.position());
 }
 
 struct WriterThread<B> {
@@ -282,43 +282,48 @@ struct WriterThread<B> {
 impl<B: Backend> WriterThread<B> {
     fn run(&mut self, mut inbox: JobInbox<B::Tables>) {
         let mut group = Vec::new();
-        while has_some(&mut group, &mut inbox) {
-            fill(&mut group, &mut inbox);
+        while wait_for_first_job(&mut group, &mut inbox) {
+            fill_group(&mut group, &mut inbox);
             let head = self.state.ids.last();
-            self.work.begins(Instant::now());
-            let outcome = self.commit(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
+            self.work.record_begin(Instant::now());
+            let outcome =
+                self.commit_group(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
             let done = outcome.as_ref().map_or(group.len(), |done| *done);
             let outcome = outcome.map(drop);
-            self.work.ended(&outcome, Instant::now());
+            self.work.record_end(&outcome, Instant::now());
             if outcome.is_err() {
                 self.backend.roll_back();
                 self.stale = true;
             }
             // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
-            let head = outcome.is_ok().then(|| self.tell_head(head)).flatten();
+            let head = outcome.is_ok().then(|| self.notify_journal_head(head)).flatten();
             for job in group.drain(..done) {
-                job.answer(outcome.clone());
+                job.send_result(outcome.clone());
             }
-            let work = outcome.is_ok() && self.tell_work();
+            let work = outcome.is_ok() && self.notify_work();
             if head.is_some() || work {
-                self.let_overhear(head, work);
+                self.call_commit_hook(head, work);
             }
         }
     }
 
     /// Answers how many of the group are done, which are its first. The others had to wait.
-    fn commit(&mut self, group: &mut JobGroup<B::Tables>, inbox: &mut JobInbox<B::Tables>) -> Result<usize> {
-        let foreseen = if self.stale { ReadSet::default() } else { self.foresee(group) };
+    fn commit_group(
+        &mut self,
+        group: &mut JobGroup<B::Tables>,
+        inbox: &mut JobInbox<B::Tables>,
+    ) -> Result<usize> {
+        let foreseen = if self.stale { ReadSet::default() } else { self.collect_read_set(group) };
         match self.backend.begin(foreseen)? {
             CacheState::Current if !self.stale => {}
             CacheState::Behind(changes) if !self.stale => {
                 self.state.apply_peer_changes(self.backend.tables(), changes)?;
-                self.let_more_in(group, inbox)?;
+                self.admit_waiting_jobs(group, inbox)?;
             }
-            CacheState::Current | CacheState::Behind(_) | CacheState::Unknown => self.reload(group)?,
+            CacheState::Current | CacheState::Behind(_) | CacheState::Unknown => self.reload_state(group)?,
         }
         let fences = self.state.counters.fences;
-        let done = match self.work(group).and_then(|done| self.backend.commit().map(|()| done)) {
+        let done = match self.run_jobs(group).and_then(|done| self.backend.commit().map(|()| done)) {
             Ok(done) => done,
             Err(fault) => {
                 self.untold.extend(self.state.list_attempts_begun_after(fences));
@@ -326,54 +331,54 @@ impl<B: Backend> WriterThread<B> {
             }
         };
         self.untold.clear();
-        self.work.committed(self.backend.rows_written());
+        self.work.record_commit(self.backend.rows_written());
         Ok(done)
     }
 
     /// What these jobs will look at.
-    fn foresee(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> ReadSet {
+    fn collect_read_set(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> ReadSet {
         let mut foreseen = ReadSet::default();
-        jobs.iter().for_each(|job| job.foresee(&mut self.state, &mut foreseen));
+        jobs.iter().for_each(|job| job.add_to_read_set(&mut self.state, &mut foreseen));
         foreseen
     }
 
     /// Another writer was before this one. What has come meanwhile shares the commit, or two nodes would need twice as
     /// many as one.
-    fn let_more_in(
+    fn admit_waiting_jobs(
         &mut self,
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
     ) -> Result<()> {
         let mut more = Vec::new();
-        fill(&mut more, inbox);
+        fill_group(&mut more, inbox);
         if more.is_empty() {
             return Ok(());
         }
-        let foreseen = self.foresee(&more);
+        let foreseen = self.collect_read_set(&more);
         group.append(&mut more);
-        group.sort_by_key(|job| job.place());
+        group.sort_by_key(|job| job.position());
         self.backend.extend_read_set(foreseen)
     }
 
-    fn work(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
+    fn run_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for (task, lease) in &self.untold {
             txn.release_unreported_attempt(*task, *lease)?;
         }
-        let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.put_off(group) };
+        let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.postpone_jobs(group) };
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for job in group.iter_mut().take(done) {
-            job.work(&mut txn)?;
+            job.run_work(&mut txn)?;
         }
         self.state.flush(self.backend.tables())?;
         Ok(done)
     }
 
     /// Puts jobs that must wait behind the others; answers how many need not.
-    fn put_off(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
+    fn postpone_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
         let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
             let mut foreseen = ReadSet::default();
-            job.foresee(&mut self.state, &mut foreseen);
+            job.add_to_read_set(&mut self.state, &mut foreseen);
             !self.backend.must_postpone(&foreseen)
         });
         let done = go.len();
@@ -381,38 +386,38 @@ impl<B: Backend> WriterThread<B> {
         done
     }
 
-    fn reload(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
+    fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
         self.state = WriterState::load(self.backend.tables(), self.state.ids.seen())?;
         // What has become ready meanwhile was told to nobody here.
         self.state.woke = true;
         if std::mem::take(&mut self.stale) {
             // With a memory that was wrong nothing could be foreseen.
-            let foreseen = self.foresee(group);
+            let foreseen = self.collect_read_set(group);
             self.backend.extend_read_set(foreseen)?;
         }
         Ok(())
     }
 
     /// Tells listeners how far the journal has grown by a commit; answers it too.
-    fn tell_head(&self, before: EventId) -> Option<EventId> {
+    fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
         let head = Some(self.state.ids.last()).filter(|head| *head != before)?;
-        tell(&self.listeners, Signal::Journal(head));
+        notify_listeners(&self.listeners, Signal::Journal(head));
         Some(head)
     }
 
     /// Tells listeners if a commit brought work; answers whether it did.
-    fn tell_work(&mut self) -> bool {
+    fn notify_work(&mut self) -> bool {
         let woke = std::mem::take(&mut self.state.woke) && self.state.has_runnable_queue();
         let brought = std::mem::take(&mut self.state.sooner) || woke;
         if brought {
-            tell(&self.listeners, Signal::Work);
+            notify_listeners(&self.listeners, Signal::Work);
         }
         brought
     }
 
-    fn let_overhear(&self, head: Option<EventId>, work: bool) {
+    fn call_commit_hook(&self, head: Option<EventId>, work: bool) {
         if let Some(whoever) = &*self.overhearing.lock().unwrap_or_else(|e| e.into_inner()) {
-            whoever.committed(head, work);
+            whoever.on_commit(head, work);
         }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) const MAX_RESOLVED_TYPES: usize = 10_000;
 
 impl WriterState {
     pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
-        store_copy::refuse_part(tables)?;
+        store_copy::reject_incomplete_copy(tables)?;
         let counters = tables.read_counters()?;
         let mut state = Self {
             ids: IdClock::starting(counters.last_event, now),
@@ -131,8 +131,8 @@ impl WriterState {
             paces.push(pace);
         }
         self.add_missing_limiters(paces);
-        self.routes = json_text(tables, "routes")?.unwrap_or_default();
-        self.weights = json_text(tables, "tenants")?.unwrap_or_default();
+        self.routes = read_json_text(tables, "routes")?.unwrap_or_default();
+        self.weights = read_json_text(tables, "tenants")?.unwrap_or_default();
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl WriterState {
 
     pub(crate) fn is_queue_paused(&self, handler: HandlerId, of: &QueueOf, tenant: &Tenant) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
-        self.rules.iter().any(|rule| rule.holds(&handler.def.name, of, tenant)) || self.chains.holds(of)
+        self.rules.iter().any(|rule| rule.holds(&handler.def.name, of, tenant)) || self.chains.is_stopped(of)
     }
 
     pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
@@ -270,12 +270,12 @@ impl WriterState {
 }
 
 /// What is kept under a name, as JSON.
-pub(crate) fn json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
+pub(crate) fn read_json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
     value.map_err(|e| Fault::damaged(format!("the {name}: {e}")))
 }
 
 /// Keeps something under a name, as JSON.
-pub(crate) fn put_json(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
+pub(crate) fn write_json_text(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
     tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

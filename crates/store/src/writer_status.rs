@@ -29,14 +29,14 @@ impl WriterStatus {
         self.commits.load(Ordering::Relaxed)
     }
 
-    pub fn rows(&self) -> u64 {
+    pub fn rows_written(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
     /// What keeps the writer from writing, without details: these are for the log. Nodes write every few seconds to tell that they live, so that this is never
     /// older.
-    pub fn trouble(&self, now: Instant) -> Option<String> {
-        let standing = self.standing();
+    pub fn describe_trouble(&self, now: Instant) -> Option<String> {
+        let standing = self.lock_transaction();
         let ago = |then: Instant| now.saturating_duration_since(then);
         if let Some(since) = standing.outage.since() {
             return Some(format!("commits have failed for {} s", ago(since).as_secs()));
@@ -45,19 +45,19 @@ impl WriterStatus {
         Some(format!("a commit has been under way for {} s", long.as_secs()))
     }
 
-    pub(crate) fn committed(&self, rows: u64) {
+    pub(crate) fn record_commit(&self, rows: u64) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.rows.store(rows, Ordering::Relaxed);
     }
 
     /// A transaction begins.
-    pub(crate) fn begins(&self, now: Instant) {
-        self.standing().begun = Some(now);
+    pub(crate) fn record_begin(&self, now: Instant) {
+        self.lock_transaction().begun = Some(now);
     }
 
     /// It has ended; an outage is told of in the log.
-    pub(crate) fn ended(&self, outcome: &Result<(), StoreError>, now: Instant) {
-        let mut standing = self.standing();
+    pub(crate) fn record_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
+        let mut standing = self.lock_transaction();
         standing.begun = None;
         let said = match outcome {
             Ok(()) => standing.outage.works(now),
@@ -76,7 +76,7 @@ impl WriterStatus {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, TransactionStatus> {
+    fn lock_transaction(&self) -> MutexGuard<'_, TransactionStatus> {
         self.standing.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
@@ -86,7 +86,7 @@ impl WriterStatus {
 pub struct ReadOutageLog(Mutex<Outage>);
 
 impl ReadOutageLog {
-    pub fn note<T>(&self, read: &Result<T, StoreError>) {
+    pub fn record_read<T>(&self, read: &Result<T, StoreError>) {
         let now = Instant::now();
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
         let said = match read {
@@ -116,24 +116,24 @@ mod tests {
     fn trouble_lasts_from_a_failure_to_the_next_success() {
         let (work, start) = (WriterStatus::default(), Instant::now());
         let lost = Err(StoreError::Unavailable("the disk is full".into()));
-        assert_eq!(work.trouble(start), None);
-        work.begins(start);
-        work.ended(&lost, start);
-        work.begins(start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(work.describe_trouble(start), None);
+        work.record_begin(start);
+        work.record_end(&lost, start);
+        work.record_begin(start + SLOW_COMMIT_THRESHOLD);
         assert_eq!(
-            work.trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
+            work.describe_trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
             Some("commits have failed for 10 s")
         );
-        work.ended(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
-        assert_eq!(work.trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        work.record_end(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(work.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
     }
 
     #[test]
     fn a_commit_that_does_not_end_is_trouble() {
         let (work, start) = (WriterStatus::default(), Instant::now());
-        work.begins(start);
-        assert_eq!(work.trouble(start + SLOW_COMMIT_THRESHOLD), None);
-        let told = work.trouble(start + SLOW_COMMIT_THRESHOLD * 2);
+        work.record_begin(start);
+        assert_eq!(work.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        let told = work.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
         assert_eq!(told.as_deref(), Some("a commit has been under way for 20 s"));
     }
 }

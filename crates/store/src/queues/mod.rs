@@ -49,7 +49,7 @@ impl QueueState {
     }
 
     /// All of a tenant's source queues are one line, in which priority decides.
-    fn in_sources(&self) -> bool {
+    fn is_source_queue(&self) -> bool {
         self.collection().is_some()
     }
 }
@@ -244,12 +244,12 @@ impl WriterState {
     /// by what was known before.
     pub(crate) fn reload_source_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
-        if !queue.in_sources() {
+        if !queue.is_source_queue() {
             return Ok(());
         }
         let ready = queue.counts.ready > 0;
         self.remove_exhausted_queue(id)?;
-        self.queue_mut(id)?.head = if ready { ready_head(tables, id)? } else { None };
+        self.queue_mut(id)?.head = if ready { read_source_rank(tables, id)? } else { None };
         Ok(())
     }
 
@@ -283,10 +283,10 @@ impl WriterState {
             i64::from(to == Some(TaskPhase::Scheduled)) - i64::from(from == Some(TaskPhase::Scheduled));
         let queue = self.queue_mut(id)?;
         if let Some(from) = from {
-            *queue.counts.of(from) -= 1;
+            *queue.counts.count_mut(from) -= 1;
         }
         if let Some(to) = to {
-            *queue.counts.of(to) += 1;
+            *queue.counts.count_mut(to) += 1;
         }
         if queue.counts.ready == 0
             && let Some(bands) = &mut queue.bands
@@ -324,13 +324,13 @@ impl WriterState {
             unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
             unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
         };
-        Ok(bands.rank(score, bucket))
+        Ok(bands.assign_rank(score, bucket))
     }
 
     /// A source's queue has a task that could run. Called before it is counted.
     pub(crate) fn set_source_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
         let queue = self.queue_mut(id)?;
-        if queue.in_sources() {
+        if queue.is_source_queue() {
             queue.head = Some((Reverse(score), seq.0));
         }
         Ok(())
@@ -339,7 +339,7 @@ impl WriterState {
     /// A queue was served once, by a task of this score and rank.
     pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
         if let Some(bands) = &mut self.queue_mut(id)?.bands {
-            bands.served(score, rank);
+            bands.record_served(score, rank);
         }
         Ok(())
     }
@@ -348,7 +348,7 @@ impl WriterState {
     pub(crate) fn count_source_queues_before(&self, id: QueueId) -> Result<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
-            other.in_sources()
+            other.is_source_queue()
                 && other.counts.ready > 0
                 && other.tenant == queue.tenant
                 && other.head < queue.head
@@ -369,6 +369,6 @@ impl WriterState {
 }
 
 /// Where the ready task of a source's queue stands.
-fn ready_head(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
+fn read_source_rank(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

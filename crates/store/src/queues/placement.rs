@@ -18,7 +18,7 @@ impl WriterState {
             tenant: weight(self.weights.get(&queue.tenant)),
             line: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
-        let line = if queue.in_sources() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
+        let line = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
         let (pool, tenant, turn) = (self.worker_pool_of(queue.handler)?, queue.tenant_id, queue.turn);
         let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
         self.queue_mut(id)?.turn = turn;
@@ -101,18 +101,18 @@ impl WriterState {
         let queue = self.queue(id)?;
         let (from, handler, tenant, turn, head) =
             (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
-        let source = queue.in_sources();
+        let source = queue.is_source_queue();
         let pool = self.worker_pool_of(handler)?;
         let turns = self.queues.pools.entry(pool).or_default();
         match (from, head.filter(|_| source)) {
-            (QueuePlacement::In, Some(rank)) => turns.leave_source(tenant, id, rank),
-            (QueuePlacement::In, None) => turns.leave(tenant, id, turn),
+            (QueuePlacement::In, Some(rank)) => turns.remove_source_queue(tenant, id, rank),
+            (QueuePlacement::In, None) => turns.remove_queue(tenant, id, turn),
             (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
         }
         let mut new_turn = turn;
         match (to, head.filter(|_| source)) {
-            (QueuePlacement::In, Some(rank)) => turns.join_source(tenant, id, rank),
-            (QueuePlacement::In, None) => new_turn = turns.join(tenant, id, turn),
+            (QueuePlacement::In, Some(rank)) => turns.add_source_queue(tenant, id, rank),
+            (QueuePlacement::In, None) => new_turn = turns.add_queue(tenant, id, turn),
             (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
         }
         let gauge = self.limiter_mut(handler)?;

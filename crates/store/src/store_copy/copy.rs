@@ -49,21 +49,21 @@ pub struct CopyReport {
 
 impl CopyReport {
     /// The sections in which the two differ.
-    pub fn differences(&self) -> Vec<TableKind> {
+    pub fn differing_tables(&self) -> Vec<TableKind> {
         let differs =
             |both: &&TableComparison| both.source.zip(both.target).is_some_and(|(one, other)| one != other);
         self.sections.iter().filter(differs).map(|both| both.section).collect()
     }
 
     /// What the target has no place for.
-    pub fn left_behind(&self) -> Vec<(TableKind, u64)> {
+    pub fn uncopied_rows(&self) -> Vec<(TableKind, u64)> {
         let left = self.sections.iter().filter(|both| both.target.is_none());
-        let rows = left.filter_map(|both| both.source.map(|tally| (both.section, tally.rows)));
+        let rows = left.filter_map(|both| both.source.map(|checksum| (both.section, checksum.rows)));
         rows.filter(|(_, rows)| *rows > 0).collect()
     }
 
     /// How many rows both have.
-    pub fn rows(&self) -> u64 {
+    pub fn copied_rows(&self) -> u64 {
         self.sections
             .iter()
             .filter(|both| both.target.is_some())
@@ -87,27 +87,27 @@ struct StoredProgress {
 
 /// Moves everything, or goes on with a move that was cut off, and compares both sides. The target is whole if the report
 /// tells of no difference.
-pub fn transfer(
+pub fn copy_store(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
-    let mut note = begin(source, target)?;
-    let all = count(source, target)?;
+    let mut note = load_progress(source, target)?;
+    let all = count_rows_to_copy(source, target)?;
     told(CopyProgress::Copying { all, before: note.rows });
-    copy(source, target, &mut note, told)?;
-    let report = compare(source, target, told)?;
+    copy_missing_rows(source, target, &mut note, told)?;
+    let report = compare_stores(source, target, told)?;
     if !source.is_unchanged().map_err(CopyError::Source)? {
         return Err(CopyError::Written);
     }
-    if report.differences().is_empty() && !target.finish_copy().map_err(CopyError::Target)? {
+    if report.differing_tables().is_empty() && !target.finish_copy().map_err(CopyError::Target)? {
         return Err(CopyError::Disturbed);
     }
     Ok(report)
 }
 
 /// Compares two stores that are both whole.
-pub fn verify(
+pub fn verify_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     told: &mut dyn FnMut(CopyProgress),
@@ -118,18 +118,18 @@ pub fn verify(
     if target.read_progress().map_err(CopyError::Target)?.is_some() {
         return Err(CopyError::Unended);
     }
-    compare(source, target, told)
+    compare_stores(source, target, told)
 }
 
 /// How far it has come. A target without a note must be empty.
-fn begin(
+fn load_progress(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<StoredProgress, CopyError> {
     if source.read_progress().map_err(CopyError::Source)?.is_some() {
         return Err(CopyError::Part);
     }
-    let (realm, stamp) = counters(source).map_err(CopyError::Source)?;
+    let (realm, stamp) = read_counters(source).map_err(CopyError::Source)?;
     if let Some(text) = target.read_progress().map_err(CopyError::Target)? {
         let note: StoredProgress = serde_json::from_str(&text).map_err(|_| CopyError::Another)?;
         return match (note.realm == realm, note.stamp == stamp) {
@@ -138,27 +138,27 @@ fn begin(
             (false, _) => Err(CopyError::Another),
         };
     }
-    let holds = holds(target).map_err(CopyError::Target)?;
+    let holds = describe_contents(target).map_err(CopyError::Target)?;
     if holds.is_empty() {
         return Ok(StoredProgress { realm, stamp, section: TableKind::Counters, place: None, rows: 0 });
     }
-    match counters(target).map_err(CopyError::Target)?.0 == realm {
+    match read_counters(target).map_err(CopyError::Target)?.0 == realm {
         true => Err(CopyError::Done),
         false => Err(CopyError::NotEmpty(holds.join(", "))),
     }
 }
 
 /// The realm, and the checksum of all counters.
-fn counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
-    let mut tally = TableChecksum::default();
+fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
+    let mut checksum = TableChecksum::default();
     let page = store.read_page(TableKind::Counters, None)?;
-    page.rows.iter().for_each(|row| tally.add(row));
-    let realm = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::number);
-    Ok((realm.unwrap_or_default(), tally.checksum()))
+    page.rows.iter().for_each(|row| checksum.add_row(row));
+    let realm = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::as_number);
+    Ok((realm.unwrap_or_default(), checksum.format_checksum()))
 }
 
 /// What there is in a store, in words. Its counters are there always.
-fn holds(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
+fn describe_contents(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for section in TableKind::ALL.into_iter().filter(|section| *section != TableKind::Counters) {
         if let Some(rows @ 1..) = store.count_rows(section)? {
@@ -172,49 +172,49 @@ fn holds(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
 }
 
 /// How many rows there are to copy.
-fn count(
+fn count_rows_to_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<u64, CopyError> {
     let mut all = 0;
-    for section in shared(target)? {
+    for section in list_common_tables(target)? {
         all += source.count_rows(section).map_err(CopyError::Source)?.unwrap_or(0);
     }
     Ok(all)
 }
 
 /// The sections that the target has a place for.
-fn shared(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
-    let mut shared = Vec::new();
+fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
+    let mut tables = Vec::new();
     for section in TableKind::ALL {
         if target.count_rows(section).map_err(CopyError::Target)?.is_some() {
-            shared.push(section);
+            tables.push(section);
         }
     }
-    Ok(shared)
+    Ok(tables)
 }
 
 /// Copies what is missing. One thread reads ahead while this one writes.
-fn copy(
+fn copy_missing_rows(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     note: &mut StoredProgress,
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
     let (first, place) = (note.section, note.place.clone());
-    let sections = shared(target)?.into_iter().filter(|section| *section >= first).collect();
+    let sections = list_common_tables(target)?.into_iter().filter(|section| *section >= first).collect();
     thread::scope(|scope| {
         let (pages, read) = sync_channel(PAGES_READ_AHEAD);
-        let reading = scope.spawn(move || read_on(source, sections, place, &pages));
+        let reading = scope.spawn(move || read_pages(source, sections, place, &pages));
         // Whoever cannot write lets go of what was read, and the reader stops.
-        let written = write_on(target, read, note, told);
-        let read = joined(reading).map_err(CopyError::Source);
+        let written = write_pages(target, read, note, told);
+        let read = join_thread(reading).map_err(CopyError::Source);
         written.and(read)
     })
 }
 
 /// Reads the first section from a place on, and the others from their beginnings.
-fn read_on(
+fn read_pages(
     source: &mut dyn CopyEndpoint,
     sections: Vec<TableKind>,
     mut place: Option<CopyCursor>,
@@ -236,7 +236,7 @@ fn read_on(
     Ok(())
 }
 
-fn write_on(
+fn write_pages(
     target: &mut dyn CopyEndpoint,
     read: Receiver<(TableKind, CopyPage)>,
     note: &mut StoredProgress,
@@ -257,21 +257,21 @@ fn write_on(
 }
 
 /// Reads both stores whole, side by side.
-pub fn compare(
+pub fn compare_stores(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
-    let all = 2 * count(source, target)?;
+    let all = 2 * count_rows_to_copy(source, target)?;
     told(CopyProgress::Comparing { all });
     thread::scope(|scope| {
         let (steps, heard) = channel();
         let also = steps.clone();
-        let one = scope.spawn(move || tallies(source, &steps));
-        let other = scope.spawn(move || tallies(target, &also));
+        let one = scope.spawn(move || checksum_tables(source, &steps));
+        let other = scope.spawn(move || checksum_tables(target, &also));
         heard.into_iter().for_each(told);
-        let one = joined(one).map_err(CopyError::Source)?;
-        let other = joined(other).map_err(CopyError::Target)?;
+        let one = join_thread(one).map_err(CopyError::Source)?;
+        let other = join_thread(other).map_err(CopyError::Target)?;
         let both = TableKind::ALL.into_iter().zip(one.into_iter().zip(other));
         let sections = both.map(|(section, (source, target))| TableComparison { section, source, target });
         Ok(CopyReport { sections: sections.filter(|both| both.source.or(both.target).is_some()).collect() })
@@ -279,26 +279,29 @@ pub fn compare(
 }
 
 /// A tally for each section.
-fn tallies(store: &mut dyn CopyEndpoint, steps: &Sender<CopyProgress>) -> Result<Vec<Option<TableChecksum>>> {
-    let tally = |section| match store.count_rows(section)? {
-        Some(_) => tally(store, section, steps).map(Some),
+fn checksum_tables(
+    store: &mut dyn CopyEndpoint,
+    steps: &Sender<CopyProgress>,
+) -> Result<Vec<Option<TableChecksum>>> {
+    let checksum = |section| match store.count_rows(section)? {
+        Some(_) => checksum_table(store, section, steps).map(Some),
         None => Ok(None),
     };
-    TableKind::ALL.into_iter().map(tally).collect()
+    TableKind::ALL.into_iter().map(checksum).collect()
 }
 
-fn tally(
+fn checksum_table(
     store: &mut dyn CopyEndpoint,
     section: TableKind,
     steps: &Sender<CopyProgress>,
 ) -> Result<TableChecksum> {
-    let (mut tally, mut after) = (TableChecksum::default(), None);
+    let (mut checksum, mut after) = (TableChecksum::default(), None);
     loop {
         let page = store.read_page(section, after.as_ref())?;
         if page.rows.is_empty() {
-            return Ok(tally);
+            return Ok(checksum);
         }
-        page.rows.iter().for_each(|row| tally.add(row));
+        page.rows.iter().for_each(|row| checksum.add_row(row));
         // Nobody may be watching any more.
         let _ = steps.send(CopyProgress::TableComparison { section, rows: page.rows.len() as u64 });
         after = Some(page.place);
@@ -306,6 +309,6 @@ fn tally(
 }
 
 /// What a thread answered. If it panicked, so does this one.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

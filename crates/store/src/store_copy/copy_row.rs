@@ -21,14 +21,14 @@ pub type CopyRow = Vec<CopyValue>;
 pub type CopyCursor = Vec<CopyValue>;
 
 impl CopyValue {
-    pub fn number(&self) -> Option<i64> {
+    pub fn as_number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
             Self::Null | Self::Text(_) | Self::Bytes(_) => None,
         }
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             Self::Null | Self::Number(_) | Self::Bytes(_) => None,
@@ -36,7 +36,7 @@ impl CopyValue {
     }
 
     /// About how much memory it takes.
-    fn weight(&self) -> usize {
+    fn memory_size(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Null | Self::Number(_) => 0,
@@ -61,16 +61,16 @@ const MAX_PAGE_BYTES: usize = 16 << 20;
 
 impl CopyPage {
     /// A section of a single row, read from its beginning or from behind that row.
-    pub fn single(row: CopyRow, after: Option<&CopyCursor>) -> Self {
+    pub fn single_row(row: CopyRow, after: Option<&CopyCursor>) -> Self {
         let mut page = Self::default();
         if after.is_none() {
-            page.push(vec![CopyValue::Number(1)], row);
+            page.push_row(vec![CopyValue::Number(1)], row);
         }
         page
     }
 
-    pub fn push(&mut self, place: CopyCursor, row: CopyRow) {
-        self.weight += row.iter().map(CopyValue::weight).sum::<usize>();
+    pub fn push_row(&mut self, place: CopyCursor, row: CopyRow) {
+        self.weight += row.iter().map(CopyValue::memory_size).sum::<usize>();
         self.place = place;
         self.rows.push(row);
     }
@@ -88,23 +88,23 @@ pub struct TableChecksum {
 }
 
 impl TableChecksum {
-    pub fn add(&mut self, row: &CopyRow) {
+    pub fn add_row(&mut self, row: &CopyRow) {
         self.rows += 1;
-        self.sum = self.sum.wrapping_add(hash(row));
+        self.sum = self.sum.wrapping_add(hash_row(row));
     }
 
-    pub fn checksum(&self) -> String {
+    pub fn format_checksum(&self) -> String {
         format!("{:016x}", self.sum)
     }
 }
 
 impl fmt::Display for TableChecksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rows, self.checksum())
+        write!(f, "{} ({})", self.rows, self.format_checksum())
     }
 }
 
-fn hash(row: &CopyRow) -> u64 {
+fn hash_row(row: &CopyRow) -> u64 {
     let mut hasher = Sha256::new();
     for cell in row {
         match cell {
@@ -113,22 +113,22 @@ fn hash(row: &CopyRow) -> u64 {
                 hasher.update([1]);
                 hasher.update(number.to_le_bytes());
             }
-            CopyValue::Text(text) => put(&mut hasher, 2, clean(text).as_bytes()),
-            CopyValue::Bytes(bytes) => put(&mut hasher, 3, bytes),
+            CopyValue::Text(text) => hash_bytes(&mut hasher, 2, replace_nul(text).as_bytes()),
+            CopyValue::Bytes(bytes) => hash_bytes(&mut hasher, 3, bytes),
         }
     }
     let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = hasher.finalize().into();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-fn put(hasher: &mut Sha256, tag: u8, bytes: &[u8]) {
+fn hash_bytes(hasher: &mut Sha256, tag: u8, bytes: &[u8]) {
     hasher.update([tag]);
     hasher.update((bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }
 
 /// A text as every store can keep it: what a handler said may hold a NUL, and some have no place for that.
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{FFFD}").into() } else { text.into() }
 }
 
@@ -136,45 +136,56 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn tally(rows: &[CopyRow]) -> TableChecksum {
+    fn checksum_rows(rows: &[CopyRow]) -> TableChecksum {
         let mut tally = TableChecksum::default();
-        rows.iter().for_each(|row| tally.add(row));
+        rows.iter().for_each(|row| tally.add_row(row));
         tally
     }
 
-    fn text(text: &str) -> CopyValue {
+    fn text_value(text: &str) -> CopyValue {
         CopyValue::Text(text.into())
     }
 
     #[test]
     fn rows_may_come_in_any_order() {
-        let (one, two) = (vec![CopyValue::Number(1), CopyValue::Null], vec![CopyValue::Number(2), text("x")]);
-        assert_eq!(tally(&[one.clone(), two.clone()]), tally(&[two, one]));
+        let (one, two) =
+            (vec![CopyValue::Number(1), CopyValue::Null], vec![CopyValue::Number(2), text_value("x")]);
+        assert_eq!(checksum_rows(&[one.clone(), two.clone()]), checksum_rows(&[two, one]));
     }
 
     #[test]
     fn whatever_differs_in_a_row_changes_the_sum() {
         let rows = [
-            vec![text("ab"), text("c")],
-            vec![text("a"), text("bc")],
-            vec![text("abc"), CopyValue::Null],
-            vec![CopyValue::Null, text("abc")],
-            vec![CopyValue::Bytes(b"ab".to_vec()), text("c")],
-            vec![CopyValue::Number(0), text("c")],
-            vec![text(""), text("c")],
+            vec![text_value("ab"), text_value("c")],
+            vec![text_value("a"), text_value("bc")],
+            vec![text_value("abc"), CopyValue::Null],
+            vec![CopyValue::Null, text_value("abc")],
+            vec![CopyValue::Bytes(b"ab".to_vec()), text_value("c")],
+            vec![CopyValue::Number(0), text_value("c")],
+            vec![text_value(""), text_value("c")],
         ];
         for (index, row) in rows.iter().enumerate() {
             for other in rows.iter().skip(index + 1) {
-                assert_ne!(tally(std::slice::from_ref(row)), tally(std::slice::from_ref(other)));
+                assert_ne!(
+                    checksum_rows(std::slice::from_ref(row)),
+                    checksum_rows(std::slice::from_ref(other))
+                );
             }
         }
         let row = &rows[..1];
-        assert_ne!(tally(&[row, row].concat()), tally(row), "a row that is there twice counts twice");
+        assert_ne!(
+            checksum_rows(&[row, row].concat()),
+            checksum_rows(row),
+            "a row that is there twice counts twice"
+        );
     }
 
     #[test]
     fn what_not_every_store_can_keep_makes_no_difference() {
-        assert_eq!(tally(&[vec![text("a\0b")]]), tally(&[vec![text("a\u{FFFD}b")]]));
+        assert_eq!(
+            checksum_rows(&[vec![text_value("a\0b")]]),
+            checksum_rows(&[vec![text_value("a\u{FFFD}b")]])
+        );
     }
 
     #[test]
@@ -182,11 +193,11 @@ mod tests {
         let mut page = CopyPage::default();
         for number in 0..MAX_PAGE_ROWS as i64 {
             assert!(!page.is_full());
-            page.push(vec![CopyValue::Number(number)], vec![CopyValue::Number(number)]);
+            page.push_row(vec![CopyValue::Number(number)], vec![CopyValue::Number(number)]);
         }
         assert!(page.is_full());
         let mut page = CopyPage::default();
-        page.push(vec![], vec![text(&"x".repeat(MAX_PAGE_BYTES))]);
+        page.push_row(vec![], vec![text_value(&"x".repeat(MAX_PAGE_BYTES))]);
         assert!(page.is_full());
     }
 }

@@ -17,8 +17,8 @@ mod table_kind;
 
 use pointsman_core::store::{Result, StoreError};
 
-pub use copy::{CopyProgress, CopyReport, TableComparison, compare, transfer, verify};
-pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, clean};
+pub use copy::{CopyProgress, CopyReport, TableComparison, compare_stores, copy_store, verify_copy};
+pub use copy_row::{CopyCursor, CopyPage, CopyRow, CopyValue, TableChecksum, replace_nul};
 pub use table_kind::TableKind;
 
 use crate::error::Fault;
@@ -115,7 +115,7 @@ pub enum CopyError {
 }
 
 /// A store to which a move has not ended holds only a part of what belongs together.
-pub(crate) fn refuse_part(tables: &dyn Tables) -> crate::error::Result<()> {
+pub(crate) fn reject_incomplete_copy(tables: &dyn Tables) -> crate::error::Result<()> {
     match tables.read_named_text(COPY_PROGRESS_TEXT)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(

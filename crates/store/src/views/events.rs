@@ -24,7 +24,7 @@ pub struct EventColumns<'a> {
     /// Empty for what is nobody's.
     pub tenant: &'a str,
     pub value: &'a str,
-    /// As [`context_text`] made it.
+    /// As [`encode_context`] made it.
     pub context: Option<&'a str>,
     pub cause_event: Option<i64>,
     pub cause_task: Option<i64>,
@@ -32,7 +32,7 @@ pub struct EventColumns<'a> {
 }
 
 impl EventColumns<'_> {
-    pub fn event(self) -> Result<Event> {
+    pub fn into_event(self) -> Result<Event> {
         let context = match self.context {
             Some(json) => serde_json::from_str(json).map_err(Fault::damaged)?,
             None => Context::new(),
@@ -60,7 +60,7 @@ impl EventColumns<'_> {
 }
 
 /// The context of an event as it is kept; none if it has none.
-pub fn context_text(event: &Event) -> Result<Option<String>> {
+pub fn encode_context(event: &Event) -> Result<Option<String>> {
     match event.context.is_empty() {
         true => Ok(None),
         false => serde_json::to_string(&event.context).map(Some).map_err(Fault::damaged),
@@ -68,7 +68,7 @@ pub fn context_text(event: &Event) -> Result<Option<String>> {
 }
 
 /// About how many bytes an event takes.
-pub fn weight(event: &Event) -> usize {
+pub fn event_size(event: &Event) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     event.value.as_str().len() + context
 }
@@ -94,16 +94,16 @@ impl<'r> JournalPageBuilder<'r> {
 
     /// Which events are to be looked at: those after the first id, up to and with the second; the newest first if it
     /// is read backwards.
-    pub fn range(&self) -> (EventId, EventId) {
+    pub fn id_range(&self) -> (EventId, EventId) {
         (self.low, self.high)
     }
 
     /// Looks at the next event; answers whether another is wanted.
-    pub fn take(&mut self, event: Event) -> bool {
+    pub fn push_event(&mut self, event: Event) -> bool {
         self.looked_at += 1;
         let id = event.id;
         if self.read.filter.matches(&event) {
-            self.bytes += weight(&event);
+            self.bytes += event_size(&event);
             self.page.events.push(Arc::new(event));
         }
         let full = self.page.events.len() >= self.read.limit
@@ -115,7 +115,7 @@ impl<'r> JournalPageBuilder<'r> {
         !full
     }
 
-    pub fn page(self) -> Page {
+    pub fn into_page(self) -> Page {
         self.page
     }
 }

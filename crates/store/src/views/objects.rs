@@ -7,7 +7,7 @@ use pointsman_core::store::{LaneView, MOST_LANES, ObjectView};
 use pointsman_core::{Event, EventId};
 
 /// An object, from its last events and from its first lanes, of which one more is read than is told of.
-pub fn object_view(
+pub fn build_object_view(
     last: EventId,
     events: Vec<Arc<Event>>,
     mut lanes: Vec<LaneView>,

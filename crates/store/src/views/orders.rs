@@ -31,7 +31,7 @@ pub struct StepTaskColumns {
 }
 
 impl ViewEnvironment {
-    pub fn view(&self, order: Order, step: StepTaskColumns) -> OrderView {
+    pub fn order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
         let StepTaskColumns { phase, due, retries, handler, failed } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == Status::New);
         let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
@@ -42,11 +42,13 @@ impl ViewEnvironment {
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
         };
-        let known = self.chains.get(&order.key.chain).and_then(|known| known.definition());
+        let known = self.chains.find_chain(&order.key.chain).and_then(|known| known.definition());
         OrderView {
             setback: due.filter(|_| is_new && retries > 0),
             stranded: known.is_none_or(|chain| chain.node(&order.node).is_none()),
-            held: handler.filter(|_| !order.running).and_then(|handler| self.held(&order, &handler)),
+            held: handler
+                .filter(|_| !order.running)
+                .and_then(|handler| self.describe_pause(&order, &handler)),
             failed: failed.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
             task,
             order,
@@ -54,7 +56,7 @@ impl ViewEnvironment {
     }
 
     /// What holds the waiting task of an order back.
-    fn held(&self, order: &Order, handler: &HandlerName) -> Option<String> {
+    fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
         let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
         let rule = || {
             let rule = self.rules.iter().find(|rule| rule.holds(handler, &of, &order.tenant))?;
@@ -62,11 +64,11 @@ impl ViewEnvironment {
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.space(), place.name()))
         };
-        self.chains.stopped(&of).or_else(rule)
+        self.chains.describe_stop(&of).or_else(rule)
     }
 
     /// A queue. `head_since`: when the task was made that it would give next.
-    pub fn queue(
+    pub fn queue_view(
         &self,
         handler: HandlerName,
         tenant: Tenant,
@@ -77,7 +79,8 @@ impl ViewEnvironment {
         let count = |number: i64| number.max(0) as u64;
         let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
-            held: self.rules.iter().any(|rule| rule.holds(&handler, &of, &tenant)) || self.chains.holds(&of),
+            held: self.rules.iter().any(|rule| rule.holds(&handler, &of, &tenant))
+                || self.chains.is_stopped(&of),
             handler,
             of,
             tenant,
@@ -106,7 +109,7 @@ impl OrderPageBuilder {
     }
 
     /// Takes the next order if there is room for it; answers whether there was.
-    pub fn take(&mut self, view: OrderView) -> bool {
+    pub fn try_push_order(&mut self, view: OrderView) -> bool {
         if self.page.orders.len() >= self.limit || self.bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
                 key: order.key.clone(),
@@ -119,13 +122,13 @@ impl OrderPageBuilder {
         true
     }
 
-    pub fn page(self) -> OrderPage {
+    pub fn into_page(self) -> OrderPage {
         self.page
     }
 }
 
 /// From where on, and up to where (not included), the keys lie that a path can match. Compared byte by byte.
-pub fn key_range(path: &PathFilter) -> (String, String) {
+pub fn order_key_range(path: &PathFilter) -> (String, String) {
     let prefix = match path {
         PathFilter::Everything => "/",
         PathFilter::Below(prefix) | PathFilter::ChildrenOf(prefix) | PathFilter::Exactly(prefix) => prefix,
@@ -147,7 +150,7 @@ pub struct OrderStatisticsColumns {
 }
 
 /// What one order counts for.
-pub fn counts(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
+pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
     let OrderStatisticsColumns { started, planned, suspended, has_task, runs, set_back } = order;
     OrderStatistics {
         total: 1,
@@ -164,7 +167,7 @@ pub fn counts(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics 
 }
 
 /// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
-pub fn chain_view(known: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
+pub fn build_chain_view(known: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
     let ChainRow { chain, defined, state } = known;
     if !defined && orders.is_empty() {
         return None;

@@ -22,7 +22,7 @@ pub struct ActiveTaskNames {
     /// The event's type, the source's collection, or the node of the step.
     pub collection: String,
     pub key: Option<String>,
-    /// When its last attempt ended; asked for only where [`has_ended`] says so.
+    /// When its last attempt ended; asked for only where [`is_halted_or_missing`] says so.
     pub finished_at: Option<Timestamp>,
 }
 
@@ -44,13 +44,13 @@ impl ActiveTaskNames {
 }
 
 /// Whether an unfinished task has had its last attempt: it holds its lane in `error`, or has lost its handler.
-pub fn has_ended(live: &ActiveTaskRow) -> bool {
+pub fn is_halted_or_missing(live: &ActiveTaskRow) -> bool {
     matches!(live.life.state.status(), Status::Error | Status::Missing)
 }
 
 /// An unfinished task, without its attempts.
-pub fn task_of_live(live: ActiveTaskRow, names: ActiveTaskNames, realm: Realm) -> Result<Task> {
-    let ended = has_ended(&live);
+pub fn task_from_active_row(live: ActiveTaskRow, names: ActiveTaskNames, realm: Realm) -> Result<Task> {
+    let ended = is_halted_or_missing(&live);
     Ok(Task {
         id: TaskId::new(names.handler.as_str(), &names.collection, realm.uuid(live.seq)),
         seq: live.seq,
@@ -72,7 +72,7 @@ pub fn task_of_live(live: ActiveTaskRow, names: ActiveTaskNames, realm: Realm) -
 }
 
 /// An ended task, without its attempts.
-pub fn task_of_past(
+pub fn task_from_archived_row(
     past: ArchivedTaskRow,
     handler: HandlerName,
     tenant: Tenant,
@@ -99,7 +99,7 @@ pub fn task_of_past(
 }
 
 /// The attempts of a task, from those that are written down. A success is not; the task itself tells of it.
-pub fn with_success(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+pub fn add_success_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
     if let (Status::Done, Some(started_at), Some(ended_at)) =
         (task.life.state.status(), task.started_at, task.finished_at)
     {
@@ -131,7 +131,7 @@ pub enum ArchivedRowFilter {
 
 /// What can be told of the rows beforehand, so that few are looked at in vain: an index holds what is rare among many
 /// (failures, runs of sources, what runs). `of_source`: the handler that is asked for is a source, and nothing else.
-pub fn rows_wanted(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
+pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
     use Status::{Done, Error, Locked, Missing, New, Scheduled};
     let only = |wanted: &[Status]| {
         !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
@@ -172,13 +172,13 @@ impl<'f> TaskPageBuilder<'f> {
     }
 
     /// Looks at the next task; answers whether another is wanted.
-    pub fn take(&mut self, task: Task) -> bool {
-        if self.filter.start.is_some_and(|start| all_older_than(start, &task)) {
+    pub fn push_task(&mut self, task: Task) -> bool {
+        if self.filter.start.is_some_and(|start| are_all_older_than(start, &task)) {
             return false;
         }
         self.looked_at += 1;
         let seq = task.seq;
-        if matches(self.filter, &task) {
+        if task_matches(self.filter, &task) {
             self.page.tasks.push(task);
         }
         let full = self.page.tasks.len() >= self.limit || self.looked_at >= MAX_SCANNED_ROWS;
@@ -189,21 +189,21 @@ impl<'f> TaskPageBuilder<'f> {
     }
 
     /// The page. `more`: there are rows behind the last one that was looked at.
-    pub fn page(mut self, more: bool) -> TaskPage {
+    pub fn into_page(mut self, more: bool) -> TaskPage {
         self.page.next = self.last.filter(|_| more);
         self.page
     }
 }
 
 /// A page of these tasks, which are few and of any order.
-pub fn few_tasks(
+pub fn page_of_tasks(
     mut tasks: Vec<Task>,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
     extent: Extent,
 ) -> TaskPage {
-    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && matches(filter, task));
+    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && task_matches(filter, task));
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
     tasks.truncate(limit);
@@ -213,7 +213,7 @@ pub fn few_tasks(
 /// Whether this task and all that were made earlier were created before `start`. The ids of their events tell where
 /// the clock stepped back, for they ascend; where it leapt ahead they lag, and the time of creation tells. An id counts
 /// whole milliseconds. A task without an event tells only with a margin.
-pub fn all_older_than(start: Timestamp, task: &Task) -> bool {
+pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
     match task.event {
         Some(event) => {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
@@ -226,7 +226,7 @@ pub fn all_older_than(start: Timestamp, task: &Task) -> bool {
 const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Whether a task is one of those that are asked for.
-pub fn matches(filter: &TaskFilter, task: &Task) -> bool {
+pub fn task_matches(filter: &TaskFilter, task: &Task) -> bool {
     let reason_fits = |reason: EndReason| filter.reasons.is_empty() || filter.reasons.contains(&reason);
     (filter.statuses.is_empty() || filter.statuses.contains(&task.life.state.status()))
         && task.life.state.reason().is_none_or(reason_fits)
