@@ -157,7 +157,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.insert_order(n, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
         let event = self.publish_tenant_event(&order.tenant, &added, now)?;
-        self.apply_order_input(OrderRow { n, order }, Input::Added, now)?;
+        self.apply_order_input(OrderRow { number: n, order }, Input::Added, now)?;
         Ok(Added { order: key, tenant, event })
     }
 }

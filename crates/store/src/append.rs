@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
         let event = Arc::new(build_event(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
-            self.state.recent.add(&event);
+            self.state.recent_events.add(&event);
         }
         let mut tasks = Vec::with_capacity(handlers.len());
         let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
@@ -129,8 +129,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Writes an event, and counts it.
     pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
-        self.state.counters.journaled += 1;
-        self.tables.insert_event(event, self.state.counters.journaled, first_task, tasks)
+        self.state.counters.journaled_events += 1;
+        self.tables.insert_event(event, self.state.counters.journaled_events, first_task, tasks)
     }
 
     fn create_task(
@@ -143,7 +143,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
-        let TaskGrouping { lane, crowd, bucket } =
+        let TaskGrouping { lane, concurrency_group: crowd, key_bucket: bucket } =
             TaskGrouping::for_object(self.state.salt, &handler, object);
         let laned = lane.is_some();
         let mut live = ActiveTaskRow {
@@ -153,9 +153,9 @@ impl<T: Tables> Txn<'_, T> {
             order: None,
             phase: TaskPhase::Gated,
             lane,
-            place: lane.map(|_| task.seq.0),
-            crowd,
-            bucket,
+            lane_position: lane.map(|_| task.seq.0),
+            concurrency_group: crowd,
+            key_bucket: bucket,
             sync: task.sync,
             stage: task.stage,
             priority: task.priority.into(),

@@ -66,7 +66,7 @@ impl<R: StoreReader> Clone for BackendStore<R> {
 
 impl<R: StoreReader> fmt::Debug for BackendStore<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keeper")
+        f.write_str("BackendStore")
     }
 }
 
@@ -109,9 +109,9 @@ impl<R: StoreReader> Journal for BackendStore<R> {
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
         self.check_accepts_writes()?;
         let asked = JobRequest {
-            place: JobPosition::First,
-            with: (emissions, claim),
-            foresee: add_emissions_to_read_set,
+            position: JobPosition::First,
+            input: (emissions, claim),
+            add_to_read_set: add_emissions_to_read_set,
         };
         self.writer
             .run_job(asked, move |txn, (emissions, claim)| {
@@ -195,8 +195,11 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
-        let asked =
-            JobRequest { place: JobPosition::Last, with: (endings, claim), foresee: add_endings_to_read_set };
+        let asked = JobRequest {
+            position: JobPosition::Last,
+            input: (endings, claim),
+            add_to_read_set: add_endings_to_read_set,
+        };
         self.writer
             .run_job(asked, move |txn, (endings, claim)| {
                 let mut room = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
@@ -389,7 +392,11 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        let asked = JobRequest { place: JobPosition::Last, with: firings, foresee: add_firings_to_read_set };
+        let asked = JobRequest {
+            position: JobPosition::Last,
+            input: firings,
+            add_to_read_set: add_firings_to_read_set,
+        };
         self.writer.run_job(asked, move |txn, firings| txn.resolve_firings(firings, now)).await
     }
 

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 pub struct BackgroundJobs(Mutex<Vec<JoinHandle<()>>>);
 
 impl BackgroundJobs {
-    pub fn add(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
+    pub fn add_handles(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
         self.0.lock().unwrap_or_else(|e| e.into_inner()).extend(tasks);
     }
 

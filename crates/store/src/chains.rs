@@ -25,10 +25,10 @@ const MAX_ORDERS_PER_REEVALUATION: usize = 500;
 /// All chains that were ever defined, and which events make orders for them.
 #[derive(Debug, Default)]
 pub struct ChainRegistry {
-    known: BTreeMap<ChainPath, Arc<ChainRow>>,
+    chains: BTreeMap<ChainPath, Arc<ChainRow>>,
     routes: ChainRoutes,
     /// Routes resolved for each type seen, until the registration changes.
-    resolved: HashMap<HandlingKey, Arc<[ChainPath]>>,
+    resolved_routes: HashMap<HandlingKey, Arc<[ChainPath]>>,
 }
 
 impl ChainRegistry {
@@ -40,15 +40,15 @@ impl ChainRegistry {
     /// These chains, for one who only reads: no event leads to them.
     pub fn from_rows(known: Vec<ChainRow>) -> Self {
         let known = known.into_iter().map(|known| (known.path().clone(), Arc::new(known)));
-        Self { known: known.collect(), ..Self::default() }
+        Self { chains: known.collect(), ..Self::default() }
     }
 
     pub fn find_chain(&self, path: &ChainPath) -> Option<&Arc<ChainRow>> {
-        self.known.get(path)
+        self.chains.get(path)
     }
 
     pub(crate) fn iter_defined(&self) -> impl Iterator<Item = &Chain> {
-        self.known.values().filter_map(|known| known.definition())
+        self.chains.values().filter_map(|known| known.definition())
     }
 
     pub(crate) fn routes(&self) -> &ChainRoutes {
@@ -58,13 +58,13 @@ impl ChainRegistry {
     /// Whether the tasks of a queue wait because their chain or their node is stopped.
     pub fn is_stopped(&self, of: &QueueOf) -> bool {
         let QueueOf::Node { chain, node } = of else { return false };
-        self.known.get(chain).is_some_and(|known| known.state.holds(node))
+        self.chains.get(chain).is_some_and(|known| known.state.holds(node))
     }
 
     /// What keeps the steps of a node back, in words.
     pub fn describe_stop(&self, of: &QueueOf) -> Option<String> {
         let QueueOf::Node { chain, node } = of else { return None };
-        let state = &self.known.get(chain)?.state;
+        let state = &self.chains.get(chain)?.state;
         match (state.stopped, state.holds(node)) {
             (true, _) => Some(format!("the chain {chain} is stopped")),
             (false, true) => Some(format!("the node {node} of {chain} is stopped")),
@@ -75,19 +75,19 @@ impl ChainRegistry {
     /// What takes the place of the handler's retries for a queue's tasks.
     pub(crate) fn find_retry_override(&self, of: &QueueOf) -> Option<&RetryPolicy> {
         let QueueOf::Node { chain, node } = of else { return None };
-        self.known.get(chain)?.chain.step(node)?.setback.as_ref()
+        self.chains.get(chain)?.chain.step(node)?.setback.as_ref()
     }
 
     /// The chains that an event of this type makes orders for.
     pub(crate) fn resolve_chains(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
-        if let Some(known) = self.resolved.get(kind) {
+        if let Some(known) = self.resolved_routes.get(kind) {
             return known.clone();
         }
-        if self.resolved.len() >= MAX_RESOLVED_TYPES {
-            self.resolved.clear();
+        if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
+            self.resolved_routes.clear();
         }
         let found: Arc<[_]> = self.routes.resolve(kind).into();
-        self.resolved.insert(kind.clone(), found.clone());
+        self.resolved_routes.insert(kind.clone(), found.clone());
         found
     }
 }
@@ -107,7 +107,7 @@ impl<T: Tables> Txn<'_, T> {
         let changed = |(path, known): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(known);
         let begins =
             |known: &ChainRow| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
-        let now_known = self.state.chains.known.iter();
+        let now_known = self.state.chains.chains.iter();
         let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
         changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_for_reevaluation(path))
     }
@@ -142,7 +142,7 @@ impl<T: Tables> Txn<'_, T> {
         stopped: bool,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.defined).cloned() else {
+        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.is_defined).cloned() else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
         if known.state.stopped == stopped {
@@ -166,7 +166,7 @@ impl<T: Tables> Txn<'_, T> {
         action: Action,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.defined).cloned() else {
+        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.is_defined).cloned() else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
         if known.chain.step(node).is_none() {
@@ -198,11 +198,11 @@ impl<T: Tables> Txn<'_, T> {
     fn write_chain_state(&mut self, known: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
         let path = known.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
-        self.state.chains.known.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
+        self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
         for queue in self.state.refresh_paused(|queue| is_step_queue_of(queue, &path))? {
             self.unschedule_queue(queue, now)?;
         }
-        self.state.woke = true;
+        self.state.has_new_ready = true;
         Ok(())
     }
 
@@ -226,5 +226,5 @@ impl<T: Tables> Txn<'_, T> {
 
 /// Whether a queue holds the steps of a chain's orders.
 pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
-    matches!(&queue.of, QueueOf::Node { chain, .. } if chain == path)
+    matches!(&queue.kind, QueueOf::Node { chain, .. } if chain == path)
 }

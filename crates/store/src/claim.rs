@@ -22,19 +22,19 @@ const MAX_DUE_PER_CLAIM: usize = 1000;
 #[derive(Debug, Default)]
 pub struct ClaimSlots {
     claim: Option<Claim>,
-    tasks: Vec<Claimed>,
+    claimed: Vec<Claimed>,
     /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
     /// that comes later in the batch would be passed by.
-    top: Option<Priority>,
+    top_priority: Option<Priority>,
     /// How many could have been born locked, had there been room.
-    turned_away: usize,
+    lacked_slots: usize,
 }
 
 impl<T: Tables> Txn<'_, T> {
     /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
     pub(crate) fn schedule_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
         self.make_due_tasks_ready(now)?;
-        let standing = usize::try_from(self.state.scheduled).unwrap_or(0);
+        let standing = usize::try_from(self.state.scheduled_count).unwrap_or(0);
         let mut scheduled = standing;
         for live in self.select_ahead(ahead.saturating_sub(standing), now)? {
             if self.apply_command_to_active(live, Command::Schedule, AttemptOutput::default(), now)?.is_ok() {
@@ -56,12 +56,16 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(ClaimSlots::default());
         }
         self.make_due_tasks_ready(now)?;
-        Ok(ClaimSlots { claim, top: events.map(|event| event.priority).max(), ..ClaimSlots::default() })
+        Ok(ClaimSlots {
+            claim,
+            top_priority: events.map(|event| event.priority).max(),
+            ..ClaimSlots::default()
+        })
     }
 
     /// Locks what can run for the room that is left.
     pub(crate) fn claim_tasks(&mut self, room: ClaimSlots, now: Timestamp) -> Result<Claims> {
-        let ClaimSlots { claim, mut tasks, turned_away, .. } = room;
+        let ClaimSlots { claim, claimed: mut tasks, lacked_slots: turned_away, .. } = room;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
         let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull(&claim, now);
@@ -89,7 +93,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Claimant::Worker { .. } = claim.by {
             for name in claim.handlers.iter() {
                 if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
-                    self.state.asked.insert(id, now);
+                    self.state.last_pulled.insert(id, now);
                 }
             }
         }
@@ -104,7 +108,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<(Vec<ActiveTaskRow>, bool)> {
         let mut chosen: Vec<ActiveTaskRow> = Vec::new();
-        if self.state.scheduled == 0 || claim.by_worker() {
+        if self.state.scheduled_count == 0 || claim.by_worker() {
             return Ok((chosen, false));
         }
         for live in self.tables.list_scheduled_tasks()? {
@@ -145,7 +149,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn prefetch_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
         let events = chosen.iter().filter_map(|live| live.event);
-        let events: BTreeSet<_> = events.filter(|id| self.state.recent.find(*id).is_none()).collect();
+        let events: BTreeSet<_> = events.filter(|id| self.state.recent_events.find(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
         let orders: Vec<_> = chosen.iter().filter_map(|live| live.order).collect();
         if events.is_empty() && orders.is_empty() {
@@ -168,7 +172,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.count_phase_change(live.queue, Some(before), Some(TaskPhase::Locked))?;
         self.record_attempt_start(&live, &handler, &id, now)?;
         let order = self.record_step_start(order, &id, now)?;
-        let running = RunningTask { live, subject, order };
+        let running = RunningTask { row: live, subject, order };
         Ok(self.cache_running_task(running, &handler, id, lease))
     }
 
@@ -222,17 +226,17 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.queue(live.queue)?;
         let next = live.phase == TaskPhase::Ready
             && !handler.def.pull
-            && !queue.held
-            && queue.defined
+            && !queue.is_paused
+            && queue.is_defined
             && self.state.is_queue_next(live.queue)?
             && (!self.state.is_limited(handler.id)?
                 || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(_)));
-        let Some(claim) = room.claim.as_ref().filter(|claim| room.tasks.len() < claim.max) else {
-            room.turned_away += usize::from(next);
+        let Some(claim) = room.claim.as_ref().filter(|claim| room.claimed.len() < claim.max) else {
+            room.lacked_slots += usize::from(next);
             return Ok(false);
         };
         Ok(next
-            && room.top.map(i64::from) == Some(live.priority)
+            && room.top_priority.map(i64::from) == Some(live.priority)
             && self.may_claim(claim)
             && !claim.by_worker()
             && claim.handlers.contains(&handler.def.name))
@@ -255,8 +259,8 @@ impl<T: Tables> Txn<'_, T> {
         self.state.serve_queue(live.queue)?;
         self.record_attempt_start(&live, handler, id, now)?;
         // No step is born locked.
-        let running = RunningTask { live, subject, order: None };
-        room.tasks.push(self.cache_running_task(running, handler, id.clone(), lease));
+        let running = RunningTask { row: live, subject, order: None };
+        room.claimed.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())
     }
 
@@ -268,10 +272,10 @@ impl<T: Tables> Txn<'_, T> {
         id: TaskId,
         lease: Lease,
     ) -> Claimed {
-        let Life { attempt, retries, late, .. } = running.live.life;
-        let ActiveTaskRow { seq, prev_sent, planned, .. } = running.live;
+        let Life { attempt, retries, late, .. } = running.row.life;
+        let ActiveTaskRow { seq, prev_sent, planned, .. } = running.row;
         let subject = running.subject.clone();
-        self.state.running.insert(seq, running);
+        self.state.running_tasks.insert(seq, running);
         Claimed {
             seq,
             id,

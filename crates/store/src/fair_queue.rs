@@ -28,39 +28,39 @@ pub(crate) type SourceRank = (Reverse<i64>, i64);
 
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
-    seats: HashMap<TenantIndex, TenantRotation>,
-    order: BTreeSet<(i64, TenantIndex)>,
+    tenants: HashMap<TenantIndex, TenantRotation>,
+    tenant_order: BTreeSet<(i64, TenantIndex)>,
     /// The turn of the tenant that was served last.
-    now: i64,
+    last_served_time: i64,
 }
 
 /// A tenant's place in the round robin.
 #[derive(Debug, Default)]
 struct TenantRotation {
-    turn: i64,
-    lines: BTreeSet<(i64, FairQueueEntry)>,
+    virtual_time: i64,
+    entries: BTreeSet<(i64, FairQueueEntry)>,
     /// The turn of the line that was served last.
-    now: i64,
+    last_served_time: i64,
     sources: BTreeSet<(SourceRank, QueueId)>,
-    sources_turn: i64,
+    sources_virtual_time: i64,
 }
 
 impl FairQueue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.tenant_order.is_empty()
     }
 
     /// A queue can run. Answers the turn that it really takes.
     pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) -> i64 {
         let seat = self.rotation_mut(tenant);
-        let turn = turn.max(seat.now);
-        seat.lines.insert((turn, FairQueueEntry::Queue(queue)));
+        let turn = turn.max(seat.last_served_time);
+        seat.entries.insert((turn, FairQueueEntry::Queue(queue)));
         turn
     }
 
     pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) {
-        if let Some(seat) = self.seats.get_mut(&tenant) {
-            seat.lines.remove(&(turn, FairQueueEntry::Queue(queue)));
+        if let Some(seat) = self.tenants.get_mut(&tenant) {
+            seat.entries.remove(&(turn, FairQueueEntry::Queue(queue)));
         }
         self.remove_idle_tenant(tenant);
     }
@@ -69,44 +69,44 @@ impl FairQueue {
     pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
         let seat = self.rotation_mut(tenant);
         if seat.sources.is_empty() {
-            seat.sources_turn = seat.sources_turn.max(seat.now);
-            seat.lines.insert((seat.sources_turn, FairQueueEntry::Sources));
+            seat.sources_virtual_time = seat.sources_virtual_time.max(seat.last_served_time);
+            seat.entries.insert((seat.sources_virtual_time, FairQueueEntry::Sources));
         }
         seat.sources.insert((rank, queue));
     }
 
     pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
-        if let Some(seat) = self.seats.get_mut(&tenant)
+        if let Some(seat) = self.tenants.get_mut(&tenant)
             && seat.sources.remove(&(rank, queue))
             && seat.sources.is_empty()
         {
-            seat.lines.remove(&(seat.sources_turn, FairQueueEntry::Sources));
+            seat.entries.remove(&(seat.sources_virtual_time, FairQueueEntry::Sources));
         }
         self.remove_idle_tenant(tenant);
     }
 
     /// The tenant's seat; it takes its place in the order if it had none.
     fn rotation_mut(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
-        let seat = self.seats.entry(tenant).or_default();
-        if seat.lines.is_empty() {
-            seat.turn = seat.turn.max(self.now);
-            self.order.insert((seat.turn, tenant));
+        let seat = self.tenants.entry(tenant).or_default();
+        if seat.entries.is_empty() {
+            seat.virtual_time = seat.virtual_time.max(self.last_served_time);
+            self.tenant_order.insert((seat.virtual_time, tenant));
         }
         seat
     }
 
     /// A tenant with nothing to run has no place in the order.
     fn remove_idle_tenant(&mut self, tenant: TenantIndex) {
-        if let Some(seat) = self.seats.get(&tenant)
-            && seat.lines.is_empty()
+        if let Some(seat) = self.tenants.get(&tenant)
+            && seat.entries.is_empty()
         {
-            self.order.remove(&(seat.turn, tenant));
+            self.tenant_order.remove(&(seat.virtual_time, tenant));
         }
     }
 
     /// The queue whose turn it is, among those that `may` be chosen.
     pub(crate) fn first_queue(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
-        self.order
+        self.tenant_order
             .iter()
             .find_map(|(_, tenant)| self.first_queue_of_tenant(*tenant, &may).map(|queue| (*tenant, queue)))
     }
@@ -117,10 +117,10 @@ impl FairQueue {
         tenant: TenantIndex,
         may: impl Fn(QueueId) -> bool,
     ) -> Option<QueueId> {
-        self.seats.get(&tenant)?.lines.iter().find_map(|(_, line)| match line {
+        self.tenants.get(&tenant)?.entries.iter().find_map(|(_, line)| match line {
             FairQueueEntry::Queue(queue) => may(*queue).then_some(*queue),
             FairQueueEntry::Sources => {
-                let sources = self.seats.get(&tenant)?.sources.iter();
+                let sources = self.tenants.get(&tenant)?.sources.iter();
                 sources.map(|(_, queue)| *queue).find(|queue| may(*queue))
             }
         })
@@ -128,12 +128,18 @@ impl FairQueue {
 
     /// Whether a queue that joined now would be the next.
     pub(crate) fn would_be_first(&self, tenant: TenantIndex, turn: i64) -> bool {
-        let Some((first_turn, first)) = self.order.first() else { return true };
-        match self.seats.get(&tenant).filter(|seat| !seat.lines.is_empty()) {
+        let Some((first_turn, first)) = self.tenant_order.first() else { return true };
+        match self.tenants.get(&tenant).filter(|seat| !seat.entries.is_empty()) {
             Some(seat) => {
-                *first == tenant && seat.lines.first().is_none_or(|(line, _)| turn.max(seat.now) < *line)
+                *first == tenant
+                    && seat.entries.first().is_none_or(|(line, _)| turn.max(seat.last_served_time) < *line)
             }
-            None => self.seats.get(&tenant).map_or(self.now, |seat| seat.turn.max(self.now)) <= *first_turn,
+            None => {
+                self.tenants
+                    .get(&tenant)
+                    .map_or(self.last_served_time, |seat| seat.virtual_time.max(self.last_served_time))
+                    <= *first_turn
+            }
         }
     }
 
@@ -145,31 +151,31 @@ impl FairQueue {
         turn: i64,
         strides: Strides,
     ) -> i64 {
-        let seat = self.seats.entry(tenant).or_default();
-        let seated = !seat.lines.is_empty();
+        let seat = self.tenants.entry(tenant).or_default();
+        let seated = !seat.entries.is_empty();
         if seated {
-            self.order.remove(&(seat.turn, tenant));
+            self.tenant_order.remove(&(seat.virtual_time, tenant));
         } else {
-            seat.turn = seat.turn.max(self.now);
+            seat.virtual_time = seat.virtual_time.max(self.last_served_time);
         }
-        self.now = self.now.max(seat.turn);
-        seat.turn += strides.tenant;
+        self.last_served_time = self.last_served_time.max(seat.virtual_time);
+        seat.virtual_time += strides.tenant;
         if seated {
-            self.order.insert((seat.turn, tenant));
+            self.tenant_order.insert((seat.virtual_time, tenant));
         }
         let turn = match line {
             FairQueueEntry::Queue(_) => turn,
-            FairQueueEntry::Sources => seat.sources_turn,
+            FairQueueEntry::Sources => seat.sources_virtual_time,
         };
-        let in_line = seat.lines.remove(&(turn, line));
-        let turn = if in_line { turn } else { turn.max(seat.now) };
-        seat.now = seat.now.max(turn);
-        let next = turn + strides.line;
+        let in_line = seat.entries.remove(&(turn, line));
+        let turn = if in_line { turn } else { turn.max(seat.last_served_time) };
+        seat.last_served_time = seat.last_served_time.max(turn);
+        let next = turn + strides.entry;
         if in_line {
-            seat.lines.insert((next, line));
+            seat.entries.insert((next, line));
         }
         if line == FairQueueEntry::Sources {
-            seat.sources_turn = next;
+            seat.sources_virtual_time = next;
         }
         next
     }
@@ -179,14 +185,14 @@ impl FairQueue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strides {
     pub(crate) tenant: i64,
-    pub(crate) line: i64,
+    pub(crate) entry: i64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const EQUAL_STRIDES: Strides = Strides { tenant: 100, line: 100 };
+    const EQUAL_STRIDES: Strides = Strides { tenant: 100, entry: 100 };
 
     /// Serves `count` times; answers how often each queue was.
     fn run(
@@ -227,7 +233,7 @@ mod tests {
         places.insert(3, turns.add_queue(2, 3, 0));
         let strides = |tenant, queue| Strides {
             tenant: if tenant == 2 { 25 } else { 100 },
-            line: if queue == 1 { 50 } else { 100 },
+            entry: if queue == 1 { 50 } else { 100 },
         };
         let served = run(&mut turns, &mut places, &strides, 500);
         assert_eq!(served[&3], 400);

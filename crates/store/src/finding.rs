@@ -17,23 +17,25 @@ pub enum FindingSeverity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub name: &'static str,
-    pub verdict: FindingSeverity,
-    pub found: String,
+    #[serde(rename = "verdict")]
+    pub severity: FindingSeverity,
+    #[serde(rename = "found")]
+    pub observation: String,
     /// What to do about it.
     pub advice: Option<String>,
 }
 
 impl Finding {
     pub fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: FindingSeverity::Ok, found: found.into(), advice: None }
+        Self { name, severity: FindingSeverity::Ok, observation: found.into(), advice: None }
     }
 
     pub fn warning(name: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: FindingSeverity::Warning, ..Self::ok(name, found) }
+        Self { severity: FindingSeverity::Warning, ..Self::ok(name, found) }
     }
 
     pub fn fault(name: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: FindingSeverity::Fault, ..Self::ok(name, found) }
+        Self { severity: FindingSeverity::Fault, ..Self::ok(name, found) }
     }
 
     #[must_use]
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn clocks_are_apart_when_no_delay_explains_it() {
         let told = |ahead, took| {
-            let Finding { verdict, found, .. } = check_clock_offset(ahead, took);
+            let Finding { severity: verdict, observation: found, .. } = check_clock_offset(ahead, took);
             (verdict, found)
         };
         assert_eq!(told(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));

@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
                 AttemptOutput { result: result.as_ref().map(Json::as_str), ..AttemptOutput::default() }
             }
             Ended::Failed { error, code, .. } => {
-                AttemptOutput { code: *code, ..AttemptOutput::from_error(error) }
+                AttemptOutput { return_code: *code, ..AttemptOutput::from_error(error) }
             }
             Ended::Snoozed { .. } | Ended::Released => AttemptOutput::default(),
         };
@@ -61,8 +61,8 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn find_task_handler(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
-        let queue = match self.state.running.get(&task) {
-            Some(running) => Some(running.live.queue),
+        let queue = match self.state.running_tasks.get(&task) {
+            Some(running) => Some(running.row.queue),
             None => self.tables.read_active_task(task)?.map(|live| live.queue),
         };
         queue.map(|queue| self.state.handler(self.state.queue(queue)?.handler).cloned()).transpose()
@@ -131,8 +131,8 @@ impl<T: Tables> Txn<'_, T> {
         if let State::Locked(Lease { until: Some(until), .. }) = life.state {
             self.tables.set_lease_end(task, until)?;
         }
-        match self.state.running.get_mut(&task) {
-            Some(running) => running.live.life = life,
+        match self.state.running_tasks.get_mut(&task) {
+            Some(running) => running.row.life = life,
             None => self.tables.invalidate_task_on_peers(task),
         }
         Ok(Ok(()))

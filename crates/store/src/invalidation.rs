@@ -15,7 +15,7 @@ const MAX_QUEUE_INVALIDATIONS: usize = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invalidation {
     Queue(QueueId),
-    Pace(HandlerId),
+    Limiter(HandlerId),
     Task(TaskSeq),
     AllQueues,
 }
@@ -24,7 +24,7 @@ impl Invalidation {
     fn encode(self) -> i64 {
         match self {
             Self::Queue(id) => id * 4,
-            Self::Pace(id) => id * 4 + 1,
+            Self::Limiter(id) => id * 4 + 1,
             Self::Task(seq) => seq.0 * 4 + 2,
             Self::AllQueues => 3,
         }
@@ -33,7 +33,7 @@ impl Invalidation {
     fn decode(code: i64) -> Self {
         match code % 4 {
             0 => Self::Queue(code / 4),
-            1 => Self::Pace(code / 4),
+            1 => Self::Limiter(code / 4),
             2 => Self::Task(TaskSeq(code / 4)),
             _ => Self::AllQueues,
         }
@@ -44,22 +44,22 @@ impl Invalidation {
 /// without them has others, and may be reached without any connection being broken, behind a pooler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitVersion {
-    pub version: i64,
-    pub mark: i64,
+    pub number: i64,
+    pub nonce: i64,
 }
 
 impl CommitVersion {
     pub fn next_version(self) -> Self {
-        Self { version: self.version + 1, mark: RandomState::new().build_hasher().finish().cast_signed() }
+        Self { number: self.number + 1, nonce: RandomState::new().build_hasher().finish().cast_signed() }
     }
 }
 
 /// A commit, and what it changed, if that was not too much to tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitRecord {
-    pub point: CommitVersion,
+    pub version: CommitVersion,
     /// As [`encode_invalidations`] made it.
-    pub changes: Option<Vec<i64>>,
+    pub invalidations: Option<Vec<i64>>,
 }
 
 /// Those of the last commits that came after this one, if it is the first of them.
@@ -97,32 +97,32 @@ mod tests {
     use super::*;
 
     fn point(version: i64) -> CommitVersion {
-        CommitVersion { version, mark: version * 10 }
+        CommitVersion { number: version, nonce: version * 10 }
     }
 
     fn commits(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
         let versions = changes.into_iter().zip(7..);
         versions
             .map(|(changes, version)| CommitRecord {
-                point: point(version),
-                changes: encode_invalidations(changes),
+                version: point(version),
+                invalidations: encode_invalidations(changes),
             })
             .collect()
     }
 
     fn changed_since(commits: &[CommitRecord], point: CommitVersion) -> Option<Vec<Invalidation>> {
         decode_invalidations(
-            commits_since(commits, point, |commit| commit.point)?
+            commits_since(commits, point, |commit| commit.version)?
                 .iter()
-                .map(|commit| commit.changes.as_ref()),
+                .map(|commit| commit.invalidations.as_ref()),
         )
     }
 
     #[test]
     fn who_has_missed_little_is_told_all_of_it() {
-        let second = vec![Invalidation::Pace(2), Invalidation::Task(TaskSeq(3)), Invalidation::Pace(2)];
+        let second = vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
         let told = commits(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
-        let all = vec![Invalidation::Queue(1), Invalidation::Pace(2), Invalidation::Task(TaskSeq(3))];
+        let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
         assert_eq!(changed_since(&told, point(7)), Some(all));
     }
 
@@ -131,7 +131,7 @@ mod tests {
         let told = commits(vec![vec![Invalidation::Queue(9)]]);
         assert_eq!(changed_since(&told, point(7)), Some(vec![]));
         assert_eq!((changed_since(&told, point(6)), changed_since(&told, point(8))), (None, None));
-        assert_eq!(changed_since(&told, CommitVersion { mark: 71, ..point(7) }), None, "of another history");
+        assert_eq!(changed_since(&told, CommitVersion { nonce: 71, ..point(7) }), None, "of another history");
     }
 
     #[test]

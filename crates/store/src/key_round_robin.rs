@@ -25,9 +25,9 @@ pub(crate) struct KeyRoundRobin(HashMap<i64, ScoreRanks>);
 #[derive(Clone, Debug, Default)]
 struct ScoreRanks {
     /// The rank of the task that was served last.
-    served: i64,
+    last_served_rank: i64,
     /// The rank given last to each bucket of keys, as far as it lies at or beyond that.
-    last: HashMap<u16, i64>,
+    last_rank_by_bucket: HashMap<u16, i64>,
 }
 
 impl KeyRoundRobin {
@@ -35,11 +35,12 @@ impl KeyRoundRobin {
     pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
         let mut bands: HashMap<i64, ScoreRanks> = HashMap::default();
         for (score, bucket, least, greatest) in tables.list_rank_ranges(queue)? {
-            let band =
-                bands.entry(score).or_insert_with(|| ScoreRanks { served: least, ..ScoreRanks::default() });
-            band.served = band.served.min(least);
+            let band = bands
+                .entry(score)
+                .or_insert_with(|| ScoreRanks { last_served_rank: least, ..ScoreRanks::default() });
+            band.last_served_rank = band.last_served_rank.min(least);
             if let Some(bucket) = bucket {
-                band.last.insert(bucket, greatest);
+                band.last_rank_by_bucket.insert(bucket, greatest);
             }
         }
         Ok(Self(bands))
@@ -53,18 +54,18 @@ impl KeyRoundRobin {
     /// The rank of a task that becomes ready. One without a key waits for nobody of its own.
     pub(crate) fn assign_rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
         let band = self.0.entry(score).or_default();
-        let Some(bucket) = bucket else { return band.served };
-        let rank = match band.last.get(&bucket) {
-            Some(last) if *last >= band.served => last + 1,
-            Some(_) | None => band.served,
+        let Some(bucket) = bucket else { return band.last_served_rank };
+        let rank = match band.last_rank_by_bucket.get(&bucket) {
+            Some(last) if *last >= band.last_served_rank => last + 1,
+            Some(_) | None => band.last_served_rank,
         };
-        band.last.insert(bucket, rank);
+        band.last_rank_by_bucket.insert(bucket, rank);
         rank
     }
 
     pub(crate) fn record_served(&mut self, score: i64, rank: i64) {
         if let Some(band) = self.0.get_mut(&score) {
-            band.served = band.served.max(rank);
+            band.last_served_rank = band.last_served_rank.max(rank);
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::writer_state::RegisteredHandler;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TaskGrouping {
     pub(crate) lane: Option<i64>,
-    pub(crate) crowd: Option<i64>,
-    pub(crate) bucket: Option<u16>,
+    pub(crate) concurrency_group: Option<i64>,
+    pub(crate) key_bucket: Option<u16>,
 }
 
 impl TaskGrouping {
@@ -33,14 +33,18 @@ impl TaskGrouping {
         let crowded = !ordered && handler.def.limits.concurrency_per_key.is_some();
         Self {
             lane: ordered.then_some(number),
-            crowd: crowded.then_some(number),
-            bucket: Some(key_bucket_of(mix_with_salt(number, salt))),
+            concurrency_group: crowded.then_some(number),
+            key_bucket: Some(key_bucket_of(mix_with_salt(number, salt))),
         }
     }
 
     /// That of a source's collection, whichever tenant it is.
     pub(crate) fn for_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
-        Self { lane: Some(pair_lane_number(salt, source, collection)), crowd: None, bucket: None }
+        Self {
+            lane: Some(pair_lane_number(salt, source, collection)),
+            concurrency_group: None,
+            key_bucket: None,
+        }
     }
 }
 
@@ -54,11 +58,11 @@ impl<T: Tables> Txn<'_, T> {
         if waiting.due > now {
             if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
                 self.state.counters.next_due = Some(waiting.due);
-                self.state.sooner = true;
+                self.state.has_earlier_due = true;
             }
             return Ok((TaskPhase::Delayed, 0));
         }
-        if let Some(crowd) = waiting.crowd
+        if let Some(crowd) = waiting.concurrency_group
             && self.is_concurrency_group_full(crowd, waiting.queue)?
         {
             return Ok((TaskPhase::Blocked, 0));
@@ -66,7 +70,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.set_source_rank(waiting.queue, waiting.score, waiting.seq)?;
         Ok((
             TaskPhase::Ready,
-            self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?,
+            self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?,
         ))
     }
 
@@ -106,14 +110,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     pub(crate) fn is_lane_head(&self, lane: i64, place: i64) -> Result<bool> {
-        Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.place >= place))
+        Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= place))
     }
 
     /// Lets the head of a lane run, if it was waiting for that.
     pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
         match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
-            Some(head) => self.unblock_task(&head.next, TaskPhase::Blocked, now),
+            Some(head) => self.unblock_task(&head.task, TaskPhase::Blocked, now),
             None => Ok(()),
         }
     }

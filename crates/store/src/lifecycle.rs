@@ -22,12 +22,12 @@ pub(crate) struct AttemptOutput<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) result: Option<&'a str>,
     /// What a failed attempt returned.
-    pub(crate) code: i64,
+    pub(crate) return_code: i64,
 }
 
 impl Default for AttemptOutput<'_> {
     fn default() -> Self {
-        Self { error: None, result: None, code: 1 }
+        Self { error: None, result: None, return_code: 1 }
     }
 }
 
@@ -57,8 +57,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// An unfinished task, as it is remembered or as it lies in the table.
     pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
-        match self.state.running.get(&seq) {
-            Some(running) => Ok(Some(running.live.clone())),
+        match self.state.running_tasks.get(&seq) {
+            Some(running) => Ok(Some(running.row.clone())),
             None => self.tables.read_active_task(seq),
         }
     }
@@ -80,7 +80,7 @@ impl<T: Tables> Txn<'_, T> {
         if effects.contains(&Effect::JoinLane) && self.is_pair_busy(&live)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
-        let (mut subject, order) = match self.state.running.remove(&live.seq) {
+        let (mut subject, order) = match self.state.running_tasks.remove(&live.seq) {
             Some(RunningTask { subject, order, .. }) => (Some(subject), order),
             None => {
                 if live.phase == TaskPhase::Locked {
@@ -101,7 +101,7 @@ impl<T: Tables> Txn<'_, T> {
                 &live, subject, life, now, remains,
             ))?;
             self.state.count_phase_change(live.queue, Some(live.phase), None)?;
-            self.state.counters.ended += 1;
+            self.state.counters.archived_tasks += 1;
             None
         } else {
             let mut live = live.clone();
@@ -124,7 +124,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         self.release_capacity(&live, phase, &handler, now)?;
         self.record_step_end(&live, order, step_end_of_command(&live, command, &life, remains), now)?;
-        let ended = EndedTask { live: &live, subject: subject.as_ref(), life: &life, remains };
+        let ended = EndedTask { row_before: &live, subject: subject.as_ref(), life: &life, output: remains };
         self.publish_attempt_end(ended, &handler, command, now)?;
         Ok(Ok(life))
     }
@@ -136,7 +136,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &'h RegisteredHandler,
     ) -> Result<Cow<'h, HandlerDef>> {
         let setback = match live.order {
-            Some(_) => self.state.chains.find_retry_override(&self.state.queue(live.queue)?.of),
+            Some(_) => self.state.chains.find_retry_override(&self.state.queue(live.queue)?.kind),
             None => None,
         };
         Ok(match setback {
@@ -157,8 +157,9 @@ impl<T: Tables> Txn<'_, T> {
         let subject = self.read_subject(&live)?;
         let key = subject.key().map(|key| key.as_str());
         let object = self.read_object_number(subject.tenant(), key)?;
-        let TaskGrouping { lane, crowd, bucket } = TaskGrouping::for_object(self.state.salt, handler, object);
-        (live.lane, live.crowd, live.bucket) = (lane, crowd, bucket);
+        let TaskGrouping { lane, concurrency_group: crowd, key_bucket: bucket } =
+            TaskGrouping::for_object(self.state.salt, handler, object);
+        (live.lane, live.concurrency_group, live.key_bucket) = (lane, crowd, bucket);
         live.life.laned = lane.is_some();
         self.tables.set_task_grouping(&live)?;
         Ok(live)
@@ -172,7 +173,7 @@ impl<T: Tables> Txn<'_, T> {
         handler: &RegisteredHandler,
         now: Timestamp,
     ) -> Result<()> {
-        if let Some(crowd) = live.crowd
+        if let Some(crowd) = live.concurrency_group
             && live.phase.is_active()
             && !phase.is_some_and(TaskPhase::is_active)
         {
@@ -191,7 +192,7 @@ impl<T: Tables> Txn<'_, T> {
             return self.step_run_of(live, &order).map(Subject::Step);
         }
         let Some(id) = live.event else { return self.source_run_of_queue(live.queue).map(Subject::Run) };
-        if let Some(event) = self.state.recent.find(id) {
+        if let Some(event) = self.state.recent_events.find(id) {
             return Ok(Subject::Event(event));
         }
         let event = self.tables.read_event(id)?;
@@ -219,7 +220,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Puts a task at the end of its lane.
     fn join_lane(&mut self, live: &mut ActiveTaskRow) {
         if live.lane.is_some() {
-            live.place = Some(self.state.allocate_task_numbers(1).0);
+            live.lane_position = Some(self.state.allocate_task_numbers(1).0);
         }
     }
 
@@ -232,11 +233,11 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<Life, Rejected>> {
         let queue = self.state.queue(past.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
-        let object = match (&queue.of, &past.key) {
+        let object = match (&queue.kind, &past.key) {
             (QueueOf::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
             (QueueOf::Events, None) | (QueueOf::Collection(_) | QueueOf::Node { .. }, _) => None,
         };
-        let track = match &queue.of {
+        let track = match &queue.kind {
             QueueOf::Collection(collection) => {
                 TaskGrouping::for_pair(self.state.salt, handler.id, collection.as_str())
             }
@@ -254,7 +255,7 @@ impl<T: Tables> Txn<'_, T> {
             if is_deleted || self.tables.read_event(event)?.is_none() {
                 return Ok(Err(Rejected::Forgotten));
             }
-            if let Some(key) = past.key.as_deref().filter(|_| event <= self.state.counters.forgotten) {
+            if let Some(key) = past.key.as_deref().filter(|_| event <= self.state.counters.expired_up_to) {
                 self.mark_object_in_use(&queue.tenant, key, now)?;
             }
         }
@@ -266,9 +267,9 @@ impl<T: Tables> Txn<'_, T> {
             order: None,
             phase: TaskPhase::Gated,
             lane: track.lane,
-            place: None,
-            crowd: track.crowd,
-            bucket: track.bucket,
+            lane_position: None,
+            concurrency_group: track.concurrency_group,
+            key_bucket: track.key_bucket,
             sync: past.sync,
             stage: past.stage,
             priority: past.priority,
@@ -285,7 +286,7 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(Err(Rejected::PairIsBusy));
         }
         self.tables.delete_archived_task(past.seq)?;
-        self.state.counters.ended -= 1;
+        self.state.counters.archived_tasks -= 1;
         self.join_lane(&mut live);
         (live.phase, live.rank) = self.phase_of_new_task(&live, now, now)?;
         self.tables.insert_active_task(&live)?;
@@ -313,14 +314,14 @@ impl<T: Tables> Txn<'_, T> {
         // What was wrong before the task was lost says nothing of it once it is taken up again.
         let error = error.map(str::to_string).or(live.error.take());
         live.error = error.filter(|_| before != TaskPhase::Missing);
-        live.place = live.place.filter(|_| life.ordered);
+        live.lane_position = live.lane_position.filter(|_| life.ordered);
         live.life = life;
         live.started = live.lease().map(|lease| lease.since).or(live.started);
         self.tables.update_active_task(&live)?;
         self.state.count_phase_change(live.queue, Some(before), Some(live.phase))?;
         if live.phase == TaskPhase::Blocked {
             // Whoever steps back lets the first one go.
-            self.advance_lane(live.place.and(live.lane), now)?;
+            self.advance_lane(live.lane_position.and(live.lane), now)?;
         }
         Ok(live.phase)
     }
@@ -339,7 +340,7 @@ impl<T: Tables> Txn<'_, T> {
         {
             return Ok((TaskPhase::Gated, 0));
         }
-        if let (Some(lane), Some(place)) = (live.lane, live.place)
+        if let (Some(lane), Some(place)) = (live.lane, live.lane_position)
             && !self.is_lane_head(lane, place)?
         {
             return Ok((TaskPhase::Blocked, 0));
@@ -357,7 +358,9 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Lets those of the event run that no synchronous task holds back any more.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        for GatedTask { waiting, lane, place, stage } in self.tables.list_gated_tasks(event)? {
+        for GatedTask { task: waiting, lane, lane_position: place, stage } in
+            self.tables.list_gated_tasks(event)?
+        {
             if self.is_gated(event, stage)? {
                 // Whoever holds this one back holds back all that come after it.
                 break;

@@ -19,30 +19,30 @@ use crate::writer_state::WriterState;
 pub(crate) struct HandlerLimiter {
     pub(crate) running: i64,
     pub(crate) scheduled: i64,
-    pub(crate) pace: Pace,
+    pub(crate) state: Pace,
     /// A limit lets none of its tasks begin.
-    pub(crate) closed: bool,
+    pub(crate) is_closed: bool,
     /// How many more might begin when that was last looked at.
-    pub(crate) room: u32,
+    pub(crate) free_slots: u32,
     /// How many of its queues are in the turns.
-    pub(crate) seated: u32,
+    pub(crate) queues_in_rotation: u32,
     /// Its queues that wait for room, the least served first.
-    pub(crate) parked: BTreeSet<(i64, QueueId)>,
+    pub(crate) parked_queues: BTreeSet<(i64, QueueId)>,
     /// When it opens by itself.
-    reopens: Option<Timestamp>,
-    dirty: bool,
+    reopens_at: Option<Timestamp>,
+    is_dirty: bool,
 }
 
 /// The gauges of all handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Limiters {
-    all: Vec<HandlerLimiter>,
+    by_handler: Vec<HandlerLimiter>,
     /// Handlers that open again by themselves, by when.
-    reopening: BTreeSet<(Timestamp, HandlerId)>,
+    reopen_times: BTreeSet<(Timestamp, HandlerId)>,
     /// Those changed in this transaction, to be written before the commit.
-    dirty: Vec<HandlerId>,
+    dirty_handlers: Vec<HandlerId>,
     /// What the clock said when it was last looked at.
-    looked: Timestamp,
+    last_checked_at: Timestamp,
 }
 
 /// A clock that shows so much less than before was put back; less is two clocks that differ.
@@ -52,30 +52,30 @@ impl WriterState {
     /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
     pub(crate) fn unpark_queues(&mut self, handler: HandlerId, room: u32) -> Result<()> {
         let gauge = self.limiter(handler)?;
-        let missing = usize::try_from(room.saturating_sub(gauge.seated)).unwrap_or(usize::MAX);
-        let back: Vec<QueueId> = gauge.parked.iter().take(missing).map(|(_, id)| *id).collect();
+        let missing = usize::try_from(room.saturating_sub(gauge.queues_in_rotation)).unwrap_or(usize::MAX);
+        let back: Vec<QueueId> = gauge.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
         for id in back {
             self.unpark_queue(id)?;
-            self.woke = true;
+            self.has_new_ready = true;
         }
         Ok(())
     }
 
     pub(crate) fn limiter(&self, handler: HandlerId) -> Result<&HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
-        self.gauges.all.get(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
+        self.limiters.by_handler.get(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
     pub(crate) fn limiter_mut(&mut self, handler: HandlerId) -> Result<&mut HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
-        self.gauges.all.get_mut(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
+        self.limiters.by_handler.get_mut(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
     /// Makes room for the gauges of all handlers; what they have measured stays.
     pub(crate) fn add_missing_limiters(&mut self, paces: Vec<Pace>) {
-        let known = self.gauges.all.len();
+        let known = self.limiters.by_handler.len();
         for pace in paces.into_iter().skip(known) {
-            self.gauges.all.push(HandlerLimiter { pace, ..HandlerLimiter::default() });
+            self.limiters.by_handler.push(HandlerLimiter { state: pace, ..HandlerLimiter::default() });
         }
     }
 
@@ -83,18 +83,18 @@ impl WriterState {
     pub(crate) fn is_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let gauge = self.limiter(handler)?;
-        let pace = &gauge.pace;
+        let pace = &gauge.state;
         Ok(limits.concurrency.is_some()
             || limits.rate.is_some()
             || pace.ailing()
             || pace.quiet_until > Timestamp::MIN
-            || gauge.closed)
+            || gauge.is_closed)
     }
 
     pub(crate) fn check_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Opening> {
         let gauge = self.limiter(handler)?;
         let running = u32::try_from(gauge.running).unwrap_or(0);
-        Ok(gauge.pace.opening(&self.handler(handler)?.def.limits, running, now))
+        Ok(gauge.state.opening(&self.handler(handler)?.def.limits, running, now))
     }
 
     /// Changes how a handler has been going; it is written before the commit.
@@ -104,11 +104,11 @@ impl WriterState {
         change: impl FnOnce(&mut Pace),
     ) -> Result<()> {
         let gauge = self.limiter_mut(handler)?;
-        let before = gauge.pace;
-        change(&mut gauge.pace);
-        if gauge.pace != before && !gauge.dirty {
-            gauge.dirty = true;
-            self.gauges.dirty.push(handler);
+        let before = gauge.state;
+        change(&mut gauge.state);
+        if gauge.state != before && !gauge.is_dirty {
+            gauge.is_dirty = true;
+            self.limiters.dirty_handlers.push(handler);
         }
         Ok(())
     }
@@ -121,24 +121,24 @@ impl WriterState {
             Opening::Open(_) | Opening::Full => None,
         };
         let gauge = self.limiter_mut(handler)?;
-        gauge.room = match opening {
+        gauge.free_slots = match opening {
             Opening::Open(room) => room,
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
         };
-        let was_closed = std::mem::replace(&mut gauge.closed, gauge.room == 0);
+        let was_closed = std::mem::replace(&mut gauge.is_closed, gauge.free_slots == 0);
         // Where another node had found it closed, its queues are still in the turns here.
-        let opened = was_closed && !gauge.closed && gauge.seated > 0;
-        let before = std::mem::replace(&mut gauge.reopens, reopens);
+        let opened = was_closed && !gauge.is_closed && gauge.queues_in_rotation > 0;
+        let before = std::mem::replace(&mut gauge.reopens_at, reopens);
         if before != reopens {
             if let Some(at) = before {
-                self.gauges.reopening.remove(&(at, handler));
+                self.limiters.reopen_times.remove(&(at, handler));
             }
             if let Some(at) = reopens {
-                self.gauges.reopening.insert((at, handler));
-                self.sooner |= self.counters.next_due.is_none_or(|due| at < due);
+                self.limiters.reopen_times.insert((at, handler));
+                self.has_earlier_due |= self.counters.next_due.is_none_or(|due| at < due);
             }
         }
-        self.woke |= opened;
+        self.has_new_ready |= opened;
         match opening {
             Opening::Open(room) => self.unpark_queues(handler, room),
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),
@@ -148,14 +148,16 @@ impl WriterState {
     /// Opens the handlers whose time has come. After the clock was put back all are looked at: what they wait for was
     /// told by a clock that ran ahead.
     pub(crate) fn reopen_due_handlers(&mut self, now: Timestamp) -> Result<()> {
-        if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.gauges.looked, now) {
-            for handler in 1..=self.gauges.all.len() as HandlerId {
+        if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
+            for handler in 1..=self.limiters.by_handler.len() as HandlerId {
                 self.apply_limits(handler, now)?;
             }
         }
-        while let Some((at, handler)) = self.gauges.reopening.first().copied().filter(|(at, _)| *at <= now) {
-            self.gauges.reopening.remove(&(at, handler));
-            self.limiter_mut(handler)?.reopens = None;
+        while let Some((at, handler)) =
+            self.limiters.reopen_times.first().copied().filter(|(at, _)| *at <= now)
+        {
+            self.limiters.reopen_times.remove(&(at, handler));
+            self.limiter_mut(handler)?.reopens_at = None;
             self.apply_limits(handler, now)?;
         }
         Ok(())
@@ -163,16 +165,16 @@ impl WriterState {
 
     /// When something that waits by itself will be able to run.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        let reopening = self.gauges.reopening.first().map(|(at, _)| *at);
+        let reopening = self.limiters.reopen_times.first().map(|(at, _)| *at);
         self.counters.next_due.into_iter().chain(reopening).min()
     }
 
     /// Writes what changed.
     pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> Result<()> {
-        for handler in std::mem::take(&mut self.gauges.dirty) {
+        for handler in std::mem::take(&mut self.limiters.dirty_handlers) {
             let gauge = self.limiter_mut(handler)?;
-            gauge.dirty = false;
-            tables.write_limiter_state(handler, &gauge.pace)?;
+            gauge.is_dirty = false;
+            tables.write_limiter_state(handler, &gauge.state)?;
         }
         Ok(())
     }

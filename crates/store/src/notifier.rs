@@ -25,55 +25,55 @@ const OUTBOX_MESSAGE: &str = "outbox";
 #[derive(Debug)]
 pub struct PeerNotifier {
     /// Tells this process from the others.
-    me: Uuid,
-    head: AtomicU64,
-    work: AtomicBool,
+    sender_id: Uuid,
+    pending_head: AtomicU64,
+    has_pending_work: AtomicBool,
     /// There are other nodes to be told. Until the first look finds them, they find out by looking.
-    others: AtomicBool,
-    fresh: Notify,
+    has_peers: AtomicBool,
+    pending_signal: Notify,
     /// Something lies in the outbox.
-    pub outbox: Notify,
+    pub outbox_signal: Notify,
     /// How many times others were told.
-    sent: AtomicU64,
+    messages_sent: AtomicU64,
 }
 
 impl Default for PeerNotifier {
     fn default() -> Self {
         Self {
-            me: Uuid::new_v4(),
-            head: AtomicU64::new(0),
-            work: AtomicBool::new(false),
-            others: AtomicBool::new(false),
-            fresh: Notify::new(),
-            outbox: Notify::new(),
-            sent: AtomicU64::new(0),
+            sender_id: Uuid::new_v4(),
+            pending_head: AtomicU64::new(0),
+            has_pending_work: AtomicBool::new(false),
+            has_peers: AtomicBool::new(false),
+            pending_signal: Notify::new(),
+            outbox_signal: Notify::new(),
+            messages_sent: AtomicU64::new(0),
         }
     }
 }
 
 impl PeerNotifier {
     pub fn messages_sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
+        self.messages_sent.load(Ordering::Relaxed)
     }
 
     pub fn count_sent_message(&self) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.messages_sent.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn set_has_peers(&self, there: bool) {
-        self.others.store(there, Ordering::Relaxed);
+        self.has_peers.store(there, Ordering::Relaxed);
     }
 
     /// Waits until there may be something to tell; answers it in the words of the channel.
     pub async fn next_message(&self) -> Option<String> {
-        self.fresh.notified().await;
+        self.pending_signal.notified().await;
         self.take_message()
     }
 
     fn take_message(&self) -> Option<String> {
-        let head = self.head.swap(0, Ordering::AcqRel);
-        let work = self.work.swap(false, Ordering::AcqRel);
-        (head > 0 || work).then(|| format!("{} {head} {}", self.me, u8::from(work)))
+        let head = self.pending_head.swap(0, Ordering::AcqRel);
+        let work = self.has_pending_work.swap(false, Ordering::AcqRel);
+        (head > 0 || work).then(|| format!("{} {head} {}", self.sender_id, u8::from(work)))
     }
 
     /// What others have told; nothing if it was this node itself.
@@ -82,13 +82,13 @@ impl PeerNotifier {
         let from: Uuid = words.next()?.parse().ok()?;
         let head = words.next()?.parse().ok()?;
         let work = words.next()? == "1";
-        (from != self.me).then_some((head, work))
+        (from != self.sender_id).then_some((head, work))
     }
 
     /// Passes on what was said on the channel.
     pub fn handle_message<T: Tables>(&self, words: &str, writer: &Writer<T>) {
         if words == OUTBOX_MESSAGE {
-            self.outbox.notify_one();
+            self.outbox_signal.notify_one();
             return;
         }
         let Some((head, work)) = self.parse_message(words) else { return };
@@ -103,17 +103,17 @@ impl PeerNotifier {
     /// Somebody listens again: what was told before is not told a second time, so that everybody looks.
     pub fn assume_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
         writer.notify_listeners(Signal::Work);
-        self.outbox.notify_one();
+        self.outbox_signal.notify_one();
     }
 }
 
 impl CommitHook for PeerNotifier {
     fn on_commit(&self, head: Option<EventId>, work: bool) {
-        if !self.others.load(Ordering::Relaxed) {
+        if !self.has_peers.load(Ordering::Relaxed) {
             return;
         }
-        self.head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
-        self.work.fetch_or(work, Ordering::AcqRel);
-        self.fresh.notify_one();
+        self.pending_head.fetch_max(head.map_or(0, EventId::get), Ordering::AcqRel);
+        self.has_pending_work.fetch_or(work, Ordering::AcqRel);
+        self.pending_signal.notify_one();
     }
 }

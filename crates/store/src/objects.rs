@@ -15,16 +15,16 @@ use crate::writer::Txn;
 /// An object's number, and what was remembered of it before its latest event.
 pub(crate) struct AdvancedObject {
     pub(crate) number: ObjectNumber,
-    before: Option<ObjectRow>,
+    previous_row: Option<ObjectRow>,
 }
 
 impl AdvancedObject {
     pub(crate) fn previous_event(&self) -> Option<EventId> {
-        self.before.as_ref().map(|object| object.last)
+        self.previous_row.as_ref().map(|object| object.last_event)
     }
 
     pub(crate) fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.before.as_ref().and_then(|object| object.last_sent_to(handler))
+        self.previous_row.as_ref().and_then(|object| object.last_sent_to(handler))
     }
 }
 
@@ -42,11 +42,11 @@ impl<T: Tables> Txn<'_, T> {
             Some(known) if known.number != 0 => known.number,
             Some(_) | None => self.state.allocate_object_number(),
         };
-        let others = before.iter().flat_map(|object| &object.sent).copied();
+        let others = before.iter().flat_map(|object| &object.last_sent).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
         let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        self.tables.write_object(tenant, key, &ObjectRow { number, last: id, sent })?;
-        Ok(AdvancedObject { number, before })
+        self.tables.write_object(tenant, key, &ObjectRow { number, last_event: id, last_sent: sent })?;
+        Ok(AdvancedObject { number, previous_row: before })
     }
 
     /// The number of an object that has had an event.

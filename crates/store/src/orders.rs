@@ -111,13 +111,13 @@ impl<T: Tables> Txn<'_, T> {
         input: Input,
         now: Timestamp,
     ) -> Result<OrderRow> {
-        let OrderRow { n, order } = found;
+        let OrderRow { number: n, order } = found;
         let before = order.clone();
         let known = self.state.chains.find_chain(&order.key.chain).cloned();
         let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
         let chain = known.as_ref().and_then(|known| known.definition());
         let (order, effects) = order.input(input, chain, &state, now);
-        let mut found = OrderRow { n, order };
+        let mut found = OrderRow { number: n, order };
         let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
@@ -144,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         // Where a step runs, its order is remembered along with it; that may be on another node.
         let Some(task) = found.order.task else { return Ok(found) };
-        match self.state.running.get_mut(&task) {
+        match self.state.running_tasks.get_mut(&task) {
             Some(running) => running.order = Some(found.clone()),
             None if before.running && found.order.running => self.tables.invalidate_task_on_peers(task),
             None => {}
@@ -155,7 +155,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Deletes an order that has ended, and records how it ended. A generated id is never given to a second order, so that
     /// it needs no record.
     fn end_order(&self, found: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
-        self.tables.delete_order(found.n)?;
+        self.tables.delete_order(found.number)?;
         if found.order.key.id.is_generated() {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl<T: Tables> Txn<'_, T> {
         let Some(task) = task else { return Ok(false) };
         let Some(live) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(live.queue)?;
-        let here = matches!(&queue.of, QueueOf::Node { node: of, .. } if of == node);
+        let here = matches!(&queue.kind, QueueOf::Node { node: of, .. } if of == node);
         Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
     }
 
@@ -203,12 +203,12 @@ impl<T: Tables> Txn<'_, T> {
             seq,
             queue,
             event: None,
-            order: Some(found.n),
+            order: Some(found.number),
             phase: TaskPhase::Ready,
             lane: None,
-            place: None,
-            crowd: None,
-            bucket: None,
+            lane_position: None,
+            concurrency_group: None,
+            key_bucket: None,
             sync: false,
             stage: 0,
             priority: order.priority.into(),
@@ -229,7 +229,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The step of an order that a task runs.
     pub(crate) fn step_run_of(&self, live: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
-        match &self.state.queue(live.queue)?.of {
+        match &self.state.queue(live.queue)?.kind {
             QueueOf::Node { node, .. } => order.step_run(node),
             QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
         }
@@ -293,7 +293,9 @@ pub(crate) fn step_end_of_command(
     let over = matches!(life.state, State::Done | State::Error { .. });
     Some(match command {
         Command::Succeed { .. } => StepEnd::Success { value: remains.result.map(Json::trusted) },
-        Command::Fail { .. } | Command::Expire { .. } if over => StepEnd::Error { return_code: remains.code },
+        Command::Fail { .. } | Command::Expire { .. } if over => {
+            StepEnd::Error { return_code: remains.return_code }
+        }
         Command::Fail { .. } => StepEnd::SetBack,
         Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
         Command::Cancel => StepEnd::Canceled { running: live.phase == TaskPhase::Locked },

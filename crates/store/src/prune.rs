@@ -44,16 +44,16 @@ impl<T: Tables> Txn<'_, T> {
     /// kept for their tasks are not looked at over and over in one round.
     fn delete_expired_events(&mut self) -> Result<(u64, bool)> {
         let (dropped, reached) =
-            self.tables.delete_expired_events(self.state.swept, self.state.counters.forgotten)?;
-        self.state.swept = reached.unwrap_or(EventId::ZERO);
+            self.tables.delete_expired_events(self.state.pruned_up_to, self.state.counters.expired_up_to)?;
+        self.state.pruned_up_to = reached.unwrap_or(EventId::ZERO);
         Ok((dropped, reached.is_some()))
     }
 
     /// Removes ended tasks that are too many or too old.
     fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
-        let surplus = count_above_retention(self.state.counters.ended, retention);
+        let surplus = count_above_retention(self.state.counters.archived_tasks, retention);
         let (gone, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
-        self.state.counters.ended -= gone as i64;
+        self.state.counters.archived_tasks -= gone as i64;
         Ok((gone, more))
     }
 
@@ -61,13 +61,13 @@ impl<T: Tables> Txn<'_, T> {
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
         let mut mark = by_age.min(self.state.ids.last());
-        let surplus = count_above_retention(self.state.counters.journaled, retention);
+        let surplus = count_above_retention(self.state.counters.journaled_events, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
             mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));
         }
         // The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.
         let mark = self.tables.find_last_event_up_to(mark)?;
-        self.state.counters.forgotten = self.state.counters.forgotten.max(mark);
+        self.state.counters.expired_up_to = self.state.counters.expired_up_to.max(mark);
         Ok(())
     }
 }

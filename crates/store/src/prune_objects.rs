@@ -43,11 +43,13 @@ const OBJECT_ROUND_TEXT: &str = "object_round";
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ObjectRound {
     /// When it began, in microseconds.
-    begun: i64,
+    #[serde(rename = "begun")]
+    begun_at: i64,
     cutoff: EventId,
     /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that is
     /// behind may give a new event an id before the cutoff.
-    newest: EventId,
+    #[serde(rename = "newest")]
+    last_dropped_event: EventId,
     step: RoundStep,
 }
 
@@ -66,7 +68,7 @@ impl ObjectRound {
     }
 
     fn is_recent(&self, now: Timestamp) -> bool {
-        (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun)
+        (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun_at)
     }
 }
 
@@ -100,7 +102,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Up to this id, events are older than the retention period and no longer in the journal. An empty journal has no
     /// event after it either, and does not count.
     fn object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
-        let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.forgotten);
+        let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
         if forgotten >= self.state.ids.last() { age } else { age.min(forgotten) }
     }
 
@@ -112,9 +114,9 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Option<ObjectRound>> {
         let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH } else { 1 };
         let is_due = self.tables.list_idle_objects(cutoff, least)?.len() >= least;
-        let newest = cutoff.min(self.state.counters.forgotten);
+        let newest = cutoff.min(self.state.counters.expired_up_to);
         let step = RoundStep::Events(EventId::ZERO);
-        Ok(is_due.then_some(ObjectRound { begun: now.micros(), cutoff, newest, step }))
+        Ok(is_due.then_some(ObjectRound { begun_at: now.micros(), cutoff, last_dropped_event: newest, step }))
     }
 
     fn mark_event_objects_in_use(
@@ -129,14 +131,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn delete_unused_objects(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
-        let ObjectRound { cutoff, newest, .. } = *round;
+        let ObjectRound { cutoff, last_dropped_event: newest, .. } = *round;
         let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH)?;
         let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
         let (unused, used): (Vec<_>, Vec<_>) =
-            idle.into_iter().partition(|idle| idle.object.last <= newest && !idle.queued);
+            idle.into_iter().partition(|idle| idle.row.last_event <= newest && !idle.has_outbox_events);
         let checked = |last: EventId| if last > cutoff { last } else { in_use };
         let used: Vec<_> =
-            used.into_iter().map(|idle| (idle.tenant, idle.key, checked(idle.object.last))).collect();
+            used.into_iter().map(|idle| (idle.tenant, idle.key, checked(idle.row.last_event))).collect();
         self.tables.set_objects_checked(&used)?;
         self.tables.delete_objects(&unused)?;
         Ok((unused.len() as u64, next))

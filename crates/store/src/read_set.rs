@@ -19,7 +19,7 @@ pub fn add_emissions_to_read_set(
 ) {
     for emission in emissions {
         if let Some(idempotency) = &emission.idempotency {
-            foreseen.answers.push((idempotency.tenant.clone(), idempotency.key.clone()));
+            foreseen.idempotency_keys.push((idempotency.tenant.clone(), idempotency.key.clone()));
         }
         add_events_to_read_set(&emission.events, state, foreseen);
     }
@@ -32,7 +32,7 @@ pub(crate) fn add_endings_to_read_set(
 ) {
     for ending in endings {
         foreseen.tasks.push(ending.task);
-        foreseen.lanes.extend(state.running.get(&ending.task).and_then(|running| running.live.lane));
+        foreseen.lanes.extend(state.running_tasks.get(&ending.task).and_then(|running| running.row.lane));
         add_events_to_read_set(&ending.emits, state, foreseen);
     }
 }

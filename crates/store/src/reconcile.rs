@@ -24,7 +24,7 @@ impl<T: Tables> Txn<'_, T> {
             let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
             let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
             for queue in queues {
-                if new.def.pull || !new.defined {
+                if new.def.pull || !new.is_defined {
                     self.unschedule_queue(queue, now)?;
                 }
                 let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
@@ -68,8 +68,9 @@ impl<T: Tables> Txn<'_, T> {
         let mut inside: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
             let object = self.read_object_number(&tenant, Some(&key))?;
-            waiting.crowd = TaskGrouping::for_object(self.state.salt, handler, object).crowd;
-            self.tables.set_concurrency_group(waiting.seq, waiting.crowd)?;
+            waiting.concurrency_group =
+                TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group;
+            self.tables.set_concurrency_group(waiting.seq, waiting.concurrency_group)?;
             let inside = inside.entry(key).or_default();
             match phase {
                 TaskPhase::Scheduled | TaskPhase::Locked => *inside += 1,
@@ -90,13 +91,13 @@ impl<T: Tables> Txn<'_, T> {
         // What runs must give its place up by the new rule; what stands in a lane keeps to that.
         let mut crowds = HashMap::new();
         let here = |live: &ActiveTaskRow| live.queue == queue && live.lane.is_none();
-        for (seq, running) in self.state.running.iter().filter(|(_, running)| here(&running.live)) {
+        for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| here(&running.row)) {
             let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
-            crowds.insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).crowd);
+            crowds.insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group);
         }
         for (seq, crowd) in crowds {
-            if let Some(running) = self.state.running.get_mut(&seq) {
-                running.live.crowd = crowd;
+            if let Some(running) = self.state.running_tasks.get_mut(&seq) {
+                running.row.concurrency_group = crowd;
             }
         }
         self.state.apply_limits(handler.id, now)
@@ -105,7 +106,7 @@ impl<T: Tables> Txn<'_, T> {
     fn change_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
         let rank = match to {
             TaskPhase::Ready => {
-                self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?
+                self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?
             }
             _ => 0,
         };

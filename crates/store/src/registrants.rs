@@ -27,15 +27,18 @@ const REGISTRANTS_TEXT: &str = "registrants";
 struct Registrant {
     registration: Registration,
     /// When it was last seen to have a live node.
-    seen: Timestamp,
+    #[serde(rename = "seen")]
+    last_live_at: Timestamp,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Registrants {
     /// Those who changed what they have later stand behind.
-    all: Vec<Registrant>,
+    #[serde(rename = "all")]
+    registrants: Vec<Registrant>,
     /// When it was last looked who has live nodes.
-    looked: Option<Timestamp>,
+    #[serde(rename = "looked")]
+    checked_at: Option<Timestamp>,
 }
 
 impl Registrants {
@@ -45,40 +48,40 @@ impl Registrants {
 
     /// One that registers the same again keeps its place, so that a restart changes nothing.
     fn upsert(&mut self, registration: Registration, now: Timestamp) {
-        let known = self.all.iter_mut().find(|known| known.registration.by == registration.by);
+        let known = self.registrants.iter_mut().find(|known| known.registration.by == registration.by);
         match known {
-            Some(known) if known.registration == registration => known.seen = now,
+            Some(known) if known.registration == registration => known.last_live_at = now,
             Some(_) | None => {
-                self.all.retain(|known| known.registration.by != registration.by);
-                self.all.push(Registrant { registration, seen: now });
+                self.registrants.retain(|known| known.registration.by != registration.by);
+                self.registrants.push(Registrant { registration, last_live_at: now });
             }
         }
     }
 
     fn merged_registration(&self) -> Registration {
         let mut union = Registration::default();
-        self.all.iter().for_each(|known| union.add(known.registration.clone()));
+        self.registrants.iter().for_each(|known| union.add(known.registration.clone()));
         union
     }
 
     /// Notes who lives, and takes out those who have not for too long.
     fn expire_absent(&mut self, living: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
-        let unwatched = now.since(self.looked.unwrap_or(Timestamp::MIN));
-        for known in &mut self.all {
+        let unwatched = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
+        for known in &mut self.registrants {
             match living.contains(&known.registration.by) {
-                true => known.seen = now,
+                true => known.last_live_at = now,
                 // Nobody looked for a while, because nobody was there: whoever is gone may be about to come back.
                 false if unwatched > 2 * CHECK_INTERVAL => {
-                    known.seen = known.seen.plus(unwatched).min(now);
+                    known.last_live_at = known.last_live_at.plus(unwatched).min(now);
                 }
                 false => {}
             }
         }
-        self.looked = Some(now);
-        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.all)
+        self.checked_at = Some(now);
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.registrants)
             .into_iter()
-            .partition(|known| known.seen >= now.minus(EXPIRE_ABSENT_AFTER));
-        self.all = kept;
+            .partition(|known| known.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
+        self.registrants = kept;
         gone.into_iter().map(|known| known.registration.by).collect()
     }
 }
@@ -93,19 +96,19 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
         let known = Registrants::load(self.tables)?;
-        Ok(known.all.into_iter().map(|known| known.registration.by).collect())
+        Ok(known.registrants.into_iter().map(|known| known.registration.by).collect())
     }
 
     /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
     /// nobody else is there to miss it.
     pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
-        if now.since(self.state.looked) < CHECK_INTERVAL {
+        if now.since(self.state.registrants_checked_at) < CHECK_INTERVAL {
             return Ok(false);
         }
-        self.state.looked = now;
+        self.state.registrants_checked_at = now;
         let mut known = Registrants::load(self.tables)?;
-        let is_recent = known.looked.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
-        if known.all.len() < 2 || is_recent {
+        let is_recent = known.checked_at.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
+        if known.registrants.len() < 2 || is_recent {
             return Ok(false);
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);

@@ -31,8 +31,8 @@ impl<T: Tables> Txn<'_, T> {
         write_json_text(self.tables, "tenants", &registration.tenants)?;
         self.state.load_registry(self.tables)?;
         for handler in self.state.handlers.clone() {
-            let was_there = before.iter().any(|old| old.id == handler.id && old.defined);
-            self.record_presence(handler.id, was_there, handler.defined)?;
+            let was_there = before.iter().any(|old| old.id == handler.id && old.is_defined);
+            self.record_presence(handler.id, was_there, handler.is_defined)?;
         }
         self.rescore_changed_handlers(&before)?;
         self.state.resume_fair_queues(now)?;
@@ -41,17 +41,17 @@ impl<T: Tables> Txn<'_, T> {
         let fresh: Vec<_> = fresh.map(|handler| handler.def.name.clone()).collect();
         self.register_chains(&registration.chains, &registration.chain_routes, &fresh)?;
         self.publish_file_changes(&registration.files, now)?;
-        self.state.woke = true;
+        self.state.has_new_ready = true;
         Ok(())
     }
 
     pub(crate) fn current_registration(&self) -> Result<Registration> {
-        let defined = self.state.handlers.iter().filter(|h| h.defined);
+        let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
             by: String::new(),
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
-            tenants: self.state.weights.clone(),
+            tenants: self.state.tenant_weights.clone(),
             chains: self.state.chains.iter_defined().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
             files: self.tables.list_file_digests()?,
@@ -117,7 +117,7 @@ impl<T: Tables> Txn<'_, T> {
         for queue in self.state.refresh_paused(|_| true)? {
             self.unschedule_queue(queue, now)?;
         }
-        self.state.woke = true;
+        self.state.has_new_ready = true;
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.delete_rule(kind, place, tenant)?;
         self.state.load_rules(self.tables)?;
         self.refresh_paused_queues(place)?;
-        self.state.woke = true;
+        self.state.has_new_ready = true;
         Ok(true)
     }
 
@@ -204,7 +204,7 @@ impl<T: Tables> Txn<'_, T> {
     fn park_undefined_tasks(&mut self, now: Timestamp) -> Result<u64> {
         let mut parked = 0;
         let waiting = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
-        let undefined = self.state.iter_queues().filter(|q| !q.defined).filter(waiting);
+        let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(waiting);
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
             for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
@@ -224,7 +224,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn adopt_missing_tasks(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
         let Some(handler) = self.state.find_handler(handler).map(|h| h.id) else { return Ok(0) };
         let mine =
-            self.state.iter_queues().filter(|q| q.handler == handler && q.defined && q.counts.missing > 0);
+            self.state.iter_queues().filter(|q| q.handler == handler && q.is_defined && q.counts.missing > 0);
         let queues: Vec<QueueId> = mine.map(|q| q.id).collect();
         let mut adopted = 0;
         for queue in queues {

@@ -30,7 +30,7 @@ impl<T: Tables> Txn<'_, T> {
         from: EventId,
         now: Timestamp,
     ) -> Result<Replayed> {
-        let Some(id) = self.state.find_handler(handler).filter(|h| h.defined).map(|h| h.id) else {
+        let Some(id) = self.state.find_handler(handler).filter(|h| h.is_defined).map(|h| h.id) else {
             return Ok(Replayed::default());
         };
         let mut gaps = self.read_gaps(id)?;
@@ -40,7 +40,7 @@ impl<T: Tables> Txn<'_, T> {
         let JournalGap(first, last) = gaps.remove(index);
         let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
         // What is forgotten may still be kept for other tasks.
-        let remembered = begin.max(self.state.counters.forgotten.as_i64() + 1);
+        let remembered = begin.max(self.state.counters.expired_up_to.as_i64() + 1);
         let (from_id, to_id) = (EventId::from_i64(remembered), EventId::from_i64(last));
         let events = self.tables.list_events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
         let reached = match events.last() {
@@ -83,7 +83,7 @@ impl<T: Tables> Txn<'_, T> {
             None => gaps.push(JournalGap(head + 1, None)),
         }
         // What the journal has forgotten cannot be replayed.
-        let forgotten = self.state.counters.forgotten.as_i64();
+        let forgotten = self.state.counters.expired_up_to.as_i64();
         gaps.retain(|gap| gap.1.is_none_or(|last| last > forgotten && last >= gap.0));
         self.write_gaps(handler, &gaps)
     }

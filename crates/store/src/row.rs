@@ -29,11 +29,11 @@ pub struct ActiveTaskRow {
     /// The lane it belongs in; none if its handler knows no order.
     pub lane: Option<i64>,
     /// Where it stands in its lane; none if it does not.
-    pub place: Option<i64>,
+    pub lane_position: Option<i64>,
     /// Those of the same object, of which only so many may run at a time.
-    pub crowd: Option<i64>,
+    pub concurrency_group: Option<i64>,
     /// The place of its key in the queue's round robin of keys.
-    pub bucket: Option<u16>,
+    pub key_bucket: Option<u16>,
     pub sync: bool,
     pub stage: i64,
     pub priority: i64,
@@ -165,33 +165,33 @@ pub const STATUS_ERROR: i64 = 1;
 pub struct WaitingTask {
     pub seq: TaskSeq,
     pub queue: QueueId,
-    pub bucket: Option<u16>,
-    pub crowd: Option<i64>,
+    pub key_bucket: Option<u16>,
+    pub concurrency_group: Option<i64>,
     pub score: i64,
     pub due: Timestamp,
 }
 
 impl WaitingTask {
     pub fn from_row(live: &ActiveTaskRow, due: Timestamp) -> Self {
-        let ActiveTaskRow { seq, queue, bucket, crowd, score, .. } = *live;
-        Self { seq, queue, bucket, crowd, score, due }
+        let ActiveTaskRow { seq, queue, key_bucket: bucket, concurrency_group: crowd, score, .. } = *live;
+        Self { seq, queue, key_bucket: bucket, concurrency_group: crowd, score, due }
     }
 }
 
 /// The task that stands first in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneHead {
-    pub place: i64,
+    pub lane_position: i64,
     pub phase: TaskPhase,
-    pub next: WaitingTask,
+    pub task: WaitingTask,
 }
 
 /// A task that waits behind a synchronous one of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatedTask {
-    pub waiting: WaitingTask,
+    pub task: WaitingTask,
     pub lane: Option<i64>,
-    pub place: Option<i64>,
+    pub lane_position: Option<i64>,
     pub stage: i64,
 }
 
@@ -200,9 +200,9 @@ pub struct GatedTask {
 pub struct ObjectRow {
     /// 0 for one that was heard of, but has had no event here.
     pub number: ObjectNumber,
-    pub last: EventId,
+    pub last_event: EventId,
     /// The last event that each handler was sent.
-    pub sent: Vec<(HandlerId, EventId)>,
+    pub last_sent: Vec<(HandlerId, EventId)>,
 }
 
 /// An object that retention has not found in use for a while.
@@ -210,20 +210,20 @@ pub struct ObjectRow {
 pub struct IdleObject {
     pub tenant: Tenant,
     pub key: String,
-    pub object: ObjectRow,
+    pub row: ObjectRow,
     /// An outbox contains events of it that are not journaled yet.
-    pub queued: bool,
+    pub has_outbox_events: bool,
 }
 
 impl ObjectRow {
     pub fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
+        self.last_sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
 
     /// What was sent, as bytes: pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
     pub fn encode_last_sent(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.sent.len() * 12);
-        for (handler, id) in &self.sent {
+        let mut bytes = Vec::with_capacity(self.last_sent.len() * 12);
+        for (handler, id) in &self.last_sent {
             bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
             bytes.extend_from_slice(&id.get().to_le_bytes());
         }
@@ -274,7 +274,7 @@ pub struct QueueRow {
     pub handler: HandlerId,
     pub tenant: Tenant,
     /// What its tasks are of.
-    pub of: QueueOf,
+    pub kind: QueueOf,
     pub counts: QueueCounts,
 }
 
@@ -283,15 +283,15 @@ pub struct QueueRow {
 pub struct HandlerRow {
     pub id: HandlerId,
     pub def: HandlerDef,
-    pub defined: bool,
-    pub pace: Pace,
+    pub is_defined: bool,
+    pub limiter_state: Pace,
 }
 
 /// A chain, and how it is set. What operators have set outlives the definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainRow {
     pub chain: Chain,
-    pub defined: bool,
+    pub is_defined: bool,
     pub state: ChainState,
 }
 
@@ -302,14 +302,14 @@ impl ChainRow {
 
     /// Its definition, if it has one now.
     pub fn definition(&self) -> Option<&Chain> {
-        Some(&self.chain).filter(|_| self.defined)
+        Some(&self.chain).filter(|_| self.is_defined)
     }
 }
 
 /// An order and its number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderRow {
-    pub n: i64,
+    pub number: i64,
     pub order: Order,
 }
 
@@ -332,10 +332,10 @@ impl OrderRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRow {
     pub expression: String,
-    pub settled: Timestamp,
-    pub unmet: Option<Timestamp>,
+    pub resolved_up_to: Timestamp,
+    pub next_catch_up: Option<Timestamp>,
     /// When somebody last named it, as far as that was written down.
-    pub named: Timestamp,
+    pub last_registered_at: Timestamp,
 }
 
 /// An attempt that ended otherwise than by success; a success is told by the task itself.
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn what_was_sent_reads_back() {
         let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        let object = ObjectRow { number: 1, last: EventId::ZERO, sent: sent.clone() };
+        let object = ObjectRow { number: 1, last_event: EventId::ZERO, last_sent: sent.clone() };
         assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent);
         assert!(ObjectRow::decode_last_sent(&[]).is_empty());
     }

@@ -43,10 +43,10 @@ impl<T: Tables> Txn<'_, T> {
             let before = known.remove(plan.name.as_str());
             standings.push(match before.filter(|row| row.expression == plan.expression) {
                 Some(row) => {
-                    if row.named < now.minus(REGISTRATION_RECORD_INTERVAL) {
+                    if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
                         named.push(plan.name.to_string());
                     }
-                    Standing { settled: row.settled, held, unmet: row.unmet }
+                    Standing { settled: row.resolved_up_to, held, unmet: row.next_catch_up }
                 }
                 None => {
                     self.tables.start_schedule(&plan.name, &plan.expression, now)?;
@@ -73,7 +73,8 @@ impl<T: Tables> Txn<'_, T> {
             named.extend(unnamed.into_keys());
             return Ok(());
         }
-        let gone = unnamed.iter().filter(|(_, row)| row.named < now.minus(DELETE_UNREGISTERED_AFTER));
+        let gone =
+            unnamed.iter().filter(|(_, row)| row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER));
         gone.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
     }
 

@@ -22,28 +22,28 @@ use crate::writer_state::RegisteredHandler;
 struct SelectionScope {
     pools: Vec<WorkerPool>,
     /// Only queues of these handlers; all of the pool's if none are named.
-    only: Option<BTreeSet<HandlerId>>,
-    tenant: Option<TenantIndex>,
+    only_handlers: Option<BTreeSet<HandlerId>>,
+    only_tenant: Option<TenantIndex>,
     /// It is for later: what is scheduled already takes up a handler's room, too.
-    ahead: bool,
+    is_look_ahead: bool,
 }
 
 /// A hand in the making.
 #[derive(Default)]
 struct Selection {
-    shares: Vec<(QueueId, i64)>,
-    at: HashMap<QueueId, usize>,
+    queue_shares: Vec<(QueueId, i64)>,
+    share_indexes: HashMap<QueueId, usize>,
     /// How many more each bounded handler has room for.
-    room: HashMap<HandlerId, u32>,
+    handler_slots: HashMap<HandlerId, u32>,
 }
 
 impl Selection {
     fn add_share(&mut self, queue: QueueId) -> i64 {
-        let index = *self.at.entry(queue).or_insert_with(|| {
-            self.shares.push((queue, 0));
-            self.shares.len() - 1
+        let index = *self.share_indexes.entry(queue).or_insert_with(|| {
+            self.queue_shares.push((queue, 0));
+            self.queue_shares.len() - 1
         });
-        let share = &mut self.shares[index].1;
+        let share = &mut self.queue_shares[index].1;
         *share += 1;
         *share
     }
@@ -58,8 +58,8 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<Vec<ActiveTaskRow>> {
         let Some(table) = self.selection_scope(claim) else { return Ok(vec![]) };
-        if let Some(tenant) = table.tenant {
-            for handler in table.only.iter().flatten() {
+        if let Some(tenant) = table.only_tenant {
+            for handler in table.only_handlers.iter().flatten() {
                 self.state.unpark_tenant_queues(*handler, tenant, now)?;
             }
         }
@@ -68,7 +68,12 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Up to `max` tasks to look ahead to.
     pub(crate) fn select_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
-        let table = SelectionScope { pools: vec![WorkerPool::Nodes], only: None, tenant: None, ahead: true };
+        let table = SelectionScope {
+            pools: vec![WorkerPool::Nodes],
+            only_handlers: None,
+            only_tenant: None,
+            is_look_ahead: true,
+        };
         self.select_tasks(&table, max, now)
     }
 
@@ -80,21 +85,22 @@ impl<T: Tables> Txn<'_, T> {
 
     /// None if there is nothing that this claim could ever be given.
     fn selection_scope(&self, claim: &Claim) -> Option<SelectionScope> {
-        let mut table = SelectionScope { pools: vec![], only: None, tenant: None, ahead: false };
-        let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.defined);
+        let mut table =
+            SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
+        let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
         match &claim.by {
             Claimant::Node(_) => {
                 table.pools.push(WorkerPool::Nodes);
                 // A node that can run everything, as most can, need not be asked for each queue.
-                let here = |handler: &&Arc<RegisteredHandler>| handler.defined && !handler.def.pull;
+                let here = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
                 let mut here = self.state.handlers.iter().filter(here);
                 if !here.all(|handler| claim.handlers.contains(&handler.def.name)) {
                     let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
-                    table.only = Some(ids.collect());
+                    table.only_handlers = Some(ids.collect());
                 }
             }
             Claimant::Worker { tenant, .. } => {
-                table.tenant = match tenant {
+                table.only_tenant = match tenant {
                     Some(tenant) => Some(self.state.find_tenant_index(tenant)?),
                     None => None,
                 };
@@ -102,12 +108,12 @@ impl<T: Tables> Txn<'_, T> {
                 let pulled: Vec<_> =
                     pulled.map(|handler| (handler.id, handler.def.source.is_some())).collect();
                 table.pools.extend(
-                    pulled.iter().filter(|(_, source)| !source).map(|(id, _)| WorkerPool::Pulled(*id)),
+                    pulled.iter().filter(|(_, source)| !source).map(|(id, _)| WorkerPool::PullHandler(*id)),
                 );
                 if pulled.iter().any(|(_, source)| *source) {
-                    table.pools.push(WorkerPool::PulledSources);
+                    table.pools.push(WorkerPool::PullSources);
                 }
-                table.only = Some(pulled.into_iter().map(|(id, _)| id).collect());
+                table.only_handlers = Some(pulled.into_iter().map(|(id, _)| id).collect());
             }
         }
         Some(table)
@@ -131,19 +137,19 @@ impl<T: Tables> Txn<'_, T> {
             if share >= ready {
                 self.state.remove_exhausted_queue(queue)?;
             }
-            if let Some(room) = hand.room.get_mut(&handler) {
+            if let Some(room) = hand.handler_slots.get_mut(&handler) {
                 *room -= 1;
                 let room = *room;
                 self.state.unpark_queues(handler, room)?;
             }
         }
-        if table.ahead {
+        if table.is_look_ahead {
             // Those that were parked only because others are scheduled can still be claimed.
-            for handler in hand.room.keys() {
+            for handler in hand.handler_slots.keys() {
                 self.state.apply_limits(*handler, now)?;
             }
         }
-        self.tables.list_ready_tasks(&hand.shares)
+        self.tables.list_ready_tasks(&hand.queue_shares)
     }
 
     /// The queue whose turn it is. Those whose handler has no room are parked on the way.
@@ -159,10 +165,10 @@ impl<T: Tables> Txn<'_, T> {
                 if !self.state.is_limited(handler)? {
                     return Ok(Some(queue));
                 }
-                let room = match hand.room.get(&handler) {
+                let room = match hand.handler_slots.get(&handler) {
                     Some(room) => *room,
                     None => match self.state.check_limits(handler, now)? {
-                        Opening::Open(room) if table.ahead => {
+                        Opening::Open(room) if table.is_look_ahead => {
                             let scheduled = self.state.limiter(handler)?.scheduled;
                             room.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
                         }
@@ -173,7 +179,7 @@ impl<T: Tables> Txn<'_, T> {
                         }
                     },
                 };
-                hand.room.insert(handler, room);
+                hand.handler_slots.insert(handler, room);
                 if room > 0 {
                     return Ok(Some(queue));
                 }
@@ -186,10 +192,10 @@ impl<T: Tables> Txn<'_, T> {
     fn first_queue_in_pool(&self, table: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
         let may = |queue: QueueId| {
             let Ok(queue) = self.state.queue(queue) else { return false };
-            table.only.as_ref().is_none_or(|only| only.contains(&queue.handler))
+            table.only_handlers.as_ref().is_none_or(|only| only.contains(&queue.handler))
         };
         let turns = self.state.fair_queue(pool)?;
-        match table.tenant {
+        match table.only_tenant {
             Some(tenant) => turns.first_queue_of_tenant(tenant, may),
             None => turns.first_queue(may).map(|(_, queue)| queue),
         }

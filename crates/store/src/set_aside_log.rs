@@ -8,28 +8,29 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Entries that were set aside since the last log line.
 #[derive(Debug, Default)]
 pub struct SetAsideLog {
-    logged: Option<Instant>,
-    entries: u64,
+    last_logged_at: Option<Instant>,
+    entry_count: u64,
     example: String,
 }
 
 impl SetAsideLog {
     /// Counts an entry. The first since the last log line is the example.
     pub fn count_entry(&mut self, example: impl FnOnce() -> String) {
-        if self.entries == 0 {
+        if self.entry_count == 0 {
             self.example = example();
         }
-        self.entries += 1;
+        self.entry_count += 1;
     }
 
     /// How many entries to log, and the example; nothing if there are none, or if the last line was logged just now.
     pub fn take_due_line(&mut self, now: Instant) -> Option<(u64, String)> {
-        let is_early = self.logged.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL);
-        if is_early || self.entries == 0 {
+        let is_early =
+            self.last_logged_at.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL);
+        if is_early || self.entry_count == 0 {
             return None;
         }
-        self.logged = Some(now);
-        Some((std::mem::take(&mut self.entries), std::mem::take(&mut self.example)))
+        self.last_logged_at = Some(now);
+        Some((std::mem::take(&mut self.entry_count), std::mem::take(&mut self.example)))
     }
 }
 

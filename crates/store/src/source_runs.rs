@@ -71,7 +71,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn find_pair(&self, pair: &Pair) -> Option<PairDefinition> {
-        let handler = self.state.find_handler(&pair.source).filter(|handler| handler.defined)?;
+        let handler = self.state.find_handler(&pair.source).filter(|handler| handler.is_defined)?;
         let source = handler.def.source.as_ref()?;
         let priority = *source.collections.get(&pair.collection)?;
         Some(PairDefinition { source: handler.id, tenant: source.tenant.clone(), priority })
@@ -96,9 +96,9 @@ impl<T: Tables> Txn<'_, T> {
             order: None,
             phase: TaskPhase::Blocked,
             lane: track.lane,
-            place: Some(seq.0),
-            crowd: None,
-            bucket: None,
+            lane_position: Some(seq.0),
+            concurrency_group: None,
+            key_bucket: None,
             sync: false,
             stage: 0,
             priority: priority.into(),

@@ -13,12 +13,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub enum TransactError {
     /// The work itself failed, or gave up.
     #[error("the unit of work failed: {0}")]
-    Work(#[source] BoxError),
+    WorkFailed(#[source] BoxError),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The connection broke while it was committed, and the database cannot be asked.
     #[error("whether the unit of work was committed is not known: {0}")]
-    Unknown(String),
+    OutcomeUnknown(String),
 }
 
 /// A statement that the database refused.
@@ -29,7 +29,7 @@ pub enum SqlError {
     #[error("a unit of work is one transaction; {0} is not for its statements")]
     TransactionControl(String),
     #[error("the store's own tables are not for others to write to; emit events instead")]
-    OurTables,
+    StoreTablesReadOnly,
     /// Whatever came now would be committed by itself, or not at all.
     #[error("an earlier statement rolled the whole transaction back")]
     RolledBack,

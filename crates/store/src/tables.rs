@@ -30,16 +30,16 @@ pub struct Counters {
     /// The id of the newest event, or of the last one that was forgotten.
     pub last_event: EventId,
     /// Observers see nothing at or below this.
-    pub forgotten: EventId,
-    pub tasks: i64,
+    pub expired_up_to: EventId,
+    pub last_task: i64,
     /// The tokens of attempts.
-    pub fences: i64,
-    pub objects: i64,
-    pub orders: i64,
+    pub last_fence: i64,
+    pub last_object: i64,
+    pub last_order: i64,
     /// How many events were ever journaled.
-    pub journaled: i64,
+    pub journaled_events: i64,
     /// How many ended tasks the history holds.
-    pub ended: i64,
+    pub archived_tasks: i64,
     /// Not later than the earliest due time of a delayed task.
     pub next_due: Option<Timestamp>,
 }
@@ -51,11 +51,11 @@ pub struct ReadSet {
     pub objects: Vec<(Tenant, String, HandlerId)>,
     /// Lanes whose first tasks will be looked at.
     pub lanes: Vec<i64>,
-    pub answers: Vec<(Tenant, String)>,
+    pub idempotency_keys: Vec<(Tenant, String)>,
     /// Unfinished tasks.
     pub tasks: Vec<TaskSeq>,
     /// Who holds what in an outbox, by the names they have there: it is to be journaled first.
-    pub left: Vec<(String, Vec<u8>)>,
+    pub outbox_entries: Vec<(String, Vec<u8>)>,
 }
 
 pub trait Tables: 'static {
@@ -425,9 +425,9 @@ pub trait Backend: Send + 'static {
 #[derive(Debug)]
 pub enum CacheState {
     /// Nobody else has written since.
-    Current,
+    Fresh,
     /// Others have written, and this is what they changed.
-    Behind(PeerChanges),
+    Stale(PeerChanges),
     /// It must be read again.
     Unknown,
 }
@@ -438,9 +438,9 @@ pub struct PeerChanges {
     pub counters: Counters,
     /// Queues as they are now.
     pub queues: Vec<QueueRow>,
-    pub paces: Vec<(HandlerId, Pace)>,
+    pub limiter_states: Vec<(HandlerId, Pace)>,
     /// Tasks that may be remembered otherwise than they are.
-    pub tasks: Vec<TaskSeq>,
+    pub stale_tasks: Vec<TaskSeq>,
 }
 
 /// The number behind a public id, if it is one of this store's.

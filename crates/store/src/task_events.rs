@@ -15,11 +15,11 @@ use crate::writer_state::RegisteredHandler;
 /// A task to which something was done.
 pub(crate) struct EndedTask<'a> {
     /// As it was before.
-    pub(crate) live: &'a ActiveTaskRow,
+    pub(crate) row_before: &'a ActiveTaskRow,
     /// What it is run for, as far as that is known.
     pub(crate) subject: Option<&'a Subject>,
     pub(crate) life: &'a Life,
-    pub(crate) remains: AttemptOutput<'a>,
+    pub(crate) output: AttemptOutput<'a>,
 }
 
 impl<T: Tables> Txn<'_, T> {
@@ -47,7 +47,7 @@ impl<T: Tables> Txn<'_, T> {
         command: Command,
         now: Timestamp,
     ) -> Result<()> {
-        let EndedTask { live, subject, life, remains } = task;
+        let EndedTask { row_before: live, subject, life, output: remains } = task;
         let failed = matches!(command, Command::Fail { .. } | Command::Expire { .. });
         let told = match handler.def.observe {
             Observe::All => true,
@@ -62,7 +62,7 @@ impl<T: Tables> Txn<'_, T> {
         let (name, task) = (handler.def.name.clone(), self.public_task_id(live, subject, handler)?);
         if ended {
             let failed = failed || command == Command::Cancel;
-            let return_code = if failed { remains.code } else { 0 };
+            let return_code = if failed { remains.return_code } else { 0 };
             let (handler, task) = (name.clone(), task.clone());
             self.publish_task_event(live, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
         }
@@ -89,7 +89,7 @@ impl<T: Tables> Txn<'_, T> {
         subject: Option<&Subject>,
         handler: &RegisteredHandler,
     ) -> Result<TaskId> {
-        match (&self.state.queue(live.queue)?.of, subject) {
+        match (&self.state.queue(live.queue)?.kind, subject) {
             (QueueOf::Events, Some(subject)) => {
                 self.state.task_id(handler.id, subject.collection(), live.seq)
             }

@@ -21,7 +21,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// A task by its whole public name: the uuid alone is not enough.
     pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
-        let Some(seq) = decode_task_seq(self.state.realm, id) else { return Ok(None) };
+        let Some(seq) = decode_task_seq(self.state.task_id_namespace, id) else { return Ok(None) };
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
@@ -29,22 +29,22 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.queue(live.queue)?;
         let handler = self.state.handler(queue.handler)?;
         let gauge = self.state.limiter(handler.id)?;
-        let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.of, &queue.tenant);
-        let crowd = match live.crowd.filter(|_| live.phase == TaskPhase::Blocked) {
+        let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.kind, &queue.tenant);
+        let crowd = match live.concurrency_group.filter(|_| live.phase == TaskPhase::Blocked) {
             Some(crowd) => self.read_concurrency_group(crowd, live.queue)?.0,
             None => vec![],
         };
         Ok(Facts {
             state: live.life.state,
             handler: name.clone(),
-            defined: queue.defined,
+            defined: queue.is_defined,
             pull: handler.def.pull,
             sync: self.find_blocking_sync_task(live)?,
             lane: self.find_task_ahead_in_lane(live)?,
-            order: self.state.chains.describe_stop(&queue.of),
+            order: self.state.chains.describe_stop(&queue.kind),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
-            pace: gauge.pace,
+            pace: gauge.state,
             running: u32::try_from(gauge.running).unwrap_or(0),
             runners: self.list_running_task_ids(handler.id)?,
             crowd: crowd
@@ -53,7 +53,7 @@ impl<T: Tables> Txn<'_, T> {
                 .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
             nodes: self.list_capable_nodes(name)?,
-            asked: self.state.asked.get(&handler.id).copied(),
+            asked: self.state.last_pulled.get(&handler.id).copied(),
             ahead: self.count_tasks_ahead(live)?,
         })
     }
@@ -77,9 +77,9 @@ impl<T: Tables> Txn<'_, T> {
 
     /// The task that stands before this one in its lane.
     fn find_task_ahead_in_lane(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
-        let (Some(lane), Some(place)) = (live.lane, live.place) else { return Ok(None) };
-        let first = self.tables.read_lane_head(lane)?.filter(|head| head.place < place);
-        let seq = first.map(|head| head.next.seq);
+        let (Some(lane), Some(place)) = (live.lane, live.lane_position) else { return Ok(None) };
+        let first = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < place);
+        let seq = first.map(|head| head.task.seq);
         self.read_task_status(seq)
     }
 

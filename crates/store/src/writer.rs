@@ -53,24 +53,24 @@ pub enum JobPosition {
 /// What a job works on, and what it will look at.
 #[derive(Debug)]
 pub struct JobRequest<A> {
-    pub place: JobPosition,
-    pub with: A,
-    pub foresee: fn(&A, &mut WriterState, &mut ReadSet),
+    pub position: JobPosition,
+    pub input: A,
+    pub add_to_read_set: fn(&A, &mut WriterState, &mut ReadSet),
 }
 
 impl<A> JobRequest<A> {
     /// With nothing to be foreseen.
     fn without_read_set(with: A) -> Self {
-        Self { place: JobPosition::Last, with, foresee: |_, _, _| {} }
+        Self { position: JobPosition::Last, input: with, add_to_read_set: |_, _, _| {} }
     }
 }
 
 /// A closure as a job, with somebody waiting for its result.
 struct AwaitedJob<A, F, T> {
-    asked: Option<JobRequest<A>>,
+    request: Option<JobRequest<A>>,
     work: Option<F>,
     result: Option<T>,
-    answer: oneshot::Sender<std::result::Result<T, StoreError>>,
+    reply: oneshot::Sender<std::result::Result<T, StoreError>>,
 }
 
 impl<A, F, T, B> Job<B> for AwaitedJob<A, F, T>
@@ -80,24 +80,24 @@ where
     T: Send,
 {
     fn position(&self) -> JobPosition {
-        self.asked.as_ref().map_or(JobPosition::Last, |asked| asked.place)
+        self.request.as_ref().map_or(JobPosition::Last, |asked| asked.position)
     }
 
     fn add_to_read_set(&self, state: &mut WriterState, foreseen: &mut ReadSet) {
-        if let Some(asked) = &self.asked {
-            (asked.foresee)(&asked.with, state, foreseen);
+        if let Some(asked) = &self.request {
+            (asked.add_to_read_set)(&asked.input, state, foreseen);
         }
     }
 
     fn run_work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
-        if let (Some(work), Some(asked)) = (self.work.take(), self.asked.take()) {
-            self.result = Some(work(txn, asked.with)?);
+        if let (Some(work), Some(asked)) = (self.work.take(), self.request.take()) {
+            self.result = Some(work(txn, asked.input)?);
         }
         Ok(())
     }
 
     fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
-        let Self { result, answer, .. } = *self;
+        let Self { result, reply: answer, .. } = *self;
         // Whoever asked may have gone; what was committed stays committed.
         let _ = answer.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
     }
@@ -119,20 +119,20 @@ pub trait CommitHook: Send + Sync {
 pub struct Writer<T> {
     jobs: Arc<Mutex<Option<JobSender<T>>>>,
     listeners: ListenerList,
-    overhearing: CommitHookSlot,
+    commit_hook: CommitHookSlot,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
-    work: Arc<WriterStatus>,
+    status: Arc<WriterStatus>,
 }
 
 impl<T> Clone for Writer<T> {
     fn clone(&self) -> Self {
-        let Self { jobs, listeners, overhearing, thread, work } = self;
+        let Self { jobs, listeners, commit_hook: overhearing, thread, status: work } = self;
         Self {
             jobs: jobs.clone(),
             listeners: listeners.clone(),
-            overhearing: overhearing.clone(),
+            commit_hook: overhearing.clone(),
             thread: thread.clone(),
-            work: work.clone(),
+            status: work.clone(),
         }
     }
 }
@@ -155,18 +155,18 @@ impl<T: Tables> Writer<T> {
             backend,
             state,
             listeners: listeners.clone(),
-            overhearing: overhearing.clone(),
-            stale: false,
-            untold: Vec::new(),
-            work: work.clone(),
+            commit_hook: overhearing.clone(),
+            must_reload: false,
+            unreported_attempts: Vec::new(),
+            status: work.clone(),
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
         Ok(Ok(Self {
             jobs: Arc::new(Mutex::new(Some(jobs))),
             listeners,
-            overhearing,
+            commit_hook: overhearing,
             thread: Arc::new(Mutex::new(Some(thread))),
-            work,
+            status: work,
         }))
     }
 
@@ -185,7 +185,8 @@ impl<T: Tables> Writer<T> {
         work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
         let (answer, result) = oneshot::channel();
-        let job = Box::new(AwaitedJob { asked: Some(asked), work: Some(work), result: None, answer });
+        let job =
+            Box::new(AwaitedJob { request: Some(asked), work: Some(work), result: None, reply: answer });
         {
             let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
@@ -213,7 +214,7 @@ impl<T: Tables> Writer<T> {
 
     /// What has been done since the start. Holding it keeps nothing alive.
     pub fn status(&self) -> Arc<WriterStatus> {
-        self.work.clone()
+        self.status.clone()
     }
 
     pub fn add_listener(&self, listener: Arc<dyn Listener>) {
@@ -222,7 +223,7 @@ impl<T: Tables> Writer<T> {
 
     /// Tells this one of this writer's own commits, and not of what [`Writer::notify_listeners`] says.
     pub fn set_commit_hook(&self, whoever: Arc<dyn CommitHook>) {
-        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
+        self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
     }
 
     /// Tells all who listen what somebody else's commit has brought.
@@ -238,7 +239,7 @@ impl<T: Tables> Writer<T> {
             let _ = thread.join();
         }
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).clear();
-        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).take();
+        self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).take();
     }
 }
 
@@ -271,12 +272,12 @@ struct WriterThread<B> {
     backend: B,
     state: WriterState,
     listeners: ListenerList,
-    overhearing: CommitHookSlot,
+    commit_hook: CommitHookSlot,
     /// The state could not be read again after a failure, and must be before anything else is done.
-    stale: bool,
+    must_reload: bool,
     /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
-    untold: Vec<(TaskSeq, Lease)>,
-    work: Arc<WriterStatus>,
+    unreported_attempts: Vec<(TaskSeq, Lease)>,
+    status: Arc<WriterStatus>,
 }
 
 impl<B: Backend> WriterThread<B> {
@@ -285,15 +286,15 @@ impl<B: Backend> WriterThread<B> {
         while wait_for_first_job(&mut group, &mut inbox) {
             fill_group(&mut group, &mut inbox);
             let head = self.state.ids.last();
-            self.work.record_begin(Instant::now());
+            self.status.record_begin(Instant::now());
             let outcome =
                 self.commit_group(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
             let done = outcome.as_ref().map_or(group.len(), |done| *done);
             let outcome = outcome.map(drop);
-            self.work.record_end(&outcome, Instant::now());
+            self.status.record_end(&outcome, Instant::now());
             if outcome.is_err() {
                 self.backend.roll_back();
-                self.stale = true;
+                self.must_reload = true;
             }
             // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
             let head = outcome.is_ok().then(|| self.notify_journal_head(head)).flatten();
@@ -313,25 +314,25 @@ impl<B: Backend> WriterThread<B> {
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
     ) -> Result<usize> {
-        let foreseen = if self.stale { ReadSet::default() } else { self.collect_read_set(group) };
+        let foreseen = if self.must_reload { ReadSet::default() } else { self.collect_read_set(group) };
         match self.backend.begin(foreseen)? {
-            CacheState::Current if !self.stale => {}
-            CacheState::Behind(changes) if !self.stale => {
+            CacheState::Fresh if !self.must_reload => {}
+            CacheState::Stale(changes) if !self.must_reload => {
                 self.state.apply_peer_changes(self.backend.tables(), changes)?;
                 self.admit_waiting_jobs(group, inbox)?;
             }
-            CacheState::Current | CacheState::Behind(_) | CacheState::Unknown => self.reload_state(group)?,
+            CacheState::Fresh | CacheState::Stale(_) | CacheState::Unknown => self.reload_state(group)?,
         }
-        let fences = self.state.counters.fences;
+        let fences = self.state.counters.last_fence;
         let done = match self.run_jobs(group).and_then(|done| self.backend.commit().map(|()| done)) {
             Ok(done) => done,
             Err(fault) => {
-                self.untold.extend(self.state.list_attempts_begun_after(fences));
+                self.unreported_attempts.extend(self.state.list_attempts_begun_after(fences));
                 return Err(fault);
             }
         };
-        self.untold.clear();
-        self.work.record_commit(self.backend.rows_written());
+        self.unreported_attempts.clear();
+        self.status.record_commit(self.backend.rows_written());
         Ok(done)
     }
 
@@ -362,7 +363,7 @@ impl<B: Backend> WriterThread<B> {
 
     fn run_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
-        for (task, lease) in &self.untold {
+        for (task, lease) in &self.unreported_attempts {
             txn.release_unreported_attempt(*task, *lease)?;
         }
         let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.postpone_jobs(group) };
@@ -389,8 +390,8 @@ impl<B: Backend> WriterThread<B> {
     fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
         self.state = WriterState::load(self.backend.tables(), self.state.ids.seen())?;
         // What has become ready meanwhile was told to nobody here.
-        self.state.woke = true;
-        if std::mem::take(&mut self.stale) {
+        self.state.has_new_ready = true;
+        if std::mem::take(&mut self.must_reload) {
             // With a memory that was wrong nothing could be foreseen.
             let foreseen = self.collect_read_set(group);
             self.backend.extend_read_set(foreseen)?;
@@ -407,8 +408,8 @@ impl<B: Backend> WriterThread<B> {
 
     /// Tells listeners if a commit brought work; answers whether it did.
     fn notify_work(&mut self) -> bool {
-        let woke = std::mem::take(&mut self.state.woke) && self.state.has_runnable_queue();
-        let brought = std::mem::take(&mut self.state.sooner) || woke;
+        let woke = std::mem::take(&mut self.state.has_new_ready) && self.state.has_runnable_queue();
+        let brought = std::mem::take(&mut self.state.has_earlier_due) || woke;
         if brought {
             notify_listeners(&self.listeners, Signal::Work);
         }
@@ -416,7 +417,7 @@ impl<B: Backend> WriterThread<B> {
     }
 
     fn call_commit_hook(&self, head: Option<EventId>, work: bool) {
-        if let Some(whoever) = &*self.overhearing.lock().unwrap_or_else(|e| e.into_inner()) {
+        if let Some(whoever) = &*self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()) {
             whoever.on_commit(head, work);
         }
     }

@@ -29,13 +29,13 @@ use crate::tables::{Counters, PeerChanges, Tables};
 pub(crate) struct RegisteredHandler {
     pub(crate) id: HandlerId,
     pub(crate) def: HandlerDef,
-    pub(crate) defined: bool,
+    pub(crate) is_defined: bool,
 }
 
 /// A task that runs. Nobody else changes it without telling, so that its end need not be read from the table first.
 #[derive(Debug)]
 pub(crate) struct RunningTask {
-    pub(crate) live: ActiveTaskRow,
+    pub(crate) row: ActiveTaskRow,
     pub(crate) subject: Subject,
     /// The order whose step it is.
     pub(crate) order: Option<OrderRow>,
@@ -47,38 +47,38 @@ pub struct WriterState {
     /// The numbers given out. The id of the last event is that of `ids`, and is noted here when they are written.
     pub(crate) counters: Counters,
     /// As they were written last.
-    written: Counters,
-    pub(crate) realm: Realm,
+    written_counters: Counters,
+    pub(crate) task_id_namespace: Realm,
     /// Mixed into lane numbers, so that nobody can choose keys that share one.
     pub(crate) salt: u64,
     pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
     handler_by_name: HashMap<HandlerName, HandlerId>,
     pub(crate) routes: Routes,
     /// Routes resolved for each type seen, until the registration changes.
-    resolved: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
+    resolved_routes: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
     /// The shares of tenants; 1 for those not named.
-    pub(crate) weights: BTreeMap<Tenant, Weight>,
+    pub(crate) tenant_weights: BTreeMap<Tenant, Weight>,
     pub(crate) queues: QueueStates,
-    pub(crate) gauges: Limiters,
+    pub(crate) limiters: Limiters,
     pub(crate) rules: Vec<Rule>,
     pub(crate) chains: ChainRegistry,
     /// Nodes that have joined and have neither left nor been given up.
     pub(crate) nodes: HashSet<NodeId>,
     /// When workers last asked for tasks of each handler that is pulled.
-    pub(crate) asked: HashMap<HandlerId, Timestamp>,
-    pub(crate) recent: RecentEvents,
+    pub(crate) last_pulled: HashMap<HandlerId, Timestamp>,
+    pub(crate) recent_events: RecentEvents,
     /// Tasks that were locked here since the start; as many as there are slots.
-    pub(crate) running: HashMap<TaskSeq, RunningTask>,
+    pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
     /// When it was last looked here which registrants have live nodes.
-    pub(crate) looked: Timestamp,
+    pub(crate) registrants_checked_at: Timestamp,
     /// How far the pruner has come in this round over forgotten events.
-    pub(crate) swept: EventId,
+    pub(crate) pruned_up_to: EventId,
     /// How many tasks stand `scheduled` in all queues.
-    pub(crate) scheduled: i64,
+    pub(crate) scheduled_count: i64,
     /// Something became ready in this transaction.
-    pub(crate) woke: bool,
+    pub(crate) has_new_ready: bool,
     /// Something will fall due earlier than all that waited before this transaction.
-    pub(crate) sooner: bool,
+    pub(crate) has_earlier_due: bool,
 }
 
 /// So many types are kept resolved; more would be somebody playing with names.
@@ -91,27 +91,27 @@ impl WriterState {
         let mut state = Self {
             ids: IdClock::starting(counters.last_event, now),
             counters,
-            written: counters,
-            realm: tables.read_task_id_namespace()?,
+            written_counters: counters,
+            task_id_namespace: tables.read_task_id_namespace()?,
             salt: tables.read_salt()?,
             handlers: Vec::new(),
             handler_by_name: HashMap::default(),
             routes: Routes::new(),
-            resolved: HashMap::default(),
-            weights: BTreeMap::new(),
+            resolved_routes: HashMap::default(),
+            tenant_weights: BTreeMap::new(),
             queues: QueueStates::default(),
-            gauges: Limiters::default(),
+            limiters: Limiters::default(),
             rules: tables.list_rules()?,
             chains: ChainRegistry::load(tables)?,
             nodes: tables.list_live_nodes()?.into_iter().collect(),
-            asked: HashMap::default(),
-            recent: RecentEvents::default(),
-            running: HashMap::default(),
-            looked: Timestamp::MIN,
-            scheduled: 0,
-            swept: EventId::ZERO,
-            woke: false,
-            sooner: false,
+            last_pulled: HashMap::default(),
+            recent_events: RecentEvents::default(),
+            running_tasks: HashMap::default(),
+            registrants_checked_at: Timestamp::MIN,
+            scheduled_count: 0,
+            pruned_up_to: EventId::ZERO,
+            has_new_ready: false,
+            has_earlier_due: false,
         };
         state.load_registry(tables)?;
         state.load_queue_states(tables)?;
@@ -123,16 +123,16 @@ impl WriterState {
     pub(crate) fn load_registry(&mut self, tables: &dyn Tables) -> Result<()> {
         self.handlers.clear();
         self.handler_by_name.clear();
-        self.resolved.clear();
+        self.resolved_routes.clear();
         let mut paces = Vec::new();
-        for HandlerRow { id, def, defined, pace } in tables.list_handlers()? {
+        for HandlerRow { id, def, is_defined: defined, limiter_state: pace } in tables.list_handlers()? {
             self.handler_by_name.insert(def.name.clone(), id);
-            self.handlers.push(Arc::new(RegisteredHandler { id, def, defined }));
+            self.handlers.push(Arc::new(RegisteredHandler { id, def, is_defined: defined }));
             paces.push(pace);
         }
         self.add_missing_limiters(paces);
         self.routes = read_json_text(tables, "routes")?.unwrap_or_default();
-        self.weights = read_json_text(tables, "tenants")?.unwrap_or_default();
+        self.tenant_weights = read_json_text(tables, "tenants")?.unwrap_or_default();
         Ok(())
     }
 
@@ -148,23 +148,23 @@ impl WriterState {
 
     /// Takes over what others have changed.
     pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
-        let PeerChanges { counters, queues, paces, tasks } = changes;
+        let PeerChanges { counters, queues, limiter_states: paces, stale_tasks: tasks } = changes;
         let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
-        self.sooner |= counters.next_due.as_ref().is_some_and(earlier);
+        self.has_earlier_due |= counters.next_due.as_ref().is_some_and(earlier);
         self.ids.went_on(counters.last_event);
-        (self.counters, self.written) = (counters, counters);
+        (self.counters, self.written_counters) = (counters, counters);
         for task in tasks {
-            self.running.remove(&task);
+            self.running_tasks.remove(&task);
         }
         let mut concerned = BTreeSet::new();
         for row in queues {
             let known = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
-            self.woke |= row.counts.ready > known;
+            self.has_new_ready |= row.counts.ready > known;
             concerned.insert(row.handler);
             self.apply_queue_row(tables, row)?;
         }
         for (handler, pace) in paces {
-            self.limiter_mut(handler)?.pace = pace;
+            self.limiter_mut(handler)?.state = pace;
             concerned.insert(handler);
         }
         for handler in concerned {
@@ -175,7 +175,7 @@ impl WriterState {
 
     /// Attempts with greater tokens than this one, which were begun here.
     pub(crate) fn list_attempts_begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
-        let begun = self.running.iter().filter_map(|(seq, running)| Some((*seq, running.live.lease()?)));
+        let begun = self.running_tasks.iter().filter_map(|(seq, running)| Some((*seq, running.row.lease()?)));
         begun.filter(|(_, lease)| lease.fence > fence).collect()
     }
 
@@ -201,7 +201,7 @@ impl WriterState {
 
     /// The handlers of a type, and whether each is synchronous; synchronous ones first.
     pub(crate) fn resolve_handlers(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
-        if let Some(known) = self.resolved.get(kind) {
+        if let Some(known) = self.resolved_routes.get(kind) {
             return known.clone();
         }
         let bindings = self.routes.resolve(kind);
@@ -209,10 +209,10 @@ impl WriterState {
             .iter()
             .filter_map(|b| self.handler_by_name.get(&b.handler).map(|id| (*id, b.sync)))
             .collect();
-        if self.resolved.len() >= MAX_RESOLVED_TYPES {
-            self.resolved.clear();
+        if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
+            self.resolved_routes.clear();
         }
-        self.resolved.insert(kind.clone(), found.clone());
+        self.resolved_routes.insert(kind.clone(), found.clone());
         found
     }
 
@@ -234,38 +234,42 @@ impl WriterState {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
         self.counters.last_event = self.ids.last();
-        if self.counters != self.written {
+        if self.counters != self.written_counters {
             tables.write_counters(&self.counters)?;
-            self.written = self.counters;
+            self.written_counters = self.counters;
         }
         Ok(())
     }
 
     /// Numbers for `count` tasks in a row.
     pub(crate) fn allocate_task_numbers(&mut self, count: usize) -> TaskSeq {
-        let first = self.counters.tasks + 1;
-        self.counters.tasks += count as i64;
+        let first = self.counters.last_task + 1;
+        self.counters.last_task += count as i64;
         TaskSeq(first)
     }
 
     /// The token of an attempt: greater than any before it.
     pub(crate) fn allocate_fence(&mut self) -> i64 {
-        self.counters.fences += 1;
-        self.counters.fences
+        self.counters.last_fence += 1;
+        self.counters.last_fence
     }
 
     pub(crate) fn allocate_object_number(&mut self) -> ObjectNumber {
-        self.counters.objects += 1;
-        self.counters.objects
+        self.counters.last_object += 1;
+        self.counters.last_object
     }
 
     pub(crate) fn allocate_order_number(&mut self) -> i64 {
-        self.counters.orders += 1;
-        self.counters.orders
+        self.counters.last_order += 1;
+        self.counters.last_order
     }
 
     pub(crate) fn task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
-        Ok(TaskId::new(self.handler(handler)?.def.name.as_str(), collection, self.realm.uuid(seq)))
+        Ok(TaskId::new(
+            self.handler(handler)?.def.name.as_str(),
+            collection,
+            self.task_id_namespace.uuid(seq),
+        ))
     }
 }
 

@@ -13,14 +13,14 @@ const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct WriterStatus {
     commits: AtomicU64,
-    rows: AtomicU64,
-    standing: Mutex<TransactionStatus>,
+    rows_written: AtomicU64,
+    transaction: Mutex<TransactionStatus>,
 }
 
 #[derive(Debug, Default)]
 struct TransactionStatus {
     /// When the transaction under way was begun.
-    begun: Option<Instant>,
+    begun_at: Option<Instant>,
     outage: Outage,
 }
 
@@ -30,7 +30,7 @@ impl WriterStatus {
     }
 
     pub fn rows_written(&self) -> u64 {
-        self.rows.load(Ordering::Relaxed)
+        self.rows_written.load(Ordering::Relaxed)
     }
 
     /// What keeps the writer from writing, without details: these are for the log. Nodes write every few seconds to tell that they live, so that this is never
@@ -41,24 +41,24 @@ impl WriterStatus {
         if let Some(since) = standing.outage.since() {
             return Some(format!("commits have failed for {} s", ago(since).as_secs()));
         }
-        let long = standing.begun.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
+        let long = standing.begun_at.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
         Some(format!("a commit has been under way for {} s", long.as_secs()))
     }
 
     pub(crate) fn record_commit(&self, rows: u64) {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        self.rows.store(rows, Ordering::Relaxed);
+        self.rows_written.store(rows, Ordering::Relaxed);
     }
 
     /// A transaction begins.
     pub(crate) fn record_begin(&self, now: Instant) {
-        self.lock_transaction().begun = Some(now);
+        self.lock_transaction().begun_at = Some(now);
     }
 
     /// It has ended; an outage is told of in the log.
     pub(crate) fn record_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
         let mut standing = self.lock_transaction();
-        standing.begun = None;
+        standing.begun_at = None;
         let said = match outcome {
             Ok(()) => standing.outage.works(now),
             Err(_) => standing.outage.failed(now),
@@ -77,7 +77,7 @@ impl WriterStatus {
     }
 
     fn lock_transaction(&self) -> MutexGuard<'_, TransactionStatus> {
-        self.standing.lock().unwrap_or_else(|e| e.into_inner())
+        self.transaction.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

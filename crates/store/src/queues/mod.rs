@@ -26,26 +26,26 @@ pub(crate) struct QueueState {
     pub(crate) id: QueueId,
     pub(crate) handler: HandlerId,
     pub(crate) tenant: Tenant,
-    tenant_id: TenantIndex,
+    tenant_index: TenantIndex,
     /// What its tasks are of.
-    pub(crate) of: QueueOf,
+    pub(crate) kind: QueueOf,
     pub(crate) counts: QueueCounts,
-    pub(crate) held: bool,
+    pub(crate) is_paused: bool,
     /// Its handler is defined, and its collection, if it has one.
-    pub(crate) defined: bool,
-    turn: i64,
+    pub(crate) is_defined: bool,
+    virtual_time: i64,
     /// The round robin of keys among tasks of the same score. Not known after a start, until it is asked for.
-    bands: Option<KeyRoundRobin>,
+    key_ranks: Option<KeyRoundRobin>,
     /// Where the one ready task of a source's queue stands.
-    head: Option<SourceRank>,
-    seat: QueuePlacement,
-    dirty: bool,
+    source_rank: Option<SourceRank>,
+    placement: QueuePlacement,
+    is_dirty: bool,
 }
 
 impl QueueState {
     /// The collection of a source's queue.
     pub(crate) fn collection(&self) -> Option<&CollectionName> {
-        self.of.collection()
+        self.kind.collection()
     }
 
     /// All of a tenant's source queues are one line, in which priority decides.
@@ -57,8 +57,8 @@ impl QueueState {
 /// Where a queue is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueuePlacement {
-    Out,
-    In,
+    Absent,
+    InRotation,
     Parked,
 }
 
@@ -66,25 +66,25 @@ enum QueuePlacement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WorkerPool {
     Nodes,
-    Pulled(HandlerId),
-    PulledSources,
+    PullHandler(HandlerId),
+    PullSources,
 }
 
 /// All queues there are.
 #[derive(Debug, Default)]
 pub(crate) struct QueueStates {
-    all: HashMap<QueueId, QueueState>,
-    by_name: HashMap<(HandlerId, Tenant), QueueId>,
+    by_id: HashMap<QueueId, QueueState>,
+    event_queues: HashMap<(HandlerId, Tenant), QueueId>,
     /// Those of collections and of nodes.
-    others: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
-    pools: HashMap<WorkerPool, FairQueue>,
+    other_queues: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
+    fair_queues: HashMap<WorkerPool, FairQueue>,
     /// Whose turn it is among the pools of workers that ask for several.
-    pool_turns: HashMap<WorkerPool, i64>,
+    pool_virtual_times: HashMap<WorkerPool, i64>,
     /// The turn of the pool that was served last.
-    pool_now: i64,
-    tenants: HashMap<Tenant, TenantIndex>,
+    last_served_pool_time: i64,
+    tenant_indexes: HashMap<Tenant, TenantIndex>,
     /// Queues changed in this transaction, to be written before the commit.
-    dirty: Vec<QueueId>,
+    dirty_queues: Vec<QueueId>,
 }
 
 impl WriterState {
@@ -94,19 +94,19 @@ impl WriterState {
 
     /// A queue is as the table says, whether it was known before or not.
     pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
-        let QueueRow { id, handler, tenant, of, counts } = row;
-        if !self.queues.all.contains_key(&id) {
+        let QueueRow { id, handler, tenant, kind: of, counts } = row;
+        if !self.queues.by_id.contains_key(&id) {
             let queue = self.build_queue_state(id, handler, tenant, of);
             self.insert_queue_state(queue)?;
         }
         let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
-        self.scheduled += counts.scheduled - before.scheduled;
+        self.scheduled_count += counts.scheduled - before.scheduled;
         let gauge = self.limiter_mut(handler)?;
         gauge.running += counts.running - before.running;
         gauge.scheduled += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
             // The ranks that others give from here on are not known here.
-            self.queue_mut(id)?.bands = None;
+            self.queue_mut(id)?.key_ranks = None;
         }
         self.reload_source_rank(tables, id)?;
         self.update_placement(id)
@@ -119,49 +119,49 @@ impl WriterState {
         tenant: Tenant,
         of: QueueOf,
     ) -> QueueState {
-        let next = self.queues.tenants.len() as TenantIndex;
-        let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
+        let next = self.queues.tenant_indexes.len() as TenantIndex;
+        let tenant_id = *self.queues.tenant_indexes.entry(tenant.clone()).or_insert(next);
         QueueState {
             id,
             handler,
             tenant,
-            tenant_id,
-            of,
+            tenant_index: tenant_id,
+            kind: of,
             counts: QueueCounts::default(),
-            held: false,
-            defined: false,
-            turn: 0,
-            bands: None,
-            head: None,
-            seat: QueuePlacement::Out,
-            dirty: false,
+            is_paused: false,
+            is_defined: false,
+            virtual_time: 0,
+            key_ranks: None,
+            source_rank: None,
+            placement: QueuePlacement::Absent,
+            is_dirty: false,
         }
     }
 
     fn insert_queue_state(&mut self, mut queue: QueueState) -> Result<()> {
-        queue.held = self.is_queue_paused(queue.handler, &queue.of, &queue.tenant);
-        queue.defined = self.is_queue_defined(queue.handler, &queue.of)?;
+        queue.is_paused = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
+        queue.is_defined = self.is_queue_defined(queue.handler, &queue.kind)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
-        match &queue.of {
-            QueueOf::Events => self.queues.by_name.insert((handler, tenant), id),
+        match &queue.kind {
+            QueueOf::Events => self.queues.event_queues.insert((handler, tenant), id),
             of @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
-                self.queues.others.insert((handler, tenant, of.clone()), id)
+                self.queues.other_queues.insert((handler, tenant, of.clone()), id)
             }
         };
-        self.queues.all.insert(id, queue);
+        self.queues.by_id.insert(id, queue);
         self.update_placement(id)
     }
 
     pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
-        self.queues.all.get(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+        self.queues.by_id.get(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
     }
 
     fn queue_mut(&mut self, id: QueueId) -> Result<&mut QueueState> {
-        self.queues.all.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+        self.queues.by_id.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
     }
 
     pub(crate) fn iter_queues(&self) -> impl Iterator<Item = &QueueState> {
-        self.queues.all.values()
+        self.queues.by_id.values()
     }
 
     /// The queue of a handler and a tenant, made if there is none yet.
@@ -171,7 +171,7 @@ impl WriterState {
         handler: HandlerId,
         tenant: &Tenant,
     ) -> Result<QueueId> {
-        match self.queues.by_name.get(&(handler, tenant.clone())) {
+        match self.queues.event_queues.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, QueueOf::Events),
         }
@@ -186,7 +186,7 @@ impl WriterState {
         of: QueueOf,
     ) -> Result<QueueId> {
         let name = (handler, tenant.clone(), of);
-        match self.queues.others.get(&name) {
+        match self.queues.other_queues.get(&name) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, name.2),
         }
@@ -211,8 +211,8 @@ impl WriterState {
         let mut held_ones = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
-            let held = self.is_queue_paused(queue.handler, &queue.of, &queue.tenant);
-            self.queue_mut(id)?.held = held;
+            let held = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
+            self.queue_mut(id)?.is_paused = held;
             self.update_placement(id)?;
             held_ones.extend(held.then_some(id));
         }
@@ -226,16 +226,16 @@ impl WriterState {
             (Some(_), QueueOf::Events | QueueOf::Node { .. }) | (None, QueueOf::Collection(_)) => false,
             (None, QueueOf::Events | QueueOf::Node { .. }) => true,
         };
-        Ok(handler.defined && fits)
+        Ok(handler.is_defined && fits)
     }
 
     /// Nobody is in turn until [`WriterState::resume_fair_queues`]: what decides about the queues is about to change.
     pub(crate) fn suspend_fair_queues(&mut self) -> Result<()> {
-        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+        let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
-            self.place_queue(id, QueuePlacement::Out)?;
+            self.place_queue(id, QueuePlacement::Absent)?;
             // A turn counts among those of the same pool, and the pool may become another.
-            self.queue_mut(id)?.turn = 0;
+            self.queue_mut(id)?.virtual_time = 0;
         }
         Ok(())
     }
@@ -249,17 +249,17 @@ impl WriterState {
         }
         let ready = queue.counts.ready > 0;
         self.remove_exhausted_queue(id)?;
-        self.queue_mut(id)?.head = if ready { read_source_rank(tables, id)? } else { None };
+        self.queue_mut(id)?.source_rank = if ready { read_source_rank(tables, id)? } else { None };
         Ok(())
     }
 
     /// Takes up again by the definitions and limits as they are now.
     pub(crate) fn resume_fair_queues(&mut self, now: Timestamp) -> Result<()> {
-        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+        let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             let queue = self.queue(id)?;
-            let defined = self.is_queue_defined(queue.handler, &queue.of)?;
-            self.queue_mut(id)?.defined = defined;
+            let defined = self.is_queue_defined(queue.handler, &queue.kind)?;
+            self.queue_mut(id)?.is_defined = defined;
             self.update_placement(id)?;
         }
         for handler in 1..=self.handlers.len() as HandlerId {
@@ -278,8 +278,8 @@ impl WriterState {
         if from == to {
             return Ok(());
         }
-        self.woke |= to == Some(TaskPhase::Ready);
-        self.scheduled +=
+        self.has_new_ready |= to == Some(TaskPhase::Ready);
+        self.scheduled_count +=
             i64::from(to == Some(TaskPhase::Scheduled)) - i64::from(from == Some(TaskPhase::Scheduled));
         let queue = self.queue_mut(id)?;
         if let Some(from) = from {
@@ -289,14 +289,14 @@ impl WriterState {
             *queue.counts.count_mut(to) += 1;
         }
         if queue.counts.ready == 0
-            && let Some(bands) = &mut queue.bands
+            && let Some(bands) = &mut queue.key_ranks
         {
             bands.clear();
         }
         let handler = queue.handler;
-        if !queue.dirty {
-            queue.dirty = true;
-            self.queues.dirty.push(id);
+        if !queue.is_dirty {
+            queue.is_dirty = true;
+            self.queues.dirty_queues.push(id);
         }
         let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
         let gauge = self.limiter_mut(handler)?;
@@ -319,7 +319,7 @@ impl WriterState {
             return Ok(0);
         }
         let queue = self.queue_mut(id)?;
-        let bands = match &mut queue.bands {
+        let bands = match &mut queue.key_ranks {
             Some(bands) => bands,
             unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
             unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
@@ -331,14 +331,14 @@ impl WriterState {
     pub(crate) fn set_source_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
         let queue = self.queue_mut(id)?;
         if queue.is_source_queue() {
-            queue.head = Some((Reverse(score), seq.0));
+            queue.source_rank = Some((Reverse(score), seq.0));
         }
         Ok(())
     }
 
     /// A queue was served once, by a task of this score and rank.
     pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
-        if let Some(bands) = &mut self.queue_mut(id)?.bands {
+        if let Some(bands) = &mut self.queue_mut(id)?.key_ranks {
             bands.record_served(score, rank);
         }
         Ok(())
@@ -351,17 +351,17 @@ impl WriterState {
             other.is_source_queue()
                 && other.counts.ready > 0
                 && other.tenant == queue.tenant
-                && other.head < queue.head
+                && other.source_rank < queue.source_rank
         };
         Ok(self.iter_queues().filter(before).count() as u64)
     }
 
     /// Writes the counters that changed.
     pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> Result<()> {
-        let mut changed = Vec::with_capacity(self.queues.dirty.len());
-        for id in std::mem::take(&mut self.queues.dirty) {
-            let Some(queue) = self.queues.all.get_mut(&id) else { continue };
-            queue.dirty = false;
+        let mut changed = Vec::with_capacity(self.queues.dirty_queues.len());
+        for id in std::mem::take(&mut self.queues.dirty_queues) {
+            let Some(queue) = self.queues.by_id.get_mut(&id) else { continue };
+            queue.is_dirty = false;
             changed.push((id, queue.counts));
         }
         if changed.is_empty() { Ok(()) } else { tables.write_queue_counts(&changed) }

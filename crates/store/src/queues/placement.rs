@@ -15,19 +15,20 @@ impl WriterState {
         let queue = self.queue(id)?;
         let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
         let strides = Strides {
-            tenant: weight(self.weights.get(&queue.tenant)),
-            line: self.handler(queue.handler)?.def.limits.weight.stride(),
+            tenant: weight(self.tenant_weights.get(&queue.tenant)),
+            entry: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
         let line = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
-        let (pool, tenant, turn) = (self.worker_pool_of(queue.handler)?, queue.tenant_id, queue.turn);
-        let turn = self.queues.pools.entry(pool).or_default().serve(tenant, line, turn, strides);
-        self.queue_mut(id)?.turn = turn;
+        let (pool, tenant, turn) =
+            (self.worker_pool_of(queue.handler)?, queue.tenant_index, queue.virtual_time);
+        let turn = self.queues.fair_queues.entry(pool).or_default().serve(tenant, line, turn, strides);
+        self.queue_mut(id)?.virtual_time = turn;
         if pool != WorkerPool::Nodes {
-            let now = self.queues.pool_now;
-            let pool_turn = self.queues.pool_turns.entry(pool).or_default();
+            let now = self.queues.last_served_pool_time;
+            let pool_turn = self.queues.pool_virtual_times.entry(pool).or_default();
             let served = (*pool_turn).max(now);
-            *pool_turn = served + strides.line;
-            self.queues.pool_now = served;
+            *pool_turn = served + strides.entry;
+            self.queues.last_served_pool_time = served;
         }
         Ok(())
     }
@@ -36,7 +37,7 @@ impl WriterState {
     pub(crate) fn sort_pools_by_virtual_time(&self, pools: &[WorkerPool]) -> Vec<WorkerPool> {
         let mut pools = pools.to_vec();
         if pools.len() > 1 {
-            pools.sort_by_key(|pool| self.queues.pool_turns.get(pool).copied().unwrap_or(0));
+            pools.sort_by_key(|pool| self.queues.pool_virtual_times.get(pool).copied().unwrap_or(0));
         }
         pools
     }
@@ -47,52 +48,52 @@ impl WriterState {
         let queue = self.queue(id)?;
         let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
         let turns = self.fair_queue(self.worker_pool_of(queue.handler)?);
-        Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_id, queue.turn)))
+        Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_index, queue.virtual_time)))
     }
 
     pub(crate) fn worker_pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
         let def = &self.handler(handler)?.def;
         Ok(match (def.pull, def.source.is_some()) {
             (false, _) => WorkerPool::Nodes,
-            (true, false) => WorkerPool::Pulled(handler),
-            (true, true) => WorkerPool::PulledSources,
+            (true, false) => WorkerPool::PullHandler(handler),
+            (true, true) => WorkerPool::PullSources,
         })
     }
 
     pub(crate) fn fair_queue(&self, pool: WorkerPool) -> Option<&FairQueue> {
-        self.queues.pools.get(&pool)
+        self.queues.fair_queues.get(&pool)
     }
 
     /// Whether something could run, whoever may run it.
     pub(crate) fn has_runnable_queue(&self) -> bool {
-        self.queues.pools.values().any(|turns| !turns.is_empty())
+        self.queues.fair_queues.values().any(|turns| !turns.is_empty())
     }
 
     pub(crate) fn find_tenant_index(&self, tenant: &Tenant) -> Option<TenantIndex> {
-        self.queues.tenants.get(tenant).copied()
+        self.queues.tenant_indexes.get(tenant).copied()
     }
 
     /// Puts a queue where it belongs now.
     pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
-        let can = queue.counts.ready > 0 && !queue.held && queue.defined;
+        let can = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
         let seat = match can {
-            false => QueuePlacement::Out,
-            true if self.limiter(queue.handler)?.closed => QueuePlacement::Parked,
-            true => QueuePlacement::In,
+            false => QueuePlacement::Absent,
+            true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
+            true => QueuePlacement::InRotation,
         };
         // One that is in stays in when its handler closes, until its turn comes.
-        let stays =
-            seat == queue.seat || (seat == QueuePlacement::Parked && queue.seat == QueuePlacement::In);
+        let stays = seat == queue.placement
+            || (seat == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
         if stays {
             return Ok(());
         }
-        let (was_in, handler) = (queue.seat == QueuePlacement::In, queue.handler);
+        let (was_in, handler) = (queue.placement == QueuePlacement::InRotation, queue.handler);
         self.place_queue(id, seat)?;
         let gauge = self.limiter(handler)?;
-        match was_in && !gauge.closed && !gauge.parked.is_empty() {
+        match was_in && !gauge.is_closed && !gauge.parked_queues.is_empty() {
             // It leaves unserved, so that another of its handler's can have the room.
-            true => self.unpark_queues(handler, gauge.room),
+            true => self.unpark_queues(handler, gauge.free_slots),
             false => Ok(()),
         }
     }
@@ -100,44 +101,44 @@ impl WriterState {
     pub(super) fn place_queue(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
         let (from, handler, tenant, turn, head) =
-            (queue.seat, queue.handler, queue.tenant_id, queue.turn, queue.head);
+            (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_rank);
         let source = queue.is_source_queue();
         let pool = self.worker_pool_of(handler)?;
-        let turns = self.queues.pools.entry(pool).or_default();
+        let turns = self.queues.fair_queues.entry(pool).or_default();
         match (from, head.filter(|_| source)) {
-            (QueuePlacement::In, Some(rank)) => turns.remove_source_queue(tenant, id, rank),
-            (QueuePlacement::In, None) => turns.remove_queue(tenant, id, turn),
-            (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
+            (QueuePlacement::InRotation, Some(rank)) => turns.remove_source_queue(tenant, id, rank),
+            (QueuePlacement::InRotation, None) => turns.remove_queue(tenant, id, turn),
+            (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
         }
         let mut new_turn = turn;
         match (to, head.filter(|_| source)) {
-            (QueuePlacement::In, Some(rank)) => turns.add_source_queue(tenant, id, rank),
-            (QueuePlacement::In, None) => new_turn = turns.add_queue(tenant, id, turn),
-            (QueuePlacement::Parked | QueuePlacement::Out, _) => {}
+            (QueuePlacement::InRotation, Some(rank)) => turns.add_source_queue(tenant, id, rank),
+            (QueuePlacement::InRotation, None) => new_turn = turns.add_queue(tenant, id, turn),
+            (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
         }
         let gauge = self.limiter_mut(handler)?;
         match from {
             QueuePlacement::Parked => {
-                gauge.parked.remove(&(turn, id));
+                gauge.parked_queues.remove(&(turn, id));
             }
-            QueuePlacement::In | QueuePlacement::Out => {}
+            QueuePlacement::InRotation | QueuePlacement::Absent => {}
         }
         if to == QueuePlacement::Parked {
-            gauge.parked.insert((new_turn, id));
+            gauge.parked_queues.insert((new_turn, id));
         }
-        gauge.seated += u32::from(to == QueuePlacement::In);
-        gauge.seated -= u32::from(from == QueuePlacement::In);
+        gauge.queues_in_rotation += u32::from(to == QueuePlacement::InRotation);
+        gauge.queues_in_rotation -= u32::from(from == QueuePlacement::InRotation);
         let queue = self.queue_mut(id)?;
-        queue.seat = to;
-        queue.turn = new_turn;
+        queue.placement = to;
+        queue.virtual_time = new_turn;
         Ok(())
     }
 
     /// Takes a queue out of the turns until it is counted anew: all it has ready has been dealt.
     pub(crate) fn remove_exhausted_queue(&mut self, id: QueueId) -> Result<()> {
-        match self.queue(id)?.seat {
-            QueuePlacement::In => self.place_queue(id, QueuePlacement::Out),
-            QueuePlacement::Out | QueuePlacement::Parked => Ok(()),
+        match self.queue(id)?.placement {
+            QueuePlacement::InRotation => self.place_queue(id, QueuePlacement::Absent),
+            QueuePlacement::Absent | QueuePlacement::Parked => Ok(()),
         }
     }
 
@@ -154,17 +155,17 @@ impl WriterState {
         now: Timestamp,
     ) -> Result<()> {
         let gauge = self.limiter(handler)?;
-        if gauge.parked.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
+        if gauge.parked_queues.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
             return Ok(());
         }
-        let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_id == tenant);
+        let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_index == tenant);
         let ids: Vec<QueueId> =
-            self.limiter(handler)?.parked.iter().map(|(_, id)| *id).filter(of_tenant).collect();
+            self.limiter(handler)?.parked_queues.iter().map(|(_, id)| *id).filter(of_tenant).collect();
         ids.into_iter().try_for_each(|id| self.unpark_queue(id))
     }
 
     /// Its handler has room again.
     pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
-        self.place_queue(id, QueuePlacement::In)
+        self.place_queue(id, QueuePlacement::InRotation)
     }
 }

@@ -16,19 +16,19 @@ const PAGES_READ_AHEAD: usize = 2;
 pub enum CopyProgress {
     /// So many rows are to be copied, of which an earlier move has copied some.
     Copying {
-        all: u64,
-        before: u64,
+        total_rows: u64,
+        already_copied: u64,
     },
     Copied {
-        section: TableKind,
+        table: TableKind,
         rows: u64,
     },
     /// So many rows are to be read on both sides.
     Comparing {
-        all: u64,
+        total_rows: u64,
     },
     TableComparison {
-        section: TableKind,
+        table: TableKind,
         rows: u64,
     },
 }
@@ -36,7 +36,7 @@ pub enum CopyProgress {
 /// A section of both stores; none where a store of that kind has no such section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableComparison {
-    pub section: TableKind,
+    pub table: TableKind,
     pub source: Option<TableChecksum>,
     pub target: Option<TableChecksum>,
 }
@@ -44,7 +44,7 @@ pub struct TableComparison {
 /// What two stores hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
-    pub sections: Vec<TableComparison>,
+    pub tables: Vec<TableComparison>,
 }
 
 impl CopyReport {
@@ -52,19 +52,19 @@ impl CopyReport {
     pub fn differing_tables(&self) -> Vec<TableKind> {
         let differs =
             |both: &&TableComparison| both.source.zip(both.target).is_some_and(|(one, other)| one != other);
-        self.sections.iter().filter(differs).map(|both| both.section).collect()
+        self.tables.iter().filter(differs).map(|both| both.table).collect()
     }
 
     /// What the target has no place for.
     pub fn uncopied_rows(&self) -> Vec<(TableKind, u64)> {
-        let left = self.sections.iter().filter(|both| both.target.is_none());
-        let rows = left.filter_map(|both| both.source.map(|checksum| (both.section, checksum.rows)));
+        let left = self.tables.iter().filter(|both| both.target.is_none());
+        let rows = left.filter_map(|both| both.source.map(|checksum| (both.table, checksum.rows)));
         rows.filter(|(_, rows)| *rows > 0).collect()
     }
 
     /// How many rows both have.
     pub fn copied_rows(&self) -> u64 {
-        self.sections
+        self.tables
             .iter()
             .filter(|both| both.target.is_some())
             .filter_map(|both| both.source)
@@ -77,12 +77,17 @@ impl CopyReport {
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredProgress {
     /// The realm of the source, and the checksum of its counters: what they tell changes with every node that joins.
-    realm: i64,
-    stamp: String,
-    section: TableKind,
-    place: Option<CopyCursor>,
+    #[serde(rename = "realm")]
+    task_id_namespace: i64,
+    #[serde(rename = "stamp")]
+    counters_checksum: String,
+    #[serde(rename = "section")]
+    table: TableKind,
+    #[serde(rename = "place")]
+    cursor: Option<CopyCursor>,
     /// How many rows were copied.
-    rows: u64,
+    #[serde(rename = "rows")]
+    rows_copied: u64,
 }
 
 /// Moves everything, or goes on with a move that was cut off, and compares both sides. The target is whole if the report
@@ -94,14 +99,14 @@ pub fn copy_store(
 ) -> std::result::Result<CopyReport, CopyError> {
     let mut note = load_progress(source, target)?;
     let all = count_rows_to_copy(source, target)?;
-    told(CopyProgress::Copying { all, before: note.rows });
+    told(CopyProgress::Copying { total_rows: all, already_copied: note.rows_copied });
     copy_missing_rows(source, target, &mut note, told)?;
     let report = compare_stores(source, target, told)?;
-    if !source.is_unchanged().map_err(CopyError::Source)? {
-        return Err(CopyError::Written);
+    if !source.is_unchanged().map_err(CopyError::ReadSource)? {
+        return Err(CopyError::SourceWritten);
     }
-    if report.differing_tables().is_empty() && !target.finish_copy().map_err(CopyError::Target)? {
-        return Err(CopyError::Disturbed);
+    if report.differing_tables().is_empty() && !target.finish_copy().map_err(CopyError::WriteTarget)? {
+        return Err(CopyError::TargetWritten);
     }
     Ok(report)
 }
@@ -112,11 +117,11 @@ pub fn verify_copy(
     target: &mut dyn CopyEndpoint,
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
-    if source.read_progress().map_err(CopyError::Source)?.is_some() {
-        return Err(CopyError::Part);
+    if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
+        return Err(CopyError::SourceIncomplete);
     }
-    if target.read_progress().map_err(CopyError::Target)?.is_some() {
-        return Err(CopyError::Unended);
+    if target.read_progress().map_err(CopyError::WriteTarget)?.is_some() {
+        return Err(CopyError::TargetIncomplete);
     }
     compare_stores(source, target, told)
 }
@@ -126,25 +131,31 @@ fn load_progress(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<StoredProgress, CopyError> {
-    if source.read_progress().map_err(CopyError::Source)?.is_some() {
-        return Err(CopyError::Part);
+    if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
+        return Err(CopyError::SourceIncomplete);
     }
-    let (realm, stamp) = read_counters(source).map_err(CopyError::Source)?;
-    if let Some(text) = target.read_progress().map_err(CopyError::Target)? {
-        let note: StoredProgress = serde_json::from_str(&text).map_err(|_| CopyError::Another)?;
-        return match (note.realm == realm, note.stamp == stamp) {
+    let (realm, stamp) = read_counters(source).map_err(CopyError::ReadSource)?;
+    if let Some(text) = target.read_progress().map_err(CopyError::WriteTarget)? {
+        let note: StoredProgress = serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
+        return match (note.task_id_namespace == realm, note.counters_checksum == stamp) {
             (true, true) => Ok(note),
-            (true, false) => Err(CopyError::Changed),
-            (false, _) => Err(CopyError::Another),
+            (true, false) => Err(CopyError::SourceChanged),
+            (false, _) => Err(CopyError::OtherCopyUnfinished),
         };
     }
-    let holds = describe_contents(target).map_err(CopyError::Target)?;
+    let holds = describe_contents(target).map_err(CopyError::WriteTarget)?;
     if holds.is_empty() {
-        return Ok(StoredProgress { realm, stamp, section: TableKind::Counters, place: None, rows: 0 });
+        return Ok(StoredProgress {
+            task_id_namespace: realm,
+            counters_checksum: stamp,
+            table: TableKind::Counters,
+            cursor: None,
+            rows_copied: 0,
+        });
     }
-    match read_counters(target).map_err(CopyError::Target)?.0 == realm {
-        true => Err(CopyError::Done),
-        false => Err(CopyError::NotEmpty(holds.join(", "))),
+    match read_counters(target).map_err(CopyError::WriteTarget)?.0 == realm {
+        true => Err(CopyError::AlreadyCopied),
+        false => Err(CopyError::TargetNotEmpty(holds.join(", "))),
     }
 }
 
@@ -178,7 +189,7 @@ fn count_rows_to_copy(
 ) -> std::result::Result<u64, CopyError> {
     let mut all = 0;
     for section in list_common_tables(target)? {
-        all += source.count_rows(section).map_err(CopyError::Source)?.unwrap_or(0);
+        all += source.count_rows(section).map_err(CopyError::ReadSource)?.unwrap_or(0);
     }
     Ok(all)
 }
@@ -187,7 +198,7 @@ fn count_rows_to_copy(
 fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
     let mut tables = Vec::new();
     for section in TableKind::ALL {
-        if target.count_rows(section).map_err(CopyError::Target)?.is_some() {
+        if target.count_rows(section).map_err(CopyError::WriteTarget)?.is_some() {
             tables.push(section);
         }
     }
@@ -201,14 +212,14 @@ fn copy_missing_rows(
     note: &mut StoredProgress,
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
-    let (first, place) = (note.section, note.place.clone());
+    let (first, place) = (note.table, note.cursor.clone());
     let sections = list_common_tables(target)?.into_iter().filter(|section| *section >= first).collect();
     thread::scope(|scope| {
         let (pages, read) = sync_channel(PAGES_READ_AHEAD);
         let reading = scope.spawn(move || read_pages(source, sections, place, &pages));
         // Whoever cannot write lets go of what was read, and the reader stops.
         let written = write_pages(target, read, note, told);
-        let read = join_thread(reading).map_err(CopyError::Source);
+        let read = join_thread(reading).map_err(CopyError::ReadSource);
         written.and(read)
     })
 }
@@ -227,7 +238,7 @@ fn read_pages(
             if page.rows.is_empty() {
                 break;
             }
-            after = Some(page.place.clone());
+            after = Some(page.next_cursor.clone());
             if pages.send((section, page)).is_err() {
                 return Ok(());
             }
@@ -244,14 +255,14 @@ fn write_pages(
 ) -> std::result::Result<(), CopyError> {
     for (section, page) in read {
         let rows = page.rows.len() as u64;
-        (note.section, note.place) = (section, Some(page.place));
-        note.rows += rows;
-        let text =
-            serde_json::to_string(note).map_err(|e| CopyError::Target(StoreError::Damaged(e.to_string())))?;
-        if !target.write_rows(section, page.rows, &text).map_err(CopyError::Target)? {
-            return Err(CopyError::Disturbed);
+        (note.table, note.cursor) = (section, Some(page.next_cursor));
+        note.rows_copied += rows;
+        let text = serde_json::to_string(note)
+            .map_err(|e| CopyError::WriteTarget(StoreError::Damaged(e.to_string())))?;
+        if !target.write_rows(section, page.rows, &text).map_err(CopyError::WriteTarget)? {
+            return Err(CopyError::TargetWritten);
         }
-        told(CopyProgress::Copied { section, rows });
+        told(CopyProgress::Copied { table: section, rows });
     }
     Ok(())
 }
@@ -263,18 +274,19 @@ pub fn compare_stores(
     told: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
     let all = 2 * count_rows_to_copy(source, target)?;
-    told(CopyProgress::Comparing { all });
+    told(CopyProgress::Comparing { total_rows: all });
     thread::scope(|scope| {
         let (steps, heard) = channel();
         let also = steps.clone();
         let one = scope.spawn(move || checksum_tables(source, &steps));
         let other = scope.spawn(move || checksum_tables(target, &also));
         heard.into_iter().for_each(told);
-        let one = join_thread(one).map_err(CopyError::Source)?;
-        let other = join_thread(other).map_err(CopyError::Target)?;
+        let one = join_thread(one).map_err(CopyError::ReadSource)?;
+        let other = join_thread(other).map_err(CopyError::WriteTarget)?;
         let both = TableKind::ALL.into_iter().zip(one.into_iter().zip(other));
-        let sections = both.map(|(section, (source, target))| TableComparison { section, source, target });
-        Ok(CopyReport { sections: sections.filter(|both| both.source.or(both.target).is_some()).collect() })
+        let sections =
+            both.map(|(section, (source, target))| TableComparison { table: section, source, target });
+        Ok(CopyReport { tables: sections.filter(|both| both.source.or(both.target).is_some()).collect() })
     })
 }
 
@@ -303,8 +315,8 @@ fn checksum_table(
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
         // Nobody may be watching any more.
-        let _ = steps.send(CopyProgress::TableComparison { section, rows: page.rows.len() as u64 });
-        after = Some(page.place);
+        let _ = steps.send(CopyProgress::TableComparison { table: section, rows: page.rows.len() as u64 });
+        after = Some(page.next_cursor);
     }
 }
 

@@ -50,8 +50,8 @@ impl CopyValue {
 #[derive(Debug, Default)]
 pub struct CopyPage {
     pub rows: Vec<CopyRow>,
-    pub place: CopyCursor,
-    weight: usize,
+    pub next_cursor: CopyCursor,
+    memory_size: usize,
 }
 
 /// So many rows at most go in one transaction.
@@ -70,13 +70,13 @@ impl CopyPage {
     }
 
     pub fn push_row(&mut self, place: CopyCursor, row: CopyRow) {
-        self.weight += row.iter().map(CopyValue::memory_size).sum::<usize>();
-        self.place = place;
+        self.memory_size += row.iter().map(CopyValue::memory_size).sum::<usize>();
+        self.next_cursor = place;
         self.rows.push(row);
     }
 
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= MAX_PAGE_ROWS || self.weight >= MAX_PAGE_BYTES
+        self.rows.len() >= MAX_PAGE_ROWS || self.memory_size >= MAX_PAGE_BYTES
     }
 }
 
@@ -84,17 +84,17 @@ impl CopyPage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableChecksum {
     pub rows: u64,
-    sum: u64,
+    hash_sum: u64,
 }
 
 impl TableChecksum {
     pub fn add_row(&mut self, row: &CopyRow) {
         self.rows += 1;
-        self.sum = self.sum.wrapping_add(hash_row(row));
+        self.hash_sum = self.hash_sum.wrapping_add(hash_row(row));
     }
 
     pub fn format_checksum(&self) -> String {
-        format!("{:016x}", self.sum)
+        format!("{:016x}", self.hash_sum)
     }
 }
 

@@ -64,7 +64,7 @@ pub trait CopyEndpoint: Send {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyNotReady<E: std::error::Error + 'static> {
     #[error(transparent)]
-    Unopened(#[from] E),
+    OpenFailed(#[from] E),
     #[error("there is no store of Pointsman at {0}")]
     NoStore(String),
     #[error(
@@ -75,43 +75,43 @@ pub enum CopyNotReady<E: std::error::Error + 'static> {
     #[error(
         "the outbox of {at} holds {events} without an id; let a server run until it is empty, while nobody leaves more there"
     )]
-    Undrained { at: String, events: String },
+    OutboxNotEmpty { at: String, events: String },
     #[error(
         "the outbox of {at} holds {events} without an id, and no server looks at those of {objects}, which are not in line; \
          put them there, and let a server run until the outbox is empty: {command}"
     )]
-    Stray { at: String, events: String, objects: String, command: String },
+    OrphanedOutbox { at: String, events: String, objects: String, command: String },
     #[error(
         "{0} is a pooler, and a move needs one connection from beginning to end; give the URL of the server itself"
     )]
-    Pooled(String),
+    ConnectionPooler(String),
 }
 
 /// Why a move did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("the source cannot be read")]
-    Source(#[source] StoreError),
+    ReadSource(#[source] StoreError),
     #[error("the target cannot be written")]
-    Target(#[source] StoreError),
+    WriteTarget(#[source] StoreError),
     #[error("the source holds only a part of a store: a move to it has not ended")]
-    Part,
+    SourceIncomplete,
     #[error("the target holds only a part of a store: a move to it has not ended")]
-    Unended,
+    TargetIncomplete,
     #[error("the target is not empty: it holds {0}")]
-    NotEmpty(String),
+    TargetNotEmpty(String),
     #[error(
         "the target holds this store already, as it was when it was moved, or before; name an empty target"
     )]
-    Done,
+    AlreadyCopied,
     #[error("the target is that of a move from another store, which has not ended")]
-    Another,
+    OtherCopyUnfinished,
     #[error("the source has changed since this move to the target began")]
-    Changed,
+    SourceChanged,
     #[error("the source was written to while it was moved")]
-    Written,
+    SourceWritten,
     #[error("a server, or another move, has written to the target meanwhile")]
-    Disturbed,
+    TargetWritten,
 }
 
 /// A store to which a move has not ended holds only a part of what belongs together.

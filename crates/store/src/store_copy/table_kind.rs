@@ -11,12 +11,14 @@ pub enum TableKind {
     /// One row: how far everything has come, and what numbers are mixed with.
     Counters,
     /// What is kept under a name: routes, shares of tenants, who has registered what.
-    Texts,
+    #[serde(rename = "texts")]
+    NamedTexts,
     Handlers,
     Queues,
     Chains,
     Rules,
-    Files,
+    #[serde(rename = "files")]
+    FileDigests,
     Nodes,
     Schedules,
     /// Events that are not forgotten, and those that are but unfinished tasks need them.
@@ -33,29 +35,35 @@ pub enum TableKind {
     Attempts,
     Logs,
     /// Answers to idempotency keys.
-    Answers,
+    #[serde(rename = "answers")]
+    IdempotencyRecords,
     /// The ledger of planned times.
     Fires,
     /// Who changed what.
-    Deeds,
+    #[serde(rename = "deeds")]
+    AuditEntries,
     /// Of events that were emitted in SQL: which event each receipt stands for, the idempotency keys, and what was
     /// refused. Only a store that speaks SQL to producers has these three.
-    Receipts,
-    Keys,
-    Refused,
+    #[serde(rename = "receipts")]
+    OutboxReceipts,
+    #[serde(rename = "keys")]
+    OutboxKeys,
+    #[serde(rename = "refused")]
+    OutboxRefusals,
     /// Rules for tenants that nobody has heard of yet. Only a store in which rules name a tenant by its uuid has them.
-    Ahead,
+    #[serde(rename = "ahead")]
+    UnknownTenantRules,
 }
 
 impl TableKind {
     pub const ALL: [Self; 24] = [
         Self::Counters,
-        Self::Texts,
+        Self::NamedTexts,
         Self::Handlers,
         Self::Queues,
         Self::Chains,
         Self::Rules,
-        Self::Files,
+        Self::FileDigests,
         Self::Nodes,
         Self::Schedules,
         Self::Journal,
@@ -66,24 +74,24 @@ impl TableKind {
         Self::History,
         Self::Attempts,
         Self::Logs,
-        Self::Answers,
+        Self::IdempotencyRecords,
         Self::Fires,
-        Self::Deeds,
-        Self::Receipts,
-        Self::Keys,
-        Self::Refused,
-        Self::Ahead,
+        Self::AuditEntries,
+        Self::OutboxReceipts,
+        Self::OutboxKeys,
+        Self::OutboxRefusals,
+        Self::UnknownTenantRules,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Counters => "counters",
-            Self::Texts => "texts",
+            Self::NamedTexts => "texts",
             Self::Handlers => "handlers",
             Self::Queues => "queues",
             Self::Chains => "chains",
             Self::Rules => "rules",
-            Self::Files => "files",
+            Self::FileDigests => "files",
             Self::Nodes => "nodes",
             Self::Schedules => "schedules",
             Self::Journal => "journal",
@@ -94,13 +102,13 @@ impl TableKind {
             Self::History => "history",
             Self::Attempts => "attempts",
             Self::Logs => "logs",
-            Self::Answers => "answers",
+            Self::IdempotencyRecords => "answers",
             Self::Fires => "fires",
-            Self::Deeds => "deeds",
-            Self::Receipts => "receipts",
-            Self::Keys => "keys",
-            Self::Refused => "refused",
-            Self::Ahead => "ahead",
+            Self::AuditEntries => "deeds",
+            Self::OutboxReceipts => "receipts",
+            Self::OutboxKeys => "keys",
+            Self::OutboxRefusals => "refused",
+            Self::UnknownTenantRules => "ahead",
         }
     }
 
@@ -122,7 +130,7 @@ impl TableKind {
                 "ended",
                 "nodes",
             ],
-            Self::Texts => &["name", "text"],
+            Self::NamedTexts => &["name", "text"],
             Self::Handlers => &["id", "name", "def", "defined", "pace", "gaps"],
             Self::Queues => &[
                 "id",
@@ -138,7 +146,7 @@ impl TableKind {
             ],
             Self::Chains => &["path", "def", "defined", "state", "pending"],
             Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
-            Self::Files => &["key", "digest"],
+            Self::FileDigests => &["key", "digest"],
             // `heard` is 0 for those that had not left: where they are moved to they are not, and what they held is free
             // at the first sweep.
             Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
@@ -235,12 +243,12 @@ impl TableKind {
             ],
             Self::Attempts => &["task", "number", "started", "ended", "how", "error"],
             Self::Logs => &["task", "n", "time", "level", "message"],
-            Self::Answers => &["tenant", "key", "digest", "answer", "at"],
+            Self::IdempotencyRecords => &["tenant", "key", "digest", "answer", "at"],
             Self::Fires => &["schedule", "planned", "at", "outcome", "event", "task"],
-            Self::Deeds => &["n", "at", "by", "action", "what", "detail"],
-            Self::Receipts => &["n", "receipt", "event"],
-            Self::Keys => &["tenant", "key", "digest", "receipt", "at"],
-            Self::Refused => &[
+            Self::AuditEntries => &["n", "at", "by", "action", "what", "detail"],
+            Self::OutboxReceipts => &["n", "receipt", "event"],
+            Self::OutboxKeys => &["tenant", "key", "digest", "receipt", "at"],
+            Self::OutboxRefusals => &[
                 "n",
                 "receipt",
                 "type",
@@ -257,7 +265,7 @@ impl TableKind {
                 "reason",
                 "refused_at",
             ],
-            Self::Ahead => &["kind", "space", "name", "canvas", "since"],
+            Self::UnknownTenantRules => &["kind", "space", "name", "canvas", "since"],
         }
     }
 }

@@ -76,11 +76,11 @@ pub fn event_size(event: &Event) -> usize {
 /// A page of the journal in the making.
 #[derive(Debug)]
 pub struct JournalPageBuilder<'r> {
-    read: &'r Read,
-    low: EventId,
-    high: EventId,
+    request: &'r Read,
+    after: EventId,
+    until: EventId,
     page: Page,
-    looked_at: usize,
+    scanned_rows: usize,
     bytes: usize,
 }
 
@@ -89,25 +89,32 @@ impl<'r> JournalPageBuilder<'r> {
         let low = read.after.max(extent.forgotten);
         let high = read.until.unwrap_or(EventId::MAX).min(extent.head);
         let scanned = if read.backwards { low } else { high.max(low) };
-        Self { read, low, high, page: Page { events: Vec::new(), scanned, extent }, looked_at: 0, bytes: 0 }
+        Self {
+            request: read,
+            after: low,
+            until: high,
+            page: Page { events: Vec::new(), scanned, extent },
+            scanned_rows: 0,
+            bytes: 0,
+        }
     }
 
     /// Which events are to be looked at: those after the first id, up to and with the second; the newest first if it
     /// is read backwards.
     pub fn id_range(&self) -> (EventId, EventId) {
-        (self.low, self.high)
+        (self.after, self.until)
     }
 
     /// Looks at the next event; answers whether another is wanted.
     pub fn push_event(&mut self, event: Event) -> bool {
-        self.looked_at += 1;
+        self.scanned_rows += 1;
         let id = event.id;
-        if self.read.filter.matches(&event) {
+        if self.request.filter.matches(&event) {
             self.bytes += event_size(&event);
             self.page.events.push(Arc::new(event));
         }
-        let full = self.page.events.len() >= self.read.limit
-            || self.looked_at >= MAX_SCANNED_ROWS
+        let full = self.page.events.len() >= self.request.limit
+            || self.scanned_rows >= MAX_SCANNED_ROWS
             || self.bytes >= MAX_PAGE_BYTES;
         if full {
             self.page.scanned = id;

@@ -16,7 +16,7 @@ use crate::row::{ChainRow, QueueCounts, TaskPhase};
 pub struct ViewEnvironment {
     pub chains: ChainRegistry,
     pub rules: Vec<Rule>,
-    pub realm: Realm,
+    pub task_id_namespace: Realm,
 }
 
 /// The task of an order's step, as far as it has one.
@@ -27,17 +27,17 @@ pub struct StepTaskColumns {
     pub retries: i64,
     pub handler: Option<HandlerName>,
     /// The task that suspended the order by its end, and what it said.
-    pub failed: Option<(TaskId, Option<String>)>,
+    pub failed_task: Option<(TaskId, Option<String>)>,
 }
 
 impl ViewEnvironment {
     pub fn order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
-        let StepTaskColumns { phase, due, retries, handler, failed } = step;
+        let StepTaskColumns { phase, due, retries, handler, failed_task: failed } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == Status::New);
         let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
         let task = match (order.task, &handler, phase) {
             (Some(seq), Some(handler), Some(phase)) => {
-                let id = TaskId::new(handler.as_str(), order.node.as_str(), self.realm.uuid(seq));
+                let id = TaskId::new(handler.as_str(), order.node.as_str(), self.task_id_namespace.uuid(seq));
                 Some((id, phase.status(), due))
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
@@ -139,19 +139,26 @@ pub fn order_key_range(path: &PathFilter) -> (String, String) {
 /// What statistics look at in an order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderStatisticsColumns {
-    pub started: bool,
-    pub planned: Option<Timestamp>,
-    pub suspended: bool,
+    pub is_started: bool,
+    pub planned_at: Option<Timestamp>,
+    pub is_suspended: bool,
     pub has_task: bool,
     /// Its task is locked.
-    pub runs: bool,
+    pub is_running: bool,
     /// Its task is `new` and was tried before.
-    pub set_back: bool,
+    pub is_retrying: bool,
 }
 
 /// What one order counts for.
 pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
-    let OrderStatisticsColumns { started, planned, suspended, has_task, runs, set_back } = order;
+    let OrderStatisticsColumns {
+        is_started: started,
+        planned_at: planned,
+        is_suspended: suspended,
+        has_task,
+        is_running: runs,
+        is_retrying: set_back,
+    } = order;
     OrderStatistics {
         total: 1,
         not_planned: u64::from(!started && planned.is_none()),
@@ -168,7 +175,7 @@ pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatis
 
 /// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
 pub fn build_chain_view(known: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
-    let ChainRow { chain, defined, state } = known;
+    let ChainRow { chain, is_defined: defined, state } = known;
     if !defined && orders.is_empty() {
         return None;
     }

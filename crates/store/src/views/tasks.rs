@@ -116,7 +116,7 @@ pub enum ActiveRowFilter {
     /// Those that are locked.
     Running,
     /// Those that are halted or missing.
-    Stranded,
+    HaltedOrMissing,
 }
 
 /// Which ended tasks a list looks at.
@@ -125,7 +125,7 @@ pub enum ArchivedRowFilter {
     All,
     None,
     /// Those without an event and without a key.
-    OfSources,
+    SourceRuns,
     Failed,
 }
 
@@ -139,14 +139,14 @@ pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFil
     let live = if only(&[Locked]) {
         ActiveRowFilter::Running
     } else if only(&[Done, Error, Missing]) {
-        ActiveRowFilter::Stranded
+        ActiveRowFilter::HaltedOrMissing
     } else {
         ActiveRowFilter::All
     };
     let past = if only(&[New, Scheduled, Locked, Missing]) {
         ArchivedRowFilter::None
     } else if of_source {
-        ArchivedRowFilter::OfSources
+        ArchivedRowFilter::SourceRuns
     } else if only(&[Error, Missing, New, Scheduled, Locked]) {
         ArchivedRowFilter::Failed
     } else {
@@ -161,14 +161,14 @@ pub struct TaskPageBuilder<'f> {
     filter: &'f TaskFilter,
     limit: usize,
     page: TaskPage,
-    looked_at: usize,
-    last: Option<TaskSeq>,
+    scanned_rows: usize,
+    last_scanned: Option<TaskSeq>,
 }
 
 impl<'f> TaskPageBuilder<'f> {
     pub fn new(filter: &'f TaskFilter, limit: usize, extent: Extent) -> Self {
         let page = TaskPage { tasks: Vec::new(), next: None, extent };
-        Self { filter, limit, page, looked_at: 0, last: None }
+        Self { filter, limit, page, scanned_rows: 0, last_scanned: None }
     }
 
     /// Looks at the next task; answers whether another is wanted.
@@ -176,21 +176,21 @@ impl<'f> TaskPageBuilder<'f> {
         if self.filter.start.is_some_and(|start| are_all_older_than(start, &task)) {
             return false;
         }
-        self.looked_at += 1;
+        self.scanned_rows += 1;
         let seq = task.seq;
         if task_matches(self.filter, &task) {
             self.page.tasks.push(task);
         }
-        let full = self.page.tasks.len() >= self.limit || self.looked_at >= MAX_SCANNED_ROWS;
+        let full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS;
         if full {
-            self.last = Some(seq);
+            self.last_scanned = Some(seq);
         }
         !full
     }
 
     /// The page. `more`: there are rows behind the last one that was looked at.
     pub fn into_page(mut self, more: bool) -> TaskPage {
-        self.page.next = self.last.filter(|_| more);
+        self.page.next = self.last_scanned.filter(|_| more);
         self.page
     }
 }
