@@ -85,7 +85,8 @@ impl<T: Tables> Txn<'_, T> {
         new: &NewOrder,
         reuse_ended_id: bool,
     ) -> Result<std::result::Result<NodeId, OrderRefused>> {
-        let Some(chain) = self.state.chains.find_chain(&new.chain).and_then(|known| known.definition())
+        let Some(chain) =
+            self.state.chains.find_chain(&new.chain).and_then(|chain_row| chain_row.definition())
         else {
             return Ok(Err(OrderRefused::NoSuchChain(new.chain.clone())));
         };

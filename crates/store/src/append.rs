@@ -19,7 +19,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn append_emission(
         &mut self,
         emission: Emission,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
         match self.read_recorded(emission.idempotency.as_ref())? {
@@ -27,7 +27,7 @@ impl<T: Tables> Txn<'_, T> {
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
-        let events = self.append_events(emission.events, room, now)?;
+        let events = self.append_events(emission.events, slots, now)?;
         self.write_record(emission.idempotency.as_ref(), &events, now)?;
         Ok(Ok(Receipt { events, repeated: false }))
     }
@@ -36,10 +36,10 @@ impl<T: Tables> Txn<'_, T> {
     pub fn append_events(
         &mut self,
         events: Vec<NewEvent>,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Vec<Sequenced>> {
-        events.into_iter().map(|event| self.append_event(event, None, room, now)).collect()
+        events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
     /// Writes an event that was given an id when it was taken out of an outbox. It keeps that, unless a greater one was
@@ -48,17 +48,17 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         event: NewEvent,
         given: Option<EventId>,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
-        self.append_event(event, given, room, now)
+        self.append_event(event, given, slots, now)
     }
 
     fn append_event(
         &mut self,
         new: NewEvent,
         given: Option<EventId>,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
         let id = self.state.ids.take(given, now);
@@ -94,7 +94,7 @@ impl<T: Tables> Txn<'_, T> {
                 planned,
                 late: false,
             };
-            tasks.push(self.create_task(task, &event, number, room, now)?);
+            tasks.push(self.create_task(task, &event, number, slots, now)?);
         }
         for chain in self.state.chains.resolve_chains(&event.kind).iter() {
             self.add_order_for_event(&event, chain, priority, due, now)?;
@@ -138,15 +138,15 @@ impl<T: Tables> Txn<'_, T> {
         task: NewTask,
         event: &Arc<Event>,
         object: Option<ObjectNumber>,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
-        let TaskGrouping { lane, concurrency_group: crowd, key_bucket: bucket } =
+        let TaskGrouping { lane, concurrency_group, key_bucket: bucket } =
             TaskGrouping::for_object(self.state.salt, &handler, object);
         let laned = lane.is_some();
-        let mut live = ActiveTaskRow {
+        let mut task_row = ActiveTaskRow {
             seq: task.seq,
             queue,
             event: Some(event.id),
@@ -154,7 +154,7 @@ impl<T: Tables> Txn<'_, T> {
             phase: TaskPhase::Gated,
             lane,
             lane_position: lane.map(|_| task.seq.0),
-            concurrency_group: crowd,
+            concurrency_group,
             key_bucket: bucket,
             sync: task.sync,
             stage: task.stage,
@@ -168,22 +168,22 @@ impl<T: Tables> Txn<'_, T> {
             error: None,
             life: if task.late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
         };
-        let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
-        if live.stage > 0 {
-            self.tables.insert_active_task(&live)?;
+        let id = self.state.task_id(handler.id, event.kind.as_str(), task_row.seq)?;
+        if task_row.stage > 0 {
+            self.tables.insert_active_task(&task_row)?;
             self.state.count_phase_change(queue, None, Some(TaskPhase::Gated))?;
             return Ok(id);
         }
-        (live.phase, live.rank) = match self.is_lane_occupied(lane)? {
+        (task_row.phase, task_row.rank) = match self.is_lane_occupied(lane)? {
             true => (TaskPhase::Blocked, 0),
-            false => self.phase_when_unblocked(&WaitingTask::from_row(&live, task.due), now)?,
+            false => self.phase_when_unblocked(&WaitingTask::from_row(&task_row, task.due), now)?,
         };
-        if self.may_create_locked(&live, &handler, room, now)? {
+        if self.may_create_locked(&task_row, &handler, slots, now)? {
             let subject = Subject::Event(event.clone());
-            self.create_locked_task(live, &handler, subject, room, &id, now)?;
+            self.create_locked_task(task_row, &handler, subject, slots, &id, now)?;
         } else {
-            self.tables.insert_active_task(&live)?;
-            self.state.count_phase_change(queue, None, Some(live.phase))?;
+            self.tables.insert_active_task(&task_row)?;
+            self.state.count_phase_change(queue, None, Some(task_row.phase))?;
         }
         Ok(id)
     }

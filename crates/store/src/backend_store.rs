@@ -108,19 +108,19 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
         self.check_accepts_writes()?;
-        let asked = JobRequest {
+        let request = JobRequest {
             position: JobPosition::First,
             input: (emissions, claim),
             add_to_read_set: add_emissions_to_read_set,
         };
         self.writer
-            .run_job(asked, move |txn, (emissions, claim)| {
-                let mut room =
+            .run_job(request, move |txn, (emissions, claim)| {
+                let mut slots =
                     txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
                 let receipts =
-                    emissions.into_iter().map(|emission| txn.append_emission(emission, &mut room, now));
+                    emissions.into_iter().map(|emission| txn.append_emission(emission, &mut slots, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
-                Ok((receipts, txn.claim_tasks(room, now)?))
+                Ok((receipts, txn.claim_tasks(slots, now)?))
             })
             .await
     }
@@ -183,8 +183,8 @@ impl<R: StoreReader> Queue for BackendStore<R> {
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
         self.writer
             .run(move |txn| {
-                let room = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
-                txn.claim_tasks(room, now)
+                let slots = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
+                txn.claim_tasks(slots, now)
             })
             .await
     }
@@ -195,17 +195,17 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
-        let asked = JobRequest {
+        let request = JobRequest {
             position: JobPosition::Last,
             input: (endings, claim),
             add_to_read_set: add_endings_to_read_set,
         };
         self.writer
-            .run_job(asked, move |txn, (endings, claim)| {
-                let mut room = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
-                let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut room, now));
+            .run_job(request, move |txn, (endings, claim)| {
+                let mut slots = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
+                let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut slots, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
-                Ok((finished, txn.claim_tasks(room, now)?))
+                Ok((finished, txn.claim_tasks(slots, now)?))
             })
             .await
     }
@@ -392,12 +392,12 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        let asked = JobRequest {
+        let request = JobRequest {
             position: JobPosition::Last,
             input: firings,
             add_to_read_set: add_firings_to_read_set,
         };
-        self.writer.run_job(asked, move |txn, firings| txn.resolve_firings(firings, now)).await
+        self.writer.run_job(request, move |txn, firings| txn.resolve_firings(firings, now)).await
     }
 
     async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {

@@ -38,9 +38,9 @@ impl ChainRegistry {
     }
 
     /// These chains, for one who only reads: no event leads to them.
-    pub fn from_rows(known: Vec<ChainRow>) -> Self {
-        let known = known.into_iter().map(|known| (known.path().clone(), Arc::new(known)));
-        Self { chains: known.collect(), ..Self::default() }
+    pub fn from_rows(rows: Vec<ChainRow>) -> Self {
+        let chains = rows.into_iter().map(|row| (row.path().clone(), Arc::new(row)));
+        Self { chains: chains.collect(), ..Self::default() }
     }
 
     pub fn find_chain(&self, path: &ChainPath) -> Option<&Arc<ChainRow>> {
@@ -48,7 +48,7 @@ impl ChainRegistry {
     }
 
     pub(crate) fn iter_defined(&self) -> impl Iterator<Item = &Chain> {
-        self.chains.values().filter_map(|known| known.definition())
+        self.chains.values().filter_map(|chain_row| chain_row.definition())
     }
 
     pub(crate) fn routes(&self) -> &ChainRoutes {
@@ -58,7 +58,7 @@ impl ChainRegistry {
     /// Whether the tasks of a queue wait because their chain or their node is stopped.
     pub fn is_stopped(&self, of: &QueueOf) -> bool {
         let QueueOf::Node { chain, node } = of else { return false };
-        self.chains.get(chain).is_some_and(|known| known.state.holds(node))
+        self.chains.get(chain).is_some_and(|chain_row| chain_row.state.holds(node))
     }
 
     /// What keeps the steps of a node back, in words.
@@ -80,8 +80,8 @@ impl ChainRegistry {
 
     /// The chains that an event of this type makes orders for.
     pub(crate) fn resolve_chains(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
-        if let Some(known) = self.resolved_routes.get(kind) {
-            return known.clone();
+        if let Some(cached) = self.resolved_routes.get(kind) {
+            return cached.clone();
         }
         if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
             self.resolved_routes.clear();
@@ -104,9 +104,10 @@ impl<T: Tables> Txn<'_, T> {
         write_json_text(self.tables, "chain_routes", routes)?;
         self.tables.write_chains(chains)?;
         let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
-        let changed = |(path, known): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(known);
+        let changed =
+            |(path, chain_row): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(chain_row);
         let begins =
-            |known: &ChainRow| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
+            |chain_row: &ChainRow| chain_row.chain.handlers().any(|handler| fresh_handlers.contains(handler));
         let now_known = self.state.chains.chains.iter();
         let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
         changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_for_reevaluation(path))
@@ -142,16 +143,18 @@ impl<T: Tables> Txn<'_, T> {
         stopped: bool,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.is_defined).cloned() else {
+        let Some(chain_row) =
+            self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
+        else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
-        if known.state.stopped == stopped {
+        if chain_row.state.stopped == stopped {
             return Ok(Ok(()));
         }
-        let state = ChainState { stopped, ..known.state.clone() };
+        let state = ChainState { stopped, ..chain_row.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
         let passes = state.actions.keys().any(|node| state.passes(node));
-        self.write_chain_state(&known, state, now)?;
+        self.write_chain_state(&chain_row, state, now)?;
         self.publish_engine_event(&event, now)?;
         if passes {
             self.mark_for_reevaluation(path)?;
@@ -166,22 +169,24 @@ impl<T: Tables> Txn<'_, T> {
         action: Action,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.find_chain(path).filter(|known| known.is_defined).cloned() else {
+        let Some(chain_row) =
+            self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
+        else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
-        if known.chain.step(node).is_none() {
+        if chain_row.chain.step(node).is_none() {
             return Ok(Err(OrderRefused::NoSuchNode(path.clone(), node.clone())));
         }
-        if known.state.action(node) == action {
+        if chain_row.state.action(node) == action {
             return Ok(Ok(()));
         }
-        let passed = known.state.passes(node);
-        let mut state = known.state.clone();
+        let passed = chain_row.state.passes(node);
+        let mut state = chain_row.state.clone();
         match action {
             Action::Process => drop(state.actions.remove(node)),
             Action::Stop | Action::NextState => drop(state.actions.insert(node.clone(), action)),
         }
-        self.write_chain_state(&known, state, now)?;
+        self.write_chain_state(&chain_row, state, now)?;
         let (chain, node) = (path.clone(), node.clone());
         self.publish_engine_event(
             &EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action },
@@ -195,10 +200,10 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Writes how a chain is set, and holds or frees the queues of its steps.
-    fn write_chain_state(&mut self, known: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
-        let path = known.chain.path.clone();
+    fn write_chain_state(&mut self, chain_row: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
+        let path = chain_row.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
-        self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..known.clone() }));
+        self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..chain_row.clone() }));
         for queue in self.state.refresh_paused(|queue| is_step_queue_of(queue, &path))? {
             self.unschedule_queue(queue, now)?;
         }

@@ -34,10 +34,13 @@ impl<T: Tables> Txn<'_, T> {
     /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
     pub(crate) fn schedule_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
         self.make_due_tasks_ready(now)?;
-        let standing = usize::try_from(self.state.scheduled_count).unwrap_or(0);
-        let mut scheduled = standing;
-        for live in self.select_ahead(ahead.saturating_sub(standing), now)? {
-            if self.apply_command_to_active(live, Command::Schedule, AttemptOutput::default(), now)?.is_ok() {
+        let already_scheduled = usize::try_from(self.state.scheduled_count).unwrap_or(0);
+        let mut scheduled = already_scheduled;
+        for task_row in self.select_ahead(ahead.saturating_sub(already_scheduled), now)? {
+            if self
+                .apply_command_to_active(task_row, Command::Schedule, AttemptOutput::default(), now)?
+                .is_ok()
+            {
                 scheduled += 1;
             }
         }
@@ -64,8 +67,8 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Locks what can run for the room that is left.
-    pub(crate) fn claim_tasks(&mut self, room: ClaimSlots, now: Timestamp) -> Result<Claims> {
-        let ClaimSlots { claim, claimed: mut tasks, lacked_slots: turned_away, .. } = room;
+    pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<Claims> {
+        let ClaimSlots { claim, claimed: mut tasks, lacked_slots: turned_away, .. } = slots;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
         let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull(&claim, now);
@@ -111,17 +114,17 @@ impl<T: Tables> Txn<'_, T> {
         if self.state.scheduled_count == 0 || claim.by_worker() {
             return Ok((chosen, false));
         }
-        for live in self.tables.list_scheduled_tasks()? {
-            let queue = self.state.queue(live.queue)?;
+        for task_row in self.tables.list_scheduled_tasks()? {
+            let queue = self.state.queue(task_row.queue)?;
             let handler = self.state.handler(queue.handler)?;
             let free = !self.state.is_limited(handler.id)?
-                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(room)
-                    if (room as usize) > self.count_tasks_of_handler(&chosen, handler)?);
+                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(slots)
+                    if (slots as usize) > self.count_tasks_of_handler(&chosen, handler)?);
             if free && claim.handlers.contains(&handler.def.name) {
                 if chosen.len() == max {
                     return Ok((chosen, true));
                 }
-                chosen.push(live);
+                chosen.push(task_row);
             }
         }
         Ok((chosen, false))
@@ -130,8 +133,8 @@ impl<T: Tables> Txn<'_, T> {
     /// How many of those chosen are a handler's.
     fn count_tasks_of_handler(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
         let mut taken = 0;
-        for live in chosen {
-            taken += usize::from(self.state.queue(live.queue)?.handler == handler.id);
+        for task_row in chosen {
+            taken += usize::from(self.state.queue(task_row.queue)?.handler == handler.id);
         }
         Ok(taken)
     }
@@ -144,48 +147,48 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<Vec<Claimed>> {
         self.prefetch_subjects(&chosen)?;
-        chosen.into_iter().map(|live| self.lock_task(live, claim, now)).collect()
+        chosen.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
 
     fn prefetch_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
-        let events = chosen.iter().filter_map(|live| live.event);
+        let events = chosen.iter().filter_map(|task_row| task_row.event);
         let events: BTreeSet<_> = events.filter(|id| self.state.recent_events.find(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
-        let orders: Vec<_> = chosen.iter().filter_map(|live| live.order).collect();
+        let orders: Vec<_> = chosen.iter().filter_map(|task_row| task_row.order).collect();
         if events.is_empty() && orders.is_empty() {
             return Ok(());
         }
         self.tables.prefetch_subjects(&events, &orders)
     }
 
-    fn lock_task(&mut self, mut live: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
-        let order = self.read_task_order(&live)?;
+    fn lock_task(&mut self, mut task_row: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+        let order = self.read_task_order(&task_row)?;
         let subject = match &order {
-            Some(order) => Subject::Step(self.step_run_of(&live, order)?),
-            None => self.read_subject(&live)?,
+            Some(order) => Subject::Step(self.step_run_of(&task_row, order)?),
+            None => self.read_subject(&task_row)?,
         };
-        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
-        let id = self.state.task_id(handler.id, subject.collection(), live.seq)?;
-        let before = live.phase;
-        let lease = self.grant_lease(&mut live, &handler, claim, now)?;
-        self.tables.write_task_lock(&live)?;
-        self.state.count_phase_change(live.queue, Some(before), Some(TaskPhase::Locked))?;
-        self.record_attempt_start(&live, &handler, &id, now)?;
+        let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
+        let id = self.state.task_id(handler.id, subject.collection(), task_row.seq)?;
+        let before = task_row.phase;
+        let lease = self.grant_lease(&mut task_row, &handler, claim, now)?;
+        self.tables.write_task_lock(&task_row)?;
+        self.state.count_phase_change(task_row.queue, Some(before), Some(TaskPhase::Locked))?;
+        self.record_attempt_start(&task_row, &handler, &id, now)?;
         let order = self.record_step_start(order, &id, now)?;
-        let running = RunningTask { row: live, subject, order };
+        let running = RunningTask { row: task_row, subject, order };
         Ok(self.cache_running_task(running, &handler, id, lease))
     }
 
     /// An attempt begins: it is told of, and its key and its handler have had their turn.
     fn record_attempt_start(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         handler: &RegisteredHandler,
         task: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        self.publish_attempt_start(live, handler, task, now)?;
-        self.state.record_served(live.queue, live.score, live.rank)?;
+        self.publish_attempt_start(task_row, handler, task, now)?;
+        self.state.record_served(task_row.queue, task_row.score, task_row.rank)?;
         if self.state.is_limited(handler.id)? {
             self.state.update_limiter_state(handler.id, |pace| pace.started(&handler.def.limits, now))?;
             self.state.apply_limits(handler.id, now)?;
@@ -196,7 +199,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Locks a task in memory; the caller writes it.
     fn grant_lease(
         &mut self,
-        live: &mut ActiveTaskRow,
+        task_row: &mut ActiveTaskRow,
         handler: &RegisteredHandler,
         claim: &Claim,
         now: Timestamp,
@@ -206,11 +209,11 @@ impl<T: Tables> Txn<'_, T> {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
             Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
         };
-        let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
-            .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", live.seq)))?;
-        live.life = life;
-        live.phase = TaskPhase::Locked;
-        live.started = Some(now);
+        let (life, _) = transition(task_row.seq, task_row.life, Command::Lock(lease), &handler.def, now)
+            .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", task_row.seq)))?;
+        task_row.life = life;
+        task_row.phase = TaskPhase::Locked;
+        task_row.started = Some(now);
         Ok(lease)
     }
 
@@ -218,25 +221,25 @@ impl<T: Tables> Txn<'_, T> {
     /// but for the room is counted.
     pub(crate) fn may_create_locked(
         &self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         handler: &RegisteredHandler,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<bool> {
-        let queue = self.state.queue(live.queue)?;
-        let next = live.phase == TaskPhase::Ready
+        let queue = self.state.queue(task_row.queue)?;
+        let next = task_row.phase == TaskPhase::Ready
             && !handler.def.pull
             && !queue.is_paused
             && queue.is_defined
-            && self.state.is_queue_next(live.queue)?
+            && self.state.is_queue_next(task_row.queue)?
             && (!self.state.is_limited(handler.id)?
                 || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(_)));
-        let Some(claim) = room.claim.as_ref().filter(|claim| room.claimed.len() < claim.max) else {
-            room.lacked_slots += usize::from(next);
+        let Some(claim) = slots.claim.as_ref().filter(|claim| slots.claimed.len() < claim.max) else {
+            slots.lacked_slots += usize::from(next);
             return Ok(false);
         };
         Ok(next
-            && room.top_priority.map(i64::from) == Some(live.priority)
+            && slots.top_priority.map(i64::from) == Some(task_row.priority)
             && self.may_claim(claim)
             && !claim.by_worker()
             && claim.handlers.contains(&handler.def.name))
@@ -245,22 +248,22 @@ impl<T: Tables> Txn<'_, T> {
     /// Writes a new task that is locked from the start: one row instead of a row and a change.
     pub(crate) fn create_locked_task(
         &mut self,
-        mut live: ActiveTaskRow,
+        mut task_row: ActiveTaskRow,
         handler: &RegisteredHandler,
         subject: Subject,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         id: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(claim) = room.claim.clone() else { return Ok(()) };
-        let lease = self.grant_lease(&mut live, handler, &claim, now)?;
-        self.tables.insert_active_task(&live)?;
-        self.state.count_phase_change(live.queue, None, Some(TaskPhase::Locked))?;
-        self.state.serve_queue(live.queue)?;
-        self.record_attempt_start(&live, handler, id, now)?;
+        let Some(claim) = slots.claim.clone() else { return Ok(()) };
+        let lease = self.grant_lease(&mut task_row, handler, &claim, now)?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
+        self.state.serve_queue(task_row.queue)?;
+        self.record_attempt_start(&task_row, handler, id, now)?;
         // No step is born locked.
-        let running = RunningTask { row: live, subject, order: None };
-        room.claimed.push(self.cache_running_task(running, handler, id.clone(), lease));
+        let running = RunningTask { row: task_row, subject, order: None };
+        slots.claimed.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())
     }
 

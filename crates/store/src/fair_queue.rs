@@ -51,94 +51,96 @@ impl FairQueue {
     }
 
     /// A queue can run. Answers the turn that it really takes.
-    pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) -> i64 {
-        let seat = self.rotation_mut(tenant);
-        let turn = turn.max(seat.last_served_time);
-        seat.entries.insert((turn, FairQueueEntry::Queue(queue)));
-        turn
+    pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) -> i64 {
+        let rotation = self.rotation_mut(tenant);
+        let virtual_time = virtual_time.max(rotation.last_served_time);
+        rotation.entries.insert((virtual_time, FairQueueEntry::Queue(queue)));
+        virtual_time
     }
 
-    pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, turn: i64) {
-        if let Some(seat) = self.tenants.get_mut(&tenant) {
-            seat.entries.remove(&(turn, FairQueueEntry::Queue(queue)));
+    pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) {
+        if let Some(rotation) = self.tenants.get_mut(&tenant) {
+            rotation.entries.remove(&(virtual_time, FairQueueEntry::Queue(queue)));
         }
         self.remove_idle_tenant(tenant);
     }
 
     /// A source's queue can run.
     pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
-        let seat = self.rotation_mut(tenant);
-        if seat.sources.is_empty() {
-            seat.sources_virtual_time = seat.sources_virtual_time.max(seat.last_served_time);
-            seat.entries.insert((seat.sources_virtual_time, FairQueueEntry::Sources));
+        let rotation = self.rotation_mut(tenant);
+        if rotation.sources.is_empty() {
+            rotation.sources_virtual_time = rotation.sources_virtual_time.max(rotation.last_served_time);
+            rotation.entries.insert((rotation.sources_virtual_time, FairQueueEntry::Sources));
         }
-        seat.sources.insert((rank, queue));
+        rotation.sources.insert((rank, queue));
     }
 
     pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
-        if let Some(seat) = self.tenants.get_mut(&tenant)
-            && seat.sources.remove(&(rank, queue))
-            && seat.sources.is_empty()
+        if let Some(rotation) = self.tenants.get_mut(&tenant)
+            && rotation.sources.remove(&(rank, queue))
+            && rotation.sources.is_empty()
         {
-            seat.entries.remove(&(seat.sources_virtual_time, FairQueueEntry::Sources));
+            rotation.entries.remove(&(rotation.sources_virtual_time, FairQueueEntry::Sources));
         }
         self.remove_idle_tenant(tenant);
     }
 
     /// The tenant's seat; it takes its place in the order if it had none.
     fn rotation_mut(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
-        let seat = self.tenants.entry(tenant).or_default();
-        if seat.entries.is_empty() {
-            seat.virtual_time = seat.virtual_time.max(self.last_served_time);
-            self.tenant_order.insert((seat.virtual_time, tenant));
+        let rotation = self.tenants.entry(tenant).or_default();
+        if rotation.entries.is_empty() {
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_time);
+            self.tenant_order.insert((rotation.virtual_time, tenant));
         }
-        seat
+        rotation
     }
 
     /// A tenant with nothing to run has no place in the order.
     fn remove_idle_tenant(&mut self, tenant: TenantIndex) {
-        if let Some(seat) = self.tenants.get(&tenant)
-            && seat.entries.is_empty()
+        if let Some(rotation) = self.tenants.get(&tenant)
+            && rotation.entries.is_empty()
         {
-            self.tenant_order.remove(&(seat.virtual_time, tenant));
+            self.tenant_order.remove(&(rotation.virtual_time, tenant));
         }
     }
 
-    /// The queue whose turn it is, among those that `may` be chosen.
-    pub(crate) fn first_queue(&self, may: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
-        self.tenant_order
-            .iter()
-            .find_map(|(_, tenant)| self.first_queue_of_tenant(*tenant, &may).map(|queue| (*tenant, queue)))
+    /// The queue whose turn it is, among those that `is_allowed` be chosen.
+    pub(crate) fn first_queue(&self, is_allowed: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
+        self.tenant_order.iter().find_map(|(_, tenant)| {
+            self.first_queue_of_tenant(*tenant, &is_allowed).map(|queue| (*tenant, queue))
+        })
     }
 
     /// The same for one tenant.
     pub(crate) fn first_queue_of_tenant(
         &self,
         tenant: TenantIndex,
-        may: impl Fn(QueueId) -> bool,
+        is_allowed: impl Fn(QueueId) -> bool,
     ) -> Option<QueueId> {
-        self.tenants.get(&tenant)?.entries.iter().find_map(|(_, line)| match line {
-            FairQueueEntry::Queue(queue) => may(*queue).then_some(*queue),
+        self.tenants.get(&tenant)?.entries.iter().find_map(|(_, entry)| match entry {
+            FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
             FairQueueEntry::Sources => {
                 let sources = self.tenants.get(&tenant)?.sources.iter();
-                sources.map(|(_, queue)| *queue).find(|queue| may(*queue))
+                sources.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
             }
         })
     }
 
     /// Whether a queue that joined now would be the next.
-    pub(crate) fn would_be_first(&self, tenant: TenantIndex, turn: i64) -> bool {
+    pub(crate) fn would_be_first(&self, tenant: TenantIndex, virtual_time: i64) -> bool {
         let Some((first_turn, first)) = self.tenant_order.first() else { return true };
-        match self.tenants.get(&tenant).filter(|seat| !seat.entries.is_empty()) {
-            Some(seat) => {
+        match self.tenants.get(&tenant).filter(|rotation| !rotation.entries.is_empty()) {
+            Some(rotation) => {
                 *first == tenant
-                    && seat.entries.first().is_none_or(|(line, _)| turn.max(seat.last_served_time) < *line)
+                    && rotation
+                        .entries
+                        .first()
+                        .is_none_or(|(entry, _)| virtual_time.max(rotation.last_served_time) < *entry)
             }
             None => {
-                self.tenants
-                    .get(&tenant)
-                    .map_or(self.last_served_time, |seat| seat.virtual_time.max(self.last_served_time))
-                    <= *first_turn
+                self.tenants.get(&tenant).map_or(self.last_served_time, |rotation| {
+                    rotation.virtual_time.max(self.last_served_time)
+                }) <= *first_turn
             }
         }
     }
@@ -147,35 +149,36 @@ impl FairQueue {
     pub(crate) fn serve(
         &mut self,
         tenant: TenantIndex,
-        line: FairQueueEntry,
-        turn: i64,
+        entry: FairQueueEntry,
+        virtual_time: i64,
         strides: Strides,
     ) -> i64 {
-        let seat = self.tenants.entry(tenant).or_default();
-        let seated = !seat.entries.is_empty();
-        if seated {
-            self.tenant_order.remove(&(seat.virtual_time, tenant));
+        let rotation = self.tenants.entry(tenant).or_default();
+        let is_listed = !rotation.entries.is_empty();
+        if is_listed {
+            self.tenant_order.remove(&(rotation.virtual_time, tenant));
         } else {
-            seat.virtual_time = seat.virtual_time.max(self.last_served_time);
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_time);
         }
-        self.last_served_time = self.last_served_time.max(seat.virtual_time);
-        seat.virtual_time += strides.tenant;
-        if seated {
-            self.tenant_order.insert((seat.virtual_time, tenant));
+        self.last_served_time = self.last_served_time.max(rotation.virtual_time);
+        rotation.virtual_time += strides.tenant;
+        if is_listed {
+            self.tenant_order.insert((rotation.virtual_time, tenant));
         }
-        let turn = match line {
-            FairQueueEntry::Queue(_) => turn,
-            FairQueueEntry::Sources => seat.sources_virtual_time,
+        let virtual_time = match entry {
+            FairQueueEntry::Queue(_) => virtual_time,
+            FairQueueEntry::Sources => rotation.sources_virtual_time,
         };
-        let in_line = seat.entries.remove(&(turn, line));
-        let turn = if in_line { turn } else { turn.max(seat.last_served_time) };
-        seat.last_served_time = seat.last_served_time.max(turn);
-        let next = turn + strides.entry;
-        if in_line {
-            seat.entries.insert((next, line));
+        let was_listed = rotation.entries.remove(&(virtual_time, entry));
+        let virtual_time =
+            if was_listed { virtual_time } else { virtual_time.max(rotation.last_served_time) };
+        rotation.last_served_time = rotation.last_served_time.max(virtual_time);
+        let next = virtual_time + strides.entry;
+        if was_listed {
+            rotation.entries.insert((next, entry));
         }
-        if line == FairQueueEntry::Sources {
-            seat.sources_virtual_time = next;
+        if entry == FairQueueEntry::Sources {
+            rotation.sources_virtual_time = next;
         }
         next
     }
@@ -196,17 +199,21 @@ mod tests {
 
     /// Serves `count` times; answers how often each queue was.
     fn run(
-        turns: &mut FairQueue,
-        places: &mut HashMap<QueueId, i64>,
+        fair_queue: &mut FairQueue,
+        virtual_times: &mut HashMap<QueueId, i64>,
         strides: &dyn Fn(TenantIndex, QueueId) -> Strides,
         count: usize,
     ) -> HashMap<QueueId, usize> {
         let mut served = HashMap::default();
         for _ in 0..count {
-            let Some((tenant, queue)) = turns.first_queue(|_| true) else { break };
-            let turn =
-                turns.serve(tenant, FairQueueEntry::Queue(queue), places[&queue], strides(tenant, queue));
-            places.insert(queue, turn);
+            let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
+            let virtual_time = fair_queue.serve(
+                tenant,
+                FairQueueEntry::Queue(queue),
+                virtual_times[&queue],
+                strides(tenant, queue),
+            );
+            virtual_times.insert(queue, virtual_time);
             *served.entry(queue).or_default() += 1;
         }
         served
@@ -214,60 +221,61 @@ mod tests {
 
     #[test]
     fn tenants_come_first_then_their_queues() {
-        let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
+        let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         for queue in 1..=10 {
-            places.insert(queue, turns.add_queue(1, queue, 0));
+            virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
         }
-        places.insert(99, turns.add_queue(2, 99, 0));
-        let served = run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 200);
+        virtual_times.insert(99, fair_queue.add_queue(2, 99, 0));
+        let served = run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 200);
         assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
         assert!((1..=10).all(|queue| served[&queue] == 10));
     }
 
     #[test]
     fn weights_are_shares() {
-        let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
+        let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         for queue in [1, 2] {
-            places.insert(queue, turns.add_queue(1, queue, 0));
+            virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
         }
-        places.insert(3, turns.add_queue(2, 3, 0));
+        virtual_times.insert(3, fair_queue.add_queue(2, 3, 0));
         let strides = |tenant, queue| Strides {
             tenant: if tenant == 2 { 25 } else { 100 },
             entry: if queue == 1 { 50 } else { 100 },
         };
-        let served = run(&mut turns, &mut places, &strides, 500);
+        let served = run(&mut fair_queue, &mut virtual_times, &strides, 500);
         assert_eq!(served[&3], 400);
         assert!(served[&1].abs_diff(66) <= 1 && served[&2].abs_diff(33) <= 1, "{served:?}");
     }
 
     #[test]
     fn idleness_is_not_saved_up() {
-        let (mut turns, mut places) = (FairQueue::default(), HashMap::default());
-        places.insert(1, turns.add_queue(1, 1, 0));
-        run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 50);
-        places.insert(2, turns.add_queue(2, 2, 0));
-        let served = run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 20);
+        let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
+        virtual_times.insert(1, fair_queue.add_queue(1, 1, 0));
+        run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 50);
+        virtual_times.insert(2, fair_queue.add_queue(2, 2, 0));
+        let served = run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 20);
         assert!(served[&1].abs_diff(served[&2]) <= 1, "{served:?}");
     }
 
     #[test]
     fn sources_of_a_tenant_are_one_line_by_priority_and_age() {
-        let mut turns = FairQueue::default();
+        let mut fair_queue = FairQueue::default();
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
-            turns.add_source_queue(1, queue, (Reverse(score), seq));
+            fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
         }
-        let place = turns.add_queue(1, 9, 0);
+        let place = fair_queue.add_queue(1, 9, 0);
         let mut order = Vec::new();
-        let mut turn = place;
+        let mut virtual_time = place;
         for _ in 0..6 {
-            let Some((tenant, queue)) = turns.first_queue(|_| true) else { break };
+            let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
             order.push(queue);
             if queue == 9 {
-                turn = turns.serve(tenant, FairQueueEntry::Queue(9), turn, EQUAL_STRIDES);
+                virtual_time =
+                    fair_queue.serve(tenant, FairQueueEntry::Queue(9), virtual_time, EQUAL_STRIDES);
             } else {
-                turns.serve(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
+                fair_queue.serve(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
                 let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
-                turns.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
+                fair_queue.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
             }
         }
         let sources: Vec<_> = order.iter().filter(|queue| **queue != 9).copied().collect();
@@ -281,22 +289,22 @@ mod tests {
 
     #[test]
     fn who_has_worked_less_would_be_first() {
-        let mut turns = FairQueue::default();
-        assert!(turns.would_be_first(1, 0), "where nobody is");
-        let mut places = HashMap::from_iter([(1, turns.add_queue(1, 1, 0))]);
-        run(&mut turns, &mut places, &|_, _| EQUAL_STRIDES, 3);
-        assert!(turns.would_be_first(2, 0), "a tenant that has not been served");
-        assert!(turns.would_be_first(1, 0), "a queue beside the one that was");
-        assert!(!turns.would_be_first(1, places[&1] + 100), "but not one that has had more");
-        places.insert(2, turns.add_queue(2, 2, 0));
-        assert!(!turns.would_be_first(1, 0), "nor one whose tenant has had its turn");
+        let mut fair_queue = FairQueue::default();
+        assert!(fair_queue.would_be_first(1, 0), "where nobody is");
+        let mut virtual_times = HashMap::from_iter([(1, fair_queue.add_queue(1, 1, 0))]);
+        run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 3);
+        assert!(fair_queue.would_be_first(2, 0), "a tenant that has not been served");
+        assert!(fair_queue.would_be_first(1, 0), "a queue beside the one that was");
+        assert!(!fair_queue.would_be_first(1, virtual_times[&1] + 100), "but not one that has had more");
+        virtual_times.insert(2, fair_queue.add_queue(2, 2, 0));
+        assert!(!fair_queue.would_be_first(1, 0), "nor one whose tenant has had its turn");
     }
 
     #[test]
     fn what_left_is_not_chosen() {
-        let mut turns = FairQueue::default();
-        let turn = turns.add_queue(1, 1, 5);
-        turns.remove_queue(1, 1, turn);
-        assert!(turns.is_empty() && turns.first_queue(|_| true).is_none());
+        let mut fair_queue = FairQueue::default();
+        let virtual_time = fair_queue.add_queue(1, 1, 5);
+        fair_queue.remove_queue(1, 1, virtual_time);
+        assert!(fair_queue.is_empty() && fair_queue.first_queue(|_| true).is_none());
     }
 }

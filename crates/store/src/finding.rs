@@ -65,14 +65,14 @@ pub fn check_clock_offset(ahead: f64, took: f64) -> Finding {
 /// A size as people say it.
 pub fn format_bytes(bytes: u64) -> String {
     const SIZE_UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    let mut shown = (bytes as f64, "bytes");
+    let mut scaled = (bytes as f64, "bytes");
     for unit in SIZE_UNITS {
-        if shown.0 < 1024.0 {
+        if scaled.0 < 1024.0 {
             break;
         }
-        shown = (shown.0 / 1024.0, unit);
+        scaled = (scaled.0 / 1024.0, unit);
     }
-    match shown {
+    match scaled {
         (number, unit) if number < 10.0 && unit != "bytes" => format!("{number:.1} {unit}"),
         (number, unit) => format!("{number:.0} {unit}"),
     }
@@ -94,21 +94,21 @@ mod tests {
 
     #[test]
     fn clocks_are_apart_when_no_delay_explains_it() {
-        let told = |ahead, took| {
+        let result = |ahead, took| {
             let Finding { severity: verdict, observation: found, .. } = check_clock_offset(ahead, took);
             (verdict, found)
         };
-        assert_eq!(told(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
-        assert_eq!(told(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));
-        assert_eq!(told(3.5, 0.5), (FindingSeverity::Warning, "3.0 s ahead of this machine's".into()));
-        assert_eq!(told(-0.4, 0.5), (FindingSeverity::Ok, "0.4 s behind this machine's".into()));
-        assert_eq!(told(-60.0, 0.5), (FindingSeverity::Warning, "60.0 s behind this machine's".into()));
+        assert_eq!(result(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(result(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(result(3.5, 0.5), (FindingSeverity::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(result(-0.4, 0.5), (FindingSeverity::Ok, "0.4 s behind this machine's".into()));
+        assert_eq!(result(-60.0, 0.5), (FindingSeverity::Warning, "60.0 s behind this machine's".into()));
     }
 
     #[test]
     fn sizes_are_told_roughly() {
-        let told = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
-        assert_eq!(told, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
+        let result = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
+        assert_eq!(result, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn finish_attempt(
         &mut self,
         ending: Ending,
-        room: &mut ClaimSlots,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Finished, Rejected>> {
         let Ending { task, fence, ended, target, emits, logs } = ending;
@@ -31,7 +31,7 @@ impl<T: Tables> Txn<'_, T> {
             Ended::Snoozed { until } => Command::Snooze { fence, until: *until },
             Ended::Released => Command::Release { fence },
         };
-        let remains = match &ended {
+        let output = match &ended {
             Ended::Succeeded { result } => {
                 AttemptOutput { result: result.as_ref().map(Json::as_str), ..AttemptOutput::default() }
             }
@@ -40,7 +40,7 @@ impl<T: Tables> Txn<'_, T> {
             }
             Ended::Snoozed { .. } | Ended::Released => AttemptOutput::default(),
         };
-        let life = match self.apply_command(task, command, remains, now)? {
+        let life = match self.apply_command(task, command, output, now)? {
             Ok(life) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -48,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
             self.record_target_report(&handler, target, now)?;
         }
         self.append_log_lines(task, logs)?;
-        let emitted = self.append_events(emits, room, now)?;
+        let emitted = self.append_events(emits, slots, now)?;
         let due = match life.state {
             State::New { due } => Some(due),
             State::Scheduled
@@ -63,7 +63,7 @@ impl<T: Tables> Txn<'_, T> {
     fn find_task_handler(&self, task: TaskSeq) -> Result<Option<Arc<RegisteredHandler>>> {
         let queue = match self.state.running_tasks.get(&task) {
             Some(running) => Some(running.row.queue),
-            None => self.tables.read_active_task(task)?.map(|live| live.queue),
+            None => self.tables.read_active_task(task)?.map(|task_row| task_row.queue),
         };
         queue.map(|queue| self.state.handler(self.state.queue(queue)?.handler).cloned()).transpose()
     }
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
             while let Some(next) = lines.next_if(|l| l.task == first.task && l.fence == first.fence) {
                 of_task.push(next.line);
             }
-            let lease = self.read_cached_or_active_task(first.task)?.and_then(|live| live.lease());
+            let lease = self.read_cached_or_active_task(first.task)?.and_then(|task_row| task_row.lease());
             let holds = lease.is_some_and(|lease| lease.fence == first.fence);
             if holds {
                 kept += of_task.len();
@@ -102,10 +102,12 @@ impl<T: Tables> Txn<'_, T> {
     /// the same token, so that the whole lease is compared.
     pub(crate) fn release_unreported_attempt(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
         let now = self.state.last_observed_time();
-        if let Some(live) = self.tables.read_active_task(task)?.filter(|live| live.lease() == Some(lease)) {
+        if let Some(task_row) =
+            self.tables.read_active_task(task)?.filter(|task_row| task_row.lease() == Some(lease))
+        {
             let release = Command::Release { fence: lease.fence };
             // A refusal means that it is not held under this token.
-            let _ = self.apply_command_to_active(live, release, AttemptOutput::default(), now)?;
+            let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
@@ -117,13 +119,14 @@ impl<T: Tables> Txn<'_, T> {
         fence: i64,
         until: Timestamp,
     ) -> Result<std::result::Result<(), Rejected>> {
-        let Some(live) = self.read_cached_or_active_task(task)? else {
-            let ended = self.tables.read_archived_task(task)?.map(|past| past.life.state.status());
+        let Some(task_row) = self.read_cached_or_active_task(task)? else {
+            let ended =
+                self.tables.read_archived_task(task)?.map(|archived_row| archived_row.life.state.status());
             return Ok(Err(ended.map_or(Rejected::NoSuchTask, Rejected::WrongState)));
         };
-        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
+        let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
         let renew = Command::Renew { fence, until };
-        let life = match transition(task, live.life, renew, &handler.def, until) {
+        let life = match transition(task, task_row.life, renew, &handler.def, until) {
             Ok((life, _)) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };

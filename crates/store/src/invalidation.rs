@@ -65,11 +65,11 @@ pub struct CommitRecord {
 /// Those of the last commits that came after this one, if it is the first of them.
 pub fn commits_since<C>(
     commits: &[C],
-    point: CommitVersion,
+    version: CommitVersion,
     at: impl Fn(&C) -> CommitVersion,
 ) -> Option<&[C]> {
     let (first, later) = commits.split_first()?;
-    (at(first) == point).then_some(later)
+    (at(first) == version).then_some(later)
 }
 
 /// What these commits have changed; nothing if one of them does not tell.
@@ -96,7 +96,7 @@ pub fn encode_invalidations(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> 
 mod tests {
     use super::*;
 
-    fn point(version: i64) -> CommitVersion {
+    fn version_numbered(version: i64) -> CommitVersion {
         CommitVersion { number: version, nonce: version * 10 }
     }
 
@@ -104,15 +104,15 @@ mod tests {
         let versions = changes.into_iter().zip(7..);
         versions
             .map(|(changes, version)| CommitRecord {
-                version: point(version),
+                version: version_numbered(version),
                 invalidations: encode_invalidations(changes),
             })
             .collect()
     }
 
-    fn changed_since(commits: &[CommitRecord], point: CommitVersion) -> Option<Vec<Invalidation>> {
+    fn changed_since(commits: &[CommitRecord], version: CommitVersion) -> Option<Vec<Invalidation>> {
         decode_invalidations(
-            commits_since(commits, point, |commit| commit.version)?
+            commits_since(commits, version, |commit| commit.version)?
                 .iter()
                 .map(|commit| commit.invalidations.as_ref()),
         )
@@ -121,17 +121,24 @@ mod tests {
     #[test]
     fn who_has_missed_little_is_told_all_of_it() {
         let second = vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
-        let told = commits(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
+        let records = commits(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
         let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
-        assert_eq!(changed_since(&told, point(7)), Some(all));
+        assert_eq!(changed_since(&records, version_numbered(7)), Some(all));
     }
 
     #[test]
     fn who_is_not_behind_is_told_nothing_and_who_is_too_far_learns_that() {
-        let told = commits(vec![vec![Invalidation::Queue(9)]]);
-        assert_eq!(changed_since(&told, point(7)), Some(vec![]));
-        assert_eq!((changed_since(&told, point(6)), changed_since(&told, point(8))), (None, None));
-        assert_eq!(changed_since(&told, CommitVersion { nonce: 71, ..point(7) }), None, "of another history");
+        let records = commits(vec![vec![Invalidation::Queue(9)]]);
+        assert_eq!(changed_since(&records, version_numbered(7)), Some(vec![]));
+        assert_eq!(
+            (changed_since(&records, version_numbered(6)), changed_since(&records, version_numbered(8))),
+            (None, None)
+        );
+        assert_eq!(
+            changed_since(&records, CommitVersion { nonce: 71, ..version_numbered(7) }),
+            None,
+            "of another history"
+        );
     }
 
     #[test]
@@ -144,8 +151,8 @@ mod tests {
             encode_invalidations((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()),
             None
         );
-        let told =
+        let records =
             commits(vec![vec![], (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(), vec![]]);
-        assert_eq!(changed_since(&told, point(7)), None);
+        assert_eq!(changed_since(&records, version_numbered(7)), None);
     }
 }

@@ -33,17 +33,17 @@ struct ScoreRanks {
 impl KeyRoundRobin {
     /// As they lie in the table. Read once after a start, and when others have worked on the queue since it was empty.
     pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
-        let mut bands: HashMap<i64, ScoreRanks> = HashMap::default();
+        let mut ranks_by_score: HashMap<i64, ScoreRanks> = HashMap::default();
         for (score, bucket, least, greatest) in tables.list_rank_ranges(queue)? {
-            let band = bands
+            let ranks = ranks_by_score
                 .entry(score)
                 .or_insert_with(|| ScoreRanks { last_served_rank: least, ..ScoreRanks::default() });
-            band.last_served_rank = band.last_served_rank.min(least);
+            ranks.last_served_rank = ranks.last_served_rank.min(least);
             if let Some(bucket) = bucket {
-                band.last_rank_by_bucket.insert(bucket, greatest);
+                ranks.last_rank_by_bucket.insert(bucket, greatest);
             }
         }
-        Ok(Self(bands))
+        Ok(Self(ranks_by_score))
     }
 
     /// Nothing is ready any more.
@@ -53,19 +53,19 @@ impl KeyRoundRobin {
 
     /// The rank of a task that becomes ready. One without a key waits for nobody of its own.
     pub(crate) fn assign_rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
-        let band = self.0.entry(score).or_default();
-        let Some(bucket) = bucket else { return band.last_served_rank };
-        let rank = match band.last_rank_by_bucket.get(&bucket) {
-            Some(last) if *last >= band.last_served_rank => last + 1,
-            Some(_) | None => band.last_served_rank,
+        let ranks = self.0.entry(score).or_default();
+        let Some(bucket) = bucket else { return ranks.last_served_rank };
+        let rank = match ranks.last_rank_by_bucket.get(&bucket) {
+            Some(last) if *last >= ranks.last_served_rank => last + 1,
+            Some(_) | None => ranks.last_served_rank,
         };
-        band.last_rank_by_bucket.insert(bucket, rank);
+        ranks.last_rank_by_bucket.insert(bucket, rank);
         rank
     }
 
     pub(crate) fn record_served(&mut self, score: i64, rank: i64) {
-        if let Some(band) = self.0.get_mut(&score) {
-            band.last_served_rank = band.last_served_rank.max(rank);
+        if let Some(ranks) = self.0.get_mut(&score) {
+            ranks.last_served_rank = ranks.last_served_rank.max(rank);
         }
     }
 }
@@ -76,19 +76,23 @@ mod tests {
 
     #[test]
     fn keys_take_turns_at_each_score() {
-        let mut bands = KeyRoundRobin::default();
-        let busy: Vec<_> = (0..4).map(|_| bands.assign_rank(100, Some(1))).collect();
+        let mut ranks_by_score = KeyRoundRobin::default();
+        let busy: Vec<_> = (0..4).map(|_| ranks_by_score.assign_rank(100, Some(1))).collect();
         assert_eq!(busy, [0, 1, 2, 3]);
         assert_eq!(
-            (bands.assign_rank(100, Some(2)), bands.assign_rank(200, Some(1)), bands.assign_rank(100, None)),
+            (
+                ranks_by_score.assign_rank(100, Some(2)),
+                ranks_by_score.assign_rank(200, Some(1)),
+                ranks_by_score.assign_rank(100, None)
+            ),
             (0, 0, 0)
         );
-        bands.record_served(100, 2);
+        ranks_by_score.record_served(100, 2);
         assert_eq!(
             (
-                bands.assign_rank(100, Some(3)),
-                bands.assign_rank(100, Some(1)),
-                bands.assign_rank(100, Some(2))
+                ranks_by_score.assign_rank(100, Some(3)),
+                ranks_by_score.assign_rank(100, Some(1)),
+                ranks_by_score.assign_rank(100, Some(2))
             ),
             (2, 4, 2)
         );

@@ -62,8 +62,8 @@ impl<T: Tables> Txn<'_, T> {
             }
             return Ok((TaskPhase::Delayed, 0));
         }
-        if let Some(crowd) = waiting.concurrency_group
-            && self.is_concurrency_group_full(crowd, waiting.queue)?
+        if let Some(concurrency_group) = waiting.concurrency_group
+            && self.is_concurrency_group_full(concurrency_group, waiting.queue)?
         {
             return Ok((TaskPhase::Blocked, 0));
         }
@@ -109,8 +109,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    pub(crate) fn is_lane_head(&self, lane: i64, place: i64) -> Result<bool> {
-        Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= place))
+    pub(crate) fn is_lane_head(&self, lane: i64, lane_position: i64) -> Result<bool> {
+        Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= lane_position))
     }
 
     /// Lets the head of a lane run, if it was waiting for that.
@@ -122,28 +122,32 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    fn is_concurrency_group_full(&self, crowd: i64, queue: QueueId) -> Result<bool> {
-        Ok(self.read_concurrency_group(crowd, queue)?.1)
+    fn is_concurrency_group_full(&self, concurrency_group: i64, queue: QueueId) -> Result<bool> {
+        Ok(self.read_concurrency_group(concurrency_group, queue)?.1)
     }
 
     /// Those of a crowd that have their turn, and whether it is full with them.
-    pub(crate) fn read_concurrency_group(&self, crowd: i64, queue: QueueId) -> Result<(Vec<TaskSeq>, bool)> {
+    pub(crate) fn read_concurrency_group(
+        &self,
+        concurrency_group: i64,
+        queue: QueueId,
+    ) -> Result<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
-        let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
-        let inside = self.tables.list_active_in_concurrency_group(crowd, most)?;
-        let full = inside.len() >= most;
-        Ok((inside, full))
+        let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
+        let active = self.tables.list_active_in_concurrency_group(concurrency_group, max)?;
+        let full = active.len() >= max;
+        Ok((active, full))
     }
 
     /// Somebody left a crowd: the oldest of the blocked come in, as many as there is room for.
     pub(crate) fn advance_concurrency_group(
         &mut self,
-        crowd: i64,
+        concurrency_group: i64,
         queue: QueueId,
         now: Timestamp,
     ) -> Result<()> {
-        while !self.is_concurrency_group_full(crowd, queue)? {
-            let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(crowd)? else {
+        while !self.is_concurrency_group_full(concurrency_group, queue)? {
+            let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(concurrency_group)? else {
                 return Ok(());
             };
             self.unblock_task(&next, TaskPhase::Blocked, now)?;

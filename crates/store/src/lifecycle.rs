@@ -43,13 +43,13 @@ impl<T: Tables> Txn<'_, T> {
         &mut self,
         seq: TaskSeq,
         command: Command,
-        remains: AttemptOutput<'_>,
+        output: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
         match self.read_cached_or_active_task(seq)? {
-            Some(live) => self.apply_command_to_active(live, command, remains, now),
+            Some(task_row) => self.apply_command_to_active(task_row, command, output, now),
             None => match self.tables.read_archived_task(seq)? {
-                Some(past) => self.apply_command_to_archived(past, command, now),
+                Some(archived_row) => self.apply_command_to_archived(archived_row, command, now),
                 None => Ok(Err(Rejected::NoSuchTask)),
             },
         }
@@ -65,27 +65,28 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn apply_command_to_active(
         &mut self,
-        live: ActiveTaskRow,
+        task_row: ActiveTaskRow,
         command: Command,
-        remains: AttemptOutput<'_>,
+        output: AttemptOutput<'_>,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
-        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
-        let live = if command == Command::Adopt { self.regroup_task(live, &handler)? } else { live };
-        let def = self.effective_definition(&live, &handler)?;
-        let (life, effects) = match transition(live.seq, live.life, command, &def, now) {
+        let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
+        let task_row =
+            if command == Command::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
+        let def = self.effective_definition(&task_row, &handler)?;
+        let (life, effects) = match transition(task_row.seq, task_row.life, command, &def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if effects.contains(&Effect::JoinLane) && self.is_pair_busy(&live)? {
+        if effects.contains(&Effect::JoinLane) && self.is_pair_busy(&task_row)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
-        let (mut subject, order) = match self.state.running_tasks.remove(&live.seq) {
+        let (mut subject, order) = match self.state.running_tasks.remove(&task_row.seq) {
             Some(RunningTask { subject, order, .. }) => (Some(subject), order),
             None => {
-                if live.phase == TaskPhase::Locked {
+                if task_row.phase == TaskPhase::Locked {
                     // Another node may remember it as running.
-                    self.tables.invalidate_task_on_peers(live.seq);
+                    self.tables.invalidate_task_on_peers(task_row.seq);
                 }
                 (None, None)
             }
@@ -94,37 +95,37 @@ impl<T: Tables> Txn<'_, T> {
             // Its event may be kept for its sake alone, so that it is looked up before the task goes.
             let subject = match &mut subject {
                 Some(subject) => subject,
-                unknown => unknown.insert(self.read_subject(&live)?),
+                unknown => unknown.insert(self.read_subject(&task_row)?),
             };
-            self.tables.delete_active_task(&live)?;
+            self.tables.delete_active_task(&task_row)?;
             self.tables.insert_archived_task(&ArchivedTaskRow::from_ended_task(
-                &live, subject, life, now, remains,
+                &task_row, subject, life, now, output,
             ))?;
-            self.state.count_phase_change(live.queue, Some(live.phase), None)?;
+            self.state.count_phase_change(task_row.queue, Some(task_row.phase), None)?;
             self.state.counters.archived_tasks += 1;
             None
         } else {
-            let mut live = live.clone();
+            let mut task_row = task_row.clone();
             if effects.contains(&Effect::JoinLane) {
-                self.join_lane(&mut live);
+                self.join_lane(&mut task_row);
             }
-            Some(self.update_unfinished_task(live, life, remains.error, now)?)
+            Some(self.update_unfinished_task(task_row, life, output.error, now)?)
         };
         for effect in effects {
             match effect {
-                Effect::RecordAttempt(end) => self.record_attempt(&live, end, remains.error, now)?,
+                Effect::RecordAttempt(end) => self.record_attempt(&task_row, end, output.error, now)?,
                 Effect::OpenGate => {
-                    if let Some(event) = live.event.filter(|_| live.sync) {
+                    if let Some(event) = task_row.event.filter(|_| task_row.sync) {
                         self.release_gated_tasks(event, now)?;
                     }
                 }
-                Effect::AdvanceLane => self.advance_lane(live.lane, now)?,
+                Effect::AdvanceLane => self.advance_lane(task_row.lane, now)?,
                 Effect::Archive | Effect::Restore | Effect::JoinLane => {}
             }
         }
-        self.release_capacity(&live, phase, &handler, now)?;
-        self.record_step_end(&live, order, step_end_of_command(&live, command, &life, remains), now)?;
-        let ended = EndedTask { row_before: &live, subject: subject.as_ref(), life: &life, output: remains };
+        self.release_capacity(&task_row, phase, &handler, now)?;
+        self.record_step_end(&task_row, order, step_end_of_command(&task_row, command, &life, output), now)?;
+        let ended = EndedTask { row_before: &task_row, subject: subject.as_ref(), life: &life, output };
         self.publish_attempt_end(ended, &handler, command, now)?;
         Ok(Ok(life))
     }
@@ -132,11 +133,11 @@ impl<T: Tables> Txn<'_, T> {
     /// The definition by which a task lives: a chain's node may say how its steps are set back.
     fn effective_definition<'h>(
         &self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         handler: &'h RegisteredHandler,
     ) -> Result<Cow<'h, HandlerDef>> {
-        let setback = match live.order {
-            Some(_) => self.state.chains.find_retry_override(&self.state.queue(live.queue)?.kind),
+        let setback = match task_row.order {
+            Some(_) => self.state.chains.find_retry_override(&self.state.queue(task_row.queue)?.kind),
             None => None,
         };
         Ok(match setback {
@@ -148,38 +149,38 @@ impl<T: Tables> Txn<'_, T> {
     /// A task that was away comes back by the rules that its handler has now.
     fn regroup_task(
         &mut self,
-        mut live: ActiveTaskRow,
+        mut task_row: ActiveTaskRow,
         handler: &RegisteredHandler,
     ) -> Result<ActiveTaskRow> {
-        if live.event.is_none() {
-            return Ok(live);
+        if task_row.event.is_none() {
+            return Ok(task_row);
         }
-        let subject = self.read_subject(&live)?;
+        let subject = self.read_subject(&task_row)?;
         let key = subject.key().map(|key| key.as_str());
         let object = self.read_object_number(subject.tenant(), key)?;
-        let TaskGrouping { lane, concurrency_group: crowd, key_bucket: bucket } =
+        let TaskGrouping { lane, concurrency_group, key_bucket: bucket } =
             TaskGrouping::for_object(self.state.salt, handler, object);
-        (live.lane, live.concurrency_group, live.key_bucket) = (lane, crowd, bucket);
-        live.life.laned = lane.is_some();
-        self.tables.set_task_grouping(&live)?;
-        Ok(live)
+        (task_row.lane, task_row.concurrency_group, task_row.key_bucket) = (lane, concurrency_group, bucket);
+        task_row.life.laned = lane.is_some();
+        self.tables.set_task_grouping(&task_row)?;
+        Ok(task_row)
     }
 
     /// Lets others have the place that a task has left: of its object, and of its handler.
     fn release_capacity(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         phase: Option<TaskPhase>,
         handler: &RegisteredHandler,
         now: Timestamp,
     ) -> Result<()> {
-        if let Some(crowd) = live.concurrency_group
-            && live.phase.is_active()
+        if let Some(concurrency_group) = task_row.concurrency_group
+            && task_row.phase.is_active()
             && !phase.is_some_and(TaskPhase::is_active)
         {
-            self.advance_concurrency_group(crowd, live.queue, now)?;
+            self.advance_concurrency_group(concurrency_group, task_row.queue, now)?;
         }
-        let ran = live.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
+        let ran = task_row.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
         if ran && self.state.is_limited(handler.id)? {
             self.state.apply_limits(handler.id, now)?;
         }
@@ -187,16 +188,19 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
-    pub(crate) fn read_subject(&self, live: &ActiveTaskRow) -> Result<Subject> {
-        if let Some(order) = self.read_task_order(live)? {
-            return self.step_run_of(live, &order).map(Subject::Step);
+    pub(crate) fn read_subject(&self, task_row: &ActiveTaskRow) -> Result<Subject> {
+        if let Some(order) = self.read_task_order(task_row)? {
+            return self.step_run_of(task_row, &order).map(Subject::Step);
         }
-        let Some(id) = live.event else { return self.source_run_of_queue(live.queue).map(Subject::Run) };
+        let Some(id) = task_row.event else {
+            return self.source_run_of_queue(task_row.queue).map(Subject::Run);
+        };
         if let Some(event) = self.state.recent_events.find(id) {
             return Ok(Subject::Event(event));
         }
         let event = self.tables.read_event(id)?;
-        let event = event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", live.seq)))?;
+        let event =
+            event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", task_row.seq)))?;
         Ok(Subject::Event(Arc::new(event)))
     }
 
@@ -209,8 +213,8 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Whether a source's task cannot come back because another of its pair is queued or running.
-    fn is_pair_busy(&self, live: &ActiveTaskRow) -> Result<bool> {
-        let queue = self.state.queue(live.queue)?;
+    fn is_pair_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
+        let queue = self.state.queue(task_row.queue)?;
         match queue.collection() {
             Some(collection) => Ok(self.find_pair_task(queue.handler, collection.as_str())?.is_some()),
             None => Ok(false),
@@ -218,22 +222,22 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Puts a task at the end of its lane.
-    fn join_lane(&mut self, live: &mut ActiveTaskRow) {
-        if live.lane.is_some() {
-            live.lane_position = Some(self.state.allocate_task_numbers(1).0);
+    fn join_lane(&mut self, task_row: &mut ActiveTaskRow) {
+        if task_row.lane.is_some() {
+            task_row.lane_position = Some(self.state.allocate_task_numbers(1).0);
         }
     }
 
     /// The only thing that can be done to an ended task is to run it again.
     fn apply_command_to_archived(
         &mut self,
-        mut past: ArchivedTaskRow,
+        mut archived_row: ArchivedTaskRow,
         command: Command,
         now: Timestamp,
     ) -> Result<std::result::Result<Life, Rejected>> {
-        let queue = self.state.queue(past.queue)?.clone();
+        let queue = self.state.queue(archived_row.queue)?.clone();
         let handler = self.state.handler(queue.handler)?.clone();
-        let object = match (&queue.kind, &past.key) {
+        let object = match (&queue.kind, &archived_row.key) {
             (QueueOf::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
             (QueueOf::Events, None) | (QueueOf::Collection(_) | QueueOf::Node { .. }, _) => None,
         };
@@ -245,107 +249,109 @@ impl<T: Tables> Txn<'_, T> {
             QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
             QueueOf::Node { .. } => TaskGrouping::default(),
         };
-        past.life.laned = track.lane.is_some();
-        let (life, _) = match transition(past.seq, past.life, command, &handler.def, now) {
+        archived_row.life.laned = track.lane.is_some();
+        let (life, _) = match transition(archived_row.seq, archived_row.life, command, &handler.def, now) {
             Ok(outcome) => outcome,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        if let Some(event) = past.event {
-            let is_deleted = past.key.is_some() && object.is_none();
+        if let Some(event) = archived_row.event {
+            let is_deleted = archived_row.key.is_some() && object.is_none();
             if is_deleted || self.tables.read_event(event)?.is_none() {
                 return Ok(Err(Rejected::Forgotten));
             }
-            if let Some(key) = past.key.as_deref().filter(|_| event <= self.state.counters.expired_up_to) {
+            if let Some(key) =
+                archived_row.key.as_deref().filter(|_| event <= self.state.counters.expired_up_to)
+            {
                 self.mark_object_in_use(&queue.tenant, key, now)?;
             }
         }
-        let priority = Priority::try_from(past.priority).map_err(Fault::damaged)?;
-        let mut live = ActiveTaskRow {
-            seq: past.seq,
-            queue: past.queue,
-            event: past.event,
+        let priority = Priority::try_from(archived_row.priority).map_err(Fault::damaged)?;
+        let mut task_row = ActiveTaskRow {
+            seq: archived_row.seq,
+            queue: archived_row.queue,
+            event: archived_row.event,
             order: None,
             phase: TaskPhase::Gated,
             lane: track.lane,
             lane_position: None,
             concurrency_group: track.concurrency_group,
             key_bucket: track.key_bucket,
-            sync: past.sync,
-            stage: past.stage,
-            priority: past.priority,
-            score: handler.def.limits.score(priority, past.created),
+            sync: archived_row.sync,
+            stage: archived_row.stage,
+            priority: archived_row.priority,
+            score: handler.def.limits.score(priority, archived_row.created),
             rank: 0,
-            prev_sent: past.prev_sent,
-            planned: past.planned,
-            created: past.created,
-            started: past.started,
-            error: past.error.clone(),
+            prev_sent: archived_row.prev_sent,
+            planned: archived_row.planned,
+            created: archived_row.created,
+            started: archived_row.started,
+            error: archived_row.error.clone(),
             life,
         };
-        if self.is_pair_busy(&live)? {
+        if self.is_pair_busy(&task_row)? {
             return Ok(Err(Rejected::PairIsBusy));
         }
-        self.tables.delete_archived_task(past.seq)?;
+        self.tables.delete_archived_task(archived_row.seq)?;
         self.state.counters.archived_tasks -= 1;
-        self.join_lane(&mut live);
-        (live.phase, live.rank) = self.phase_of_new_task(&live, now, now)?;
-        self.tables.insert_active_task(&live)?;
-        self.state.count_phase_change(live.queue, None, Some(live.phase))?;
+        self.join_lane(&mut task_row);
+        (task_row.phase, task_row.rank) = self.phase_of_new_task(&task_row, now, now)?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(task_row.queue, None, Some(task_row.phase))?;
         Ok(Ok(life))
     }
 
     /// Writes the new state of a task that stays unfinished; answers its phase.
     fn update_unfinished_task(
         &mut self,
-        mut live: ActiveTaskRow,
+        mut task_row: ActiveTaskRow,
         life: Life,
         error: Option<&str>,
         now: Timestamp,
     ) -> Result<TaskPhase> {
-        let before = live.phase;
-        (live.phase, live.rank) = match life.state {
-            State::New { due } => self.phase_of_new_task(&live, due, now)?,
-            State::Scheduled => (TaskPhase::Scheduled, live.rank),
-            State::Locked(_) => (TaskPhase::Locked, live.rank),
+        let before = task_row.phase;
+        (task_row.phase, task_row.rank) = match life.state {
+            State::New { due } => self.phase_of_new_task(&task_row, due, now)?,
+            State::Scheduled => (TaskPhase::Scheduled, task_row.rank),
+            State::Locked(_) => (TaskPhase::Locked, task_row.rank),
             State::Error { .. } => (TaskPhase::Halted, 0),
             State::Missing { .. } => (TaskPhase::Missing, 0),
             State::Done => return Err(Fault::damaged("a done task is history")),
         };
         // What was wrong before the task was lost says nothing of it once it is taken up again.
-        let error = error.map(str::to_string).or(live.error.take());
-        live.error = error.filter(|_| before != TaskPhase::Missing);
-        live.lane_position = live.lane_position.filter(|_| life.ordered);
-        live.life = life;
-        live.started = live.lease().map(|lease| lease.since).or(live.started);
-        self.tables.update_active_task(&live)?;
-        self.state.count_phase_change(live.queue, Some(before), Some(live.phase))?;
-        if live.phase == TaskPhase::Blocked {
+        let error = error.map(str::to_string).or(task_row.error.take());
+        task_row.error = error.filter(|_| before != TaskPhase::Missing);
+        task_row.lane_position = task_row.lane_position.filter(|_| life.ordered);
+        task_row.life = life;
+        task_row.started = task_row.lease().map(|lease| lease.since).or(task_row.started);
+        self.tables.update_active_task(&task_row)?;
+        self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
+        if task_row.phase == TaskPhase::Blocked {
             // Whoever steps back lets the first one go.
-            self.advance_lane(live.lane_position.and(live.lane), now)?;
+            self.advance_lane(task_row.lane_position.and(task_row.lane), now)?;
         }
-        Ok(live.phase)
+        Ok(task_row.phase)
     }
 
     /// What a task that is `new` waits for, and its rank if it is ready.
     fn phase_of_new_task(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         due: Timestamp,
         now: Timestamp,
     ) -> Result<(TaskPhase, i64)> {
         // Only one that was away can find its event's gates closed again.
-        let was_away = matches!(live.phase, TaskPhase::Missing | TaskPhase::Gated);
-        if let Some(event) = live.event.filter(|_| was_away)
-            && self.is_gated(event, live.stage)?
+        let was_away = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
+        if let Some(event) = task_row.event.filter(|_| was_away)
+            && self.is_gated(event, task_row.stage)?
         {
             return Ok((TaskPhase::Gated, 0));
         }
-        if let (Some(lane), Some(place)) = (live.lane, live.lane_position)
-            && !self.is_lane_head(lane, place)?
+        if let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position)
+            && !self.is_lane_head(lane, lane_position)?
         {
             return Ok((TaskPhase::Blocked, 0));
         }
-        self.phase_when_unblocked(&WaitingTask::from_row(live, due), now)
+        self.phase_when_unblocked(&WaitingTask::from_row(task_row, due), now)
     }
 
     /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
@@ -358,15 +364,13 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Lets those of the event run that no synchronous task holds back any more.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
-        for GatedTask { task: waiting, lane, lane_position: place, stage } in
-            self.tables.list_gated_tasks(event)?
-        {
+        for GatedTask { task: waiting, lane, lane_position, stage } in self.tables.list_gated_tasks(event)? {
             if self.is_gated(event, stage)? {
                 // Whoever holds this one back holds back all that come after it.
                 break;
             }
-            let first = match (lane, place) {
-                (Some(lane), Some(place)) => self.is_lane_head(lane, place)?,
+            let first = match (lane, lane_position) {
+                (Some(lane), Some(lane_position)) => self.is_lane_head(lane, lane_position)?,
                 _ => true,
             };
             if first {
@@ -385,7 +389,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn record_attempt(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         end: AttemptEnd,
         error: Option<&str>,
         now: Timestamp,
@@ -393,7 +397,7 @@ impl<T: Tables> Txn<'_, T> {
         if end == AttemptEnd::Succeeded {
             return Ok(());
         }
-        let ActiveTaskRow { seq: task, started, life: Life { attempt: number, .. }, .. } = *live;
+        let ActiveTaskRow { seq: task, started, life: Life { attempt: number, .. }, .. } = *task_row;
         let started = started.unwrap_or(now);
         self.tables.write_attempt(&AttemptRow { task, number, started, ended: now, end, error })
     }

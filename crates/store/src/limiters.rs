@@ -50,10 +50,11 @@ const CLOCK_SET_BACK_THRESHOLD: Duration = Duration::from_secs(60);
 
 impl WriterState {
     /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
-    pub(crate) fn unpark_queues(&mut self, handler: HandlerId, room: u32) -> Result<()> {
-        let gauge = self.limiter(handler)?;
-        let missing = usize::try_from(room.saturating_sub(gauge.queues_in_rotation)).unwrap_or(usize::MAX);
-        let back: Vec<QueueId> = gauge.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
+    pub(crate) fn unpark_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
+        let limiter = self.limiter(handler)?;
+        let missing =
+            usize::try_from(free_slots.saturating_sub(limiter.queues_in_rotation)).unwrap_or(usize::MAX);
+        let back: Vec<QueueId> = limiter.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
         for id in back {
             self.unpark_queue(id)?;
             self.has_new_ready = true;
@@ -82,19 +83,19 @@ impl WriterState {
     /// Whether anything bounds a handler at all. Most are not, and cost nothing.
     pub(crate) fn is_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
-        let gauge = self.limiter(handler)?;
-        let pace = &gauge.state;
+        let limiter = self.limiter(handler)?;
+        let pace = &limiter.state;
         Ok(limits.concurrency.is_some()
             || limits.rate.is_some()
             || pace.ailing()
             || pace.quiet_until > Timestamp::MIN
-            || gauge.is_closed)
+            || limiter.is_closed)
     }
 
     pub(crate) fn check_limits(&self, handler: HandlerId, now: Timestamp) -> Result<Opening> {
-        let gauge = self.limiter(handler)?;
-        let running = u32::try_from(gauge.running).unwrap_or(0);
-        Ok(gauge.state.opening(&self.handler(handler)?.def.limits, running, now))
+        let limiter = self.limiter(handler)?;
+        let running = u32::try_from(limiter.running).unwrap_or(0);
+        Ok(limiter.state.opening(&self.handler(handler)?.def.limits, running, now))
     }
 
     /// Changes how a handler has been going; it is written before the commit.
@@ -103,11 +104,11 @@ impl WriterState {
         handler: HandlerId,
         change: impl FnOnce(&mut Pace),
     ) -> Result<()> {
-        let gauge = self.limiter_mut(handler)?;
-        let before = gauge.state;
-        change(&mut gauge.state);
-        if gauge.state != before && !gauge.is_dirty {
-            gauge.is_dirty = true;
+        let limiter = self.limiter_mut(handler)?;
+        let before = limiter.state;
+        change(&mut limiter.state);
+        if limiter.state != before && !limiter.is_dirty {
+            limiter.is_dirty = true;
             self.limiters.dirty_handlers.push(handler);
         }
         Ok(())
@@ -120,15 +121,15 @@ impl WriterState {
             Opening::Paced(at) | Opening::Quiet(at) => Some(at),
             Opening::Open(_) | Opening::Full => None,
         };
-        let gauge = self.limiter_mut(handler)?;
-        gauge.free_slots = match opening {
-            Opening::Open(room) => room,
+        let limiter = self.limiter_mut(handler)?;
+        limiter.free_slots = match opening {
+            Opening::Open(free_slots) => free_slots,
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
         };
-        let was_closed = std::mem::replace(&mut gauge.is_closed, gauge.free_slots == 0);
+        let was_closed = std::mem::replace(&mut limiter.is_closed, limiter.free_slots == 0);
         // Where another node had found it closed, its queues are still in the turns here.
-        let opened = was_closed && !gauge.is_closed && gauge.queues_in_rotation > 0;
-        let before = std::mem::replace(&mut gauge.reopens_at, reopens);
+        let opened = was_closed && !limiter.is_closed && limiter.queues_in_rotation > 0;
+        let before = std::mem::replace(&mut limiter.reopens_at, reopens);
         if before != reopens {
             if let Some(at) = before {
                 self.limiters.reopen_times.remove(&(at, handler));
@@ -140,7 +141,7 @@ impl WriterState {
         }
         self.has_new_ready |= opened;
         match opening {
-            Opening::Open(room) => self.unpark_queues(handler, room),
+            Opening::Open(free_slots) => self.unpark_queues(handler, free_slots),
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),
         }
     }
@@ -172,9 +173,9 @@ impl WriterState {
     /// Writes what changed.
     pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> Result<()> {
         for handler in std::mem::take(&mut self.limiters.dirty_handlers) {
-            let gauge = self.limiter_mut(handler)?;
-            gauge.is_dirty = false;
-            tables.write_limiter_state(handler, &gauge.state)?;
+            let limiter = self.limiter_mut(handler)?;
+            limiter.is_dirty = false;
+            tables.write_limiter_state(handler, &limiter.state)?;
         }
         Ok(())
     }

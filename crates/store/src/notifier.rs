@@ -77,21 +77,21 @@ impl PeerNotifier {
     }
 
     /// What others have told; nothing if it was this node itself.
-    fn parse_message(&self, words: &str) -> Option<(EventId, bool)> {
-        let mut words = words.split(' ');
-        let from: Uuid = words.next()?.parse().ok()?;
-        let head = words.next()?.parse().ok()?;
-        let work = words.next()? == "1";
+    fn parse_message(&self, message: &str) -> Option<(EventId, bool)> {
+        let mut message = message.split(' ');
+        let from: Uuid = message.next()?.parse().ok()?;
+        let head = message.next()?.parse().ok()?;
+        let work = message.next()? == "1";
         (from != self.sender_id).then_some((head, work))
     }
 
     /// Passes on what was said on the channel.
-    pub fn handle_message<T: Tables>(&self, words: &str, writer: &Writer<T>) {
-        if words == OUTBOX_MESSAGE {
+    pub fn handle_message<T: Tables>(&self, message: &str, writer: &Writer<T>) {
+        if message == OUTBOX_MESSAGE {
             self.outbox_signal.notify_one();
             return;
         }
-        let Some((head, work)) = self.parse_message(words) else { return };
+        let Some((head, work)) = self.parse_message(message) else { return };
         if head > EventId::ZERO {
             writer.notify_listeners(Signal::Journal(head));
         }

@@ -39,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<AdvancedObject> {
         let before = self.tables.read_object(tenant, key)?;
         let number = match &before {
-            Some(known) if known.number != 0 => known.number,
+            Some(row) if row.number != 0 => row.number,
             Some(_) | None => self.state.allocate_object_number(),
         };
         let others = before.iter().flat_map(|object| &object.last_sent).copied();

@@ -66,7 +66,9 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let path = found.order.key.chain.clone();
         if let Some(to) = &node {
-            let Some(chain) = self.state.chains.find_chain(&path).and_then(|known| known.definition()) else {
+            let Some(chain) =
+                self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.definition())
+            else {
                 return Ok(Err(OrderRefused::NoSuchChain(path)));
             };
             if chain.node(to).is_none() {
@@ -113,9 +115,9 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<OrderRow> {
         let OrderRow { number: n, order } = found;
         let before = order.clone();
-        let known = self.state.chains.find_chain(&order.key.chain).cloned();
-        let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
-        let chain = known.as_ref().and_then(|known| known.definition());
+        let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
+        let state = chain_row.as_ref().map_or_else(ChainState::default, |chain_row| chain_row.state.clone());
+        let chain = chain_row.as_ref().and_then(|chain_row| chain_row.definition());
         let (order, effects) = order.input(input, chain, &state, now);
         let mut found = OrderRow { number: n, order };
         let (mut canceled, mut outcome) = (None, None);
@@ -165,23 +167,24 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
     fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
-        let Some(live) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten() else {
+        let Some(task_row) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten()
+        else {
             return Ok(());
         };
-        if live.life.attempt == 0 {
-            self.tables.delete_active_task(&live)?;
-            return self.state.count_phase_change(live.queue, Some(live.phase), None);
+        if task_row.life.attempt == 0 {
+            self.tables.delete_active_task(&task_row)?;
+            return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
         }
         // A refusal means that it has ended, which is what was wanted.
-        let _ = self.apply_command_to_active(live, Command::Cancel, AttemptOutput::default(), now)?;
+        let _ = self.apply_command_to_active(task_row, Command::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
     /// Whether a waiting task is that of this node and handler.
     fn is_step_task(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
-        let Some(live) = self.tables.read_active_task(task)? else { return Ok(false) };
-        let queue = self.state.queue(live.queue)?;
+        let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
+        let queue = self.state.queue(task_row.queue)?;
         let here = matches!(&queue.kind, QueueOf::Node { node: of, .. } if of == node);
         Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
     }
@@ -199,7 +202,7 @@ impl<T: Tables> Txn<'_, T> {
         let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, of)?;
         let due = order.planned.unwrap_or(now).max(now);
         let seq = self.state.allocate_task_numbers(1);
-        let mut live = ActiveTaskRow {
+        let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
@@ -221,25 +224,26 @@ impl<T: Tables> Txn<'_, T> {
             error: None,
             life: Life::beginning(due, false),
         };
-        (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::from_row(&live, due), now)?;
-        self.tables.insert_active_task(&live)?;
-        self.state.count_phase_change(queue, None, Some(live.phase))?;
+        (task_row.phase, task_row.rank) =
+            self.phase_when_unblocked(&WaitingTask::from_row(&task_row, due), now)?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(queue, None, Some(task_row.phase))?;
         Ok(Some(seq))
     }
 
     /// The step of an order that a task runs.
-    pub(crate) fn step_run_of(&self, live: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
-        match &self.state.queue(live.queue)?.kind {
+    pub(crate) fn step_run_of(&self, task_row: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
+        match &self.state.queue(task_row.queue)?.kind {
             QueueOf::Node { node, .. } => order.step_run(node),
             QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
         }
     }
 
     /// The order whose step a task is.
-    pub(crate) fn read_task_order(&self, live: &ActiveTaskRow) -> Result<Option<OrderRow>> {
-        let Some(n) = live.order else { return Ok(None) };
+    pub(crate) fn read_task_order(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
+        let Some(n) = task_row.order else { return Ok(None) };
         let order = self.tables.read_order(n)?;
-        order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
+        order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", task_row.seq))).map(Some)
     }
 
     /// An attempt of an order's step begins.
@@ -256,19 +260,19 @@ impl<T: Tables> Txn<'_, T> {
     /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
     pub(crate) fn record_step_end(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         order: Option<OrderRow>,
         end: Option<StepEnd>,
         now: Timestamp,
     ) -> Result<()> {
-        let (Some(n), Some(end)) = (live.order, end) else { return Ok(()) };
+        let (Some(n), Some(end)) = (task_row.order, end) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),
             None => self.tables.read_order(n)?,
         };
         match order {
             // An order that has done with the task does not hear of it any more.
-            Some(found) if found.order.task == Some(live.seq) => {
+            Some(found) if found.order.task == Some(task_row.seq) => {
                 self.apply_order_input(found, Input::StepEnded(end), now).map(drop)
             }
             Some(_) | None => Ok(()),
@@ -285,20 +289,20 @@ fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
 
 /// What a command to a task means for the order whose step it is.
 pub(crate) fn step_end_of_command(
-    live: &ActiveTaskRow,
+    task_row: &ActiveTaskRow,
     command: Command,
     life: &Life,
-    remains: AttemptOutput<'_>,
+    output: AttemptOutput<'_>,
 ) -> Option<StepEnd> {
     let over = matches!(life.state, State::Done | State::Error { .. });
     Some(match command {
-        Command::Succeed { .. } => StepEnd::Success { value: remains.result.map(Json::trusted) },
+        Command::Succeed { .. } => StepEnd::Success { value: output.result.map(Json::trusted) },
         Command::Fail { .. } | Command::Expire { .. } if over => {
-            StepEnd::Error { return_code: remains.return_code }
+            StepEnd::Error { return_code: output.return_code }
         }
         Command::Fail { .. } => StepEnd::SetBack,
         Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
-        Command::Cancel => StepEnd::Canceled { running: live.phase == TaskPhase::Locked },
+        Command::Cancel => StepEnd::Canceled { running: task_row.phase == TaskPhase::Locked },
         Command::Schedule
         | Command::Unschedule
         | Command::Lock(_)

@@ -15,42 +15,42 @@ const NO_HANDLER: HandlerId = 0;
 pub fn add_emissions_to_read_set(
     (emissions, _): &(Vec<Emission>, Option<Claim>),
     state: &mut WriterState,
-    foreseen: &mut ReadSet,
+    read_set: &mut ReadSet,
 ) {
     for emission in emissions {
         if let Some(idempotency) = &emission.idempotency {
-            foreseen.idempotency_keys.push((idempotency.tenant.clone(), idempotency.key.clone()));
+            read_set.idempotency_keys.push((idempotency.tenant.clone(), idempotency.key.clone()));
         }
-        add_events_to_read_set(&emission.events, state, foreseen);
+        add_events_to_read_set(&emission.events, state, read_set);
     }
 }
 
 pub(crate) fn add_endings_to_read_set(
     (endings, _): &(Vec<Ending>, Option<Claim>),
     state: &mut WriterState,
-    foreseen: &mut ReadSet,
+    read_set: &mut ReadSet,
 ) {
     for ending in endings {
-        foreseen.tasks.push(ending.task);
-        foreseen.lanes.extend(state.running_tasks.get(&ending.task).and_then(|running| running.row.lane));
-        add_events_to_read_set(&ending.emits, state, foreseen);
+        read_set.tasks.push(ending.task);
+        read_set.lanes.extend(state.running_tasks.get(&ending.task).and_then(|running| running.row.lane));
+        add_events_to_read_set(&ending.emits, state, read_set);
     }
 }
 
 pub(crate) fn add_firings_to_read_set(
     firings: &Vec<Firing>,
     state: &mut WriterState,
-    foreseen: &mut ReadSet,
+    read_set: &mut ReadSet,
 ) {
     for firing in firings {
         if let Settle::Fire { makes: Makes::Event(event), .. } = &firing.settle {
-            add_events_to_read_set(std::slice::from_ref(event), state, foreseen);
+            add_events_to_read_set(std::slice::from_ref(event), state, read_set);
         }
     }
 }
 
 /// The objects of events, and their lanes or crowds with each handler that has such.
-fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, foreseen: &mut ReadSet) {
+fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
         let handlers = state.resolve_handlers(&event.kind);
@@ -60,7 +60,7 @@ fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, foreseen
             tracked.push(NO_HANDLER);
         }
         let object = |handler| (event.tenant.clone(), key.as_str().to_string(), handler);
-        foreseen.objects.extend(tracked.into_iter().map(object));
+        read_set.objects.extend(tracked.into_iter().map(object));
     }
 }
 

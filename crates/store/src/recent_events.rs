@@ -28,8 +28,8 @@ impl RecentEvents {
     }
 
     pub(crate) fn find(&self, id: EventId) -> Option<Arc<Event>> {
-        let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
-        self.events.get(place).cloned()
+        let index = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
+        self.events.get(index).cloned()
     }
 }
 

@@ -65,17 +65,17 @@ impl<T: Tables> Txn<'_, T> {
     fn regroup_queue(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
-        let mut inside: HashMap<String, usize> = HashMap::new();
+        let mut active: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
             let object = self.read_object_number(&tenant, Some(&key))?;
             waiting.concurrency_group =
                 TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group;
             self.tables.set_concurrency_group(waiting.seq, waiting.concurrency_group)?;
-            let inside = inside.entry(key).or_default();
+            let active = active.entry(key).or_default();
             match phase {
-                TaskPhase::Scheduled | TaskPhase::Locked => *inside += 1,
-                TaskPhase::Ready | TaskPhase::Blocked if *inside < most => {
-                    *inside += 1;
+                TaskPhase::Scheduled | TaskPhase::Locked => *active += 1,
+                TaskPhase::Ready | TaskPhase::Blocked if *active < most => {
+                    *active += 1;
                     if phase == TaskPhase::Blocked {
                         self.change_phase(&waiting, phase, TaskPhase::Ready)?;
                     }
@@ -89,15 +89,16 @@ impl<T: Tables> Txn<'_, T> {
             }
         }
         // What runs must give its place up by the new rule; what stands in a lane keeps to that.
-        let mut crowds = HashMap::new();
-        let here = |live: &ActiveTaskRow| live.queue == queue && live.lane.is_none();
+        let mut concurrency_groups = HashMap::new();
+        let here = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
         for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| here(&running.row)) {
             let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
-            crowds.insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group);
+            concurrency_groups
+                .insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group);
         }
-        for (seq, crowd) in crowds {
+        for (seq, concurrency_group) in concurrency_groups {
             if let Some(running) = self.state.running_tasks.get_mut(&seq) {
-                running.row.concurrency_group = crowd;
+                running.row.concurrency_group = concurrency_group;
             }
         }
         self.state.apply_limits(handler.id, now)

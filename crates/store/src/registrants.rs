@@ -48,11 +48,12 @@ impl Registrants {
 
     /// One that registers the same again keeps its place, so that a restart changes nothing.
     fn upsert(&mut self, registration: Registration, now: Timestamp) {
-        let known = self.registrants.iter_mut().find(|known| known.registration.by == registration.by);
-        match known {
-            Some(known) if known.registration == registration => known.last_live_at = now,
+        let registrants =
+            self.registrants.iter_mut().find(|registrants| registrants.registration.by == registration.by);
+        match registrants {
+            Some(registrants) if registrants.registration == registration => registrants.last_live_at = now,
             Some(_) | None => {
-                self.registrants.retain(|known| known.registration.by != registration.by);
+                self.registrants.retain(|registrants| registrants.registration.by != registration.by);
                 self.registrants.push(Registrant { registration, last_live_at: now });
             }
         }
@@ -60,19 +61,19 @@ impl Registrants {
 
     fn merged_registration(&self) -> Registration {
         let mut union = Registration::default();
-        self.registrants.iter().for_each(|known| union.add(known.registration.clone()));
+        self.registrants.iter().for_each(|registrants| union.add(registrants.registration.clone()));
         union
     }
 
     /// Notes who lives, and takes out those who have not for too long.
-    fn expire_absent(&mut self, living: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+    fn expire_absent(&mut self, live_registrants: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
         let unwatched = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
-        for known in &mut self.registrants {
-            match living.contains(&known.registration.by) {
-                true => known.last_live_at = now,
+        for registrants in &mut self.registrants {
+            match live_registrants.contains(&registrants.registration.by) {
+                true => registrants.last_live_at = now,
                 // Nobody looked for a while, because nobody was there: whoever is gone may be about to come back.
                 false if unwatched > 2 * CHECK_INTERVAL => {
-                    known.last_live_at = known.last_live_at.plus(unwatched).min(now);
+                    registrants.last_live_at = registrants.last_live_at.plus(unwatched).min(now);
                 }
                 false => {}
             }
@@ -80,23 +81,23 @@ impl Registrants {
         self.checked_at = Some(now);
         let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.registrants)
             .into_iter()
-            .partition(|known| known.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
+            .partition(|registrants| registrants.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
         self.registrants = kept;
-        gone.into_iter().map(|known| known.registration.by).collect()
+        gone.into_iter().map(|registrants| registrants.registration.by).collect()
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
-        let mut known = Registrants::load(self.tables)?;
-        known.upsert(registration, now);
-        write_json_text(self.tables, REGISTRANTS_TEXT, &known)?;
-        self.apply_registration(&known.merged_registration(), now)
+        let mut registrants = Registrants::load(self.tables)?;
+        registrants.upsert(registration, now);
+        write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
+        self.apply_registration(&registrants.merged_registration(), now)
     }
 
     pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
-        let known = Registrants::load(self.tables)?;
-        Ok(known.registrants.into_iter().map(|known| known.registration.by).collect())
+        let registrants = Registrants::load(self.tables)?;
+        Ok(registrants.registrants.into_iter().map(|registrants| registrants.registration.by).collect())
     }
 
     /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
@@ -106,15 +107,15 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(false);
         }
         self.state.registrants_checked_at = now;
-        let mut known = Registrants::load(self.tables)?;
-        let is_recent = known.checked_at.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
-        if known.registrants.len() < 2 || is_recent {
+        let mut registrants = Registrants::load(self.tables)?;
+        let is_recent = registrants.checked_at.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
+        if registrants.registrants.len() < 2 || is_recent {
             return Ok(false);
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
-        let living = nodes.filter_map(|node| node.abilities.registrant).collect();
-        let gone = known.expire_absent(&living, now);
-        write_json_text(self.tables, REGISTRANTS_TEXT, &known)?;
+        let live_registrants = nodes.filter_map(|node| node.abilities.registrant).collect();
+        let gone = registrants.expire_absent(&live_registrants, now);
+        write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
         if gone.is_empty() {
             return Ok(false);
         }
@@ -122,7 +123,7 @@ impl<T: Tables> Txn<'_, T> {
             registrants = gone.join(", "),
             "had no live node for a day; what they registered is forgotten"
         );
-        self.apply_registration(&known.merged_registration(), now)?;
+        self.apply_registration(&registrants.merged_registration(), now)?;
         Ok(true)
     }
 }

@@ -81,11 +81,11 @@ impl<T: Tables> Txn<'_, T> {
     /// A node goes, and what it still holds goes on at once.
     pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.mark_node_gone(node)?;
-        for live in self.tables.list_tasks_locked_by(node)? {
-            if let State::Locked(lease) = live.life.state {
+        for task_row in self.tables.list_tasks_locked_by(node)? {
+            if let State::Locked(lease) = task_row.life.state {
                 let release = Command::Release { fence: lease.fence };
                 // A refusal means that it is no longer held: nothing to give back.
-                let _ = self.apply_command_to_active(live, release, AttemptOutput::default(), now)?;
+                let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
             }
         }
         Ok(())
@@ -168,15 +168,15 @@ impl<T: Tables> Txn<'_, T> {
         let mut rescued = Rescued::default();
         for node in self.tables.list_nodes_silent_since(now.minus(sweep.silence))? {
             self.mark_node_gone(node)?;
-            for live in self.tables.list_tasks_locked_by(node)? {
-                let error = format!("node {node} died while it ran attempt {}", live.life.attempt);
-                rescued.tasks.extend(self.expire_lease(live, &error, now)?);
+            for task_row in self.tables.list_tasks_locked_by(node)? {
+                let error = format!("node {node} died while it ran attempt {}", task_row.life.attempt);
+                rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
-        for live in self.tables.list_expired_worker_leases(sweep.workers_since, now)? {
+        for task_row in self.tables.list_expired_worker_leases(sweep.workers_since, now)? {
             let error =
-                format!("the worker of attempt {} was not heard of within its lease", live.life.attempt);
-            rescued.tasks.extend(self.expire_lease(live, &error, now)?);
+                format!("the worker of attempt {} was not heard of within its lease", task_row.life.attempt);
+            rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.missing {
             rescued.missing = self.park_undefined_tasks(now)?;
@@ -187,16 +187,16 @@ impl<T: Tables> Txn<'_, T> {
     /// Takes a running task from whoever held it.
     fn expire_lease(
         &mut self,
-        live: ActiveTaskRow,
+        task_row: ActiveTaskRow,
         error: &str,
         now: Timestamp,
     ) -> Result<Option<(TaskId, Status)>> {
-        let State::Locked(lease) = live.life.state else { return Ok(None) };
-        let handler = self.state.queue(live.queue)?.handler;
-        let id = self.state.task_id(handler, self.read_subject(&live)?.collection(), live.seq)?;
-        let remains = AttemptOutput::from_error(error);
+        let State::Locked(lease) = task_row.life.state else { return Ok(None) };
+        let handler = self.state.queue(task_row.queue)?.handler;
+        let id = self.state.task_id(handler, self.read_subject(&task_row)?.collection(), task_row.seq)?;
+        let output = AttemptOutput::from_error(error);
         let expired =
-            self.apply_command_to_active(live, Command::Expire { fence: lease.fence }, remains, now)?;
+            self.apply_command_to_active(task_row, Command::Expire { fence: lease.fence }, output, now)?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
 

@@ -115,31 +115,31 @@ pub struct ArchivedTaskRow {
 impl ArchivedTaskRow {
     /// A task that has just ended. Its type and key go along, because its event may be forgotten before it.
     pub(crate) fn from_ended_task(
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         subject: &Subject,
         life: Life,
         finished: Timestamp,
-        remains: AttemptOutput<'_>,
+        output: AttemptOutput<'_>,
     ) -> Self {
         let failed = life.state.status() != Status::Done;
-        let error = remains.error.or(live.error.as_deref().filter(|_| failed));
+        let error = output.error.or(task_row.error.as_deref().filter(|_| failed));
         Self {
-            seq: live.seq,
-            queue: live.queue,
-            event: live.event,
+            seq: task_row.seq,
+            queue: task_row.queue,
+            event: task_row.event,
             collection: subject.collection().into(),
             key: subject.key().map(|key| key.as_str().into()),
-            sync: live.sync,
-            stage: live.stage,
-            priority: live.priority,
+            sync: task_row.sync,
+            stage: task_row.stage,
+            priority: task_row.priority,
             life,
-            prev_sent: live.prev_sent,
-            planned: live.planned,
-            created: live.created,
-            started: live.started,
+            prev_sent: task_row.prev_sent,
+            planned: task_row.planned,
+            created: task_row.created,
+            started: task_row.started,
             finished,
             error: error.map(str::to_string),
-            result: remains.result.map(str::to_string),
+            result: output.result.map(str::to_string),
         }
     }
 
@@ -172,9 +172,9 @@ pub struct WaitingTask {
 }
 
 impl WaitingTask {
-    pub fn from_row(live: &ActiveTaskRow, due: Timestamp) -> Self {
-        let ActiveTaskRow { seq, queue, key_bucket: bucket, concurrency_group: crowd, score, .. } = *live;
-        Self { seq, queue, key_bucket: bucket, concurrency_group: crowd, score, due }
+    pub fn from_row(task_row: &ActiveTaskRow, due: Timestamp) -> Self {
+        let ActiveTaskRow { seq, queue, key_bucket: bucket, concurrency_group, score, .. } = *task_row;
+        Self { seq, queue, key_bucket: bucket, concurrency_group, score, due }
     }
 }
 

@@ -29,34 +29,34 @@ struct FireResult {
 }
 
 impl FireResult {
-    fn skipped_because(why: Skipped) -> Self {
-        Self { outcome: Outcome::Skipped(why), event: None, task: None }
+    fn skipped_because(message: Skipped) -> Self {
+        Self { outcome: Outcome::Skipped(message), event: None, task: None }
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn register_plans(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
-        let mut known = self.tables.list_schedules()?;
-        let (mut standings, mut named) = (Vec::with_capacity(plans.len()), Vec::new());
+        let mut registered = self.tables.list_schedules()?;
+        let (mut standings, mut registered_names) = (Vec::with_capacity(plans.len()), Vec::new());
         for plan in plans {
-            let held = self.state.is_schedule_paused(&plan.name);
-            let before = known.remove(plan.name.as_str());
+            let is_paused = self.state.is_schedule_paused(&plan.name);
+            let before = registered.remove(plan.name.as_str());
             standings.push(match before.filter(|row| row.expression == plan.expression) {
                 Some(row) => {
                     if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
-                        named.push(plan.name.to_string());
+                        registered_names.push(plan.name.to_string());
                     }
-                    Standing { settled: row.resolved_up_to, held, unmet: row.next_catch_up }
+                    Standing { settled: row.resolved_up_to, held: is_paused, unmet: row.next_catch_up }
                 }
                 None => {
                     self.tables.start_schedule(&plan.name, &plan.expression, now)?;
-                    Standing { settled: now, held, unmet: None }
+                    Standing { settled: now, held: is_paused, unmet: None }
                 }
             });
         }
-        self.delete_unregistered_schedules(known, &mut named, now)?;
-        if !named.is_empty() {
-            self.tables.record_schedules_registered(&named, now)?;
+        self.delete_unregistered_schedules(registered, &mut registered_names, now)?;
+        if !registered_names.is_empty() {
+            self.tables.record_schedules_registered(&registered_names, now)?;
         }
         Ok(standings)
     }
@@ -66,11 +66,11 @@ impl<T: Tables> Txn<'_, T> {
     fn delete_unregistered_schedules(
         &mut self,
         unnamed: BTreeMap<String, ScheduleRow>,
-        named: &mut Vec<String>,
+        registered_names: &mut Vec<String>,
         now: Timestamp,
     ) -> Result<()> {
         if !self.record_planning(now)? {
-            named.extend(unnamed.into_keys());
+            registered_names.extend(unnamed.into_keys());
             return Ok(());
         }
         let gone =
@@ -98,10 +98,10 @@ impl<T: Tables> Txn<'_, T> {
 
     fn resolve_firing(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
         let Firing { schedule, planned, settle } = firing;
-        let there = self.tables.read_fire(&schedule, planned)?;
+        let existing = self.tables.read_fire(&schedule, planned)?;
         let caught_up = matches!(settle, Settle::Fire { when: Punctual::CaughtUp, .. });
         let may_make_up = caught_up && !self.state.is_schedule_paused(&schedule);
-        if let Some(fire) = there
+        if let Some(fire) = existing
             && !(may_make_up && fire.outcome == Outcome::Skipped(Skipped::Held))
         {
             return Ok((fire, false));
@@ -134,8 +134,8 @@ impl<T: Tables> Txn<'_, T> {
             }),
             Makes::Run(run) => {
                 if overlap == Overlap::Cancel {
-                    let why = overlap_message(schedule);
-                    self.cancel_run(&run.pair, AttemptOutput::from_error(&why), now)?;
+                    let message = overlap_message(schedule);
+                    self.cancel_run(&run.pair, AttemptOutput::from_error(&message), now)?;
                 }
                 Ok(match self.create_run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
@@ -166,10 +166,10 @@ impl<T: Tables> Txn<'_, T> {
             let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
             return Ok(FireResult { task, ..FireResult::skipped_because(Skipped::Overlap) });
         }
-        let why = overlap_message(schedule);
+        let message = overlap_message(schedule);
         for task in unfinished {
             // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::from_error(&why), now)?;
+            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::from_error(&message), now)?;
         }
         let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
         Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })

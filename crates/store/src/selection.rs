@@ -57,79 +57,79 @@ impl<T: Tables> Txn<'_, T> {
         max: usize,
         now: Timestamp,
     ) -> Result<Vec<ActiveTaskRow>> {
-        let Some(table) = self.selection_scope(claim) else { return Ok(vec![]) };
-        if let Some(tenant) = table.only_tenant {
-            for handler in table.only_handlers.iter().flatten() {
+        let Some(scope) = self.selection_scope(claim) else { return Ok(vec![]) };
+        if let Some(tenant) = scope.only_tenant {
+            for handler in scope.only_handlers.iter().flatten() {
                 self.state.unpark_tenant_queues(*handler, tenant, now)?;
             }
         }
-        self.select_tasks(&table, max, now)
+        self.select_tasks(&scope, max, now)
     }
 
     /// Up to `max` tasks to look ahead to.
     pub(crate) fn select_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
-        let table = SelectionScope {
+        let scope = SelectionScope {
             pools: vec![WorkerPool::Nodes],
             only_handlers: None,
             only_tenant: None,
             is_look_ahead: true,
         };
-        self.select_tasks(&table, max, now)
+        self.select_tasks(&scope, max, now)
     }
 
     /// Whether a claim would find more.
     pub(crate) fn has_more_for_claim(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
-        let Some(table) = self.selection_scope(claim) else { return Ok(false) };
-        Ok(self.next_queue(&table, &mut Selection::default(), now)?.is_some())
+        let Some(scope) = self.selection_scope(claim) else { return Ok(false) };
+        Ok(self.next_queue(&scope, &mut Selection::default(), now)?.is_some())
     }
 
     /// None if there is nothing that this claim could ever be given.
     fn selection_scope(&self, claim: &Claim) -> Option<SelectionScope> {
-        let mut table =
+        let mut scope =
             SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
         let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
         match &claim.by {
             Claimant::Node(_) => {
-                table.pools.push(WorkerPool::Nodes);
+                scope.pools.push(WorkerPool::Nodes);
                 // A node that can run everything, as most can, need not be asked for each queue.
                 let here = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
                 let mut here = self.state.handlers.iter().filter(here);
                 if !here.all(|handler| claim.handlers.contains(&handler.def.name)) {
                     let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
-                    table.only_handlers = Some(ids.collect());
+                    scope.only_handlers = Some(ids.collect());
                 }
             }
             Claimant::Worker { tenant, .. } => {
-                table.only_tenant = match tenant {
+                scope.only_tenant = match tenant {
                     Some(tenant) => Some(self.state.find_tenant_index(tenant)?),
                     None => None,
                 };
                 let pulled = claim.handlers.iter().filter_map(named).filter(|handler| handler.def.pull);
                 let pulled: Vec<_> =
                     pulled.map(|handler| (handler.id, handler.def.source.is_some())).collect();
-                table.pools.extend(
+                scope.pools.extend(
                     pulled.iter().filter(|(_, source)| !source).map(|(id, _)| WorkerPool::PullHandler(*id)),
                 );
                 if pulled.iter().any(|(_, source)| *source) {
-                    table.pools.push(WorkerPool::PullSources);
+                    scope.pools.push(WorkerPool::PullSources);
                 }
-                table.only_handlers = Some(pulled.into_iter().map(|(id, _)| id).collect());
+                scope.only_handlers = Some(pulled.into_iter().map(|(id, _)| id).collect());
             }
         }
-        Some(table)
+        Some(scope)
     }
 
     fn select_tasks(
         &mut self,
-        table: &SelectionScope,
+        scope: &SelectionScope,
         max: usize,
         now: Timestamp,
     ) -> Result<Vec<ActiveTaskRow>> {
-        let mut hand = Selection::default();
+        let mut selection = Selection::default();
         for _ in 0..max {
-            let Some(queue) = self.next_queue(table, &mut hand, now)? else { break };
+            let Some(queue) = self.next_queue(scope, &mut selection, now)? else { break };
             self.state.serve_queue(queue)?;
-            let share = hand.add_share(queue);
+            let share = selection.add_share(queue);
             let (handler, ready) = {
                 let queue = self.state.queue(queue)?;
                 (queue.handler, queue.counts.ready)
@@ -137,50 +137,50 @@ impl<T: Tables> Txn<'_, T> {
             if share >= ready {
                 self.state.remove_exhausted_queue(queue)?;
             }
-            if let Some(room) = hand.handler_slots.get_mut(&handler) {
-                *room -= 1;
-                let room = *room;
-                self.state.unpark_queues(handler, room)?;
+            if let Some(free_slots) = selection.handler_slots.get_mut(&handler) {
+                *free_slots -= 1;
+                let free_slots = *free_slots;
+                self.state.unpark_queues(handler, free_slots)?;
             }
         }
-        if table.is_look_ahead {
+        if scope.is_look_ahead {
             // Those that were parked only because others are scheduled can still be claimed.
-            for handler in hand.handler_slots.keys() {
+            for handler in selection.handler_slots.keys() {
                 self.state.apply_limits(*handler, now)?;
             }
         }
-        self.tables.list_ready_tasks(&hand.queue_shares)
+        self.tables.list_ready_tasks(&selection.queue_shares)
     }
 
     /// The queue whose turn it is. Those whose handler has no room are parked on the way.
     fn next_queue(
         &mut self,
-        table: &SelectionScope,
-        hand: &mut Selection,
+        scope: &SelectionScope,
+        selection: &mut Selection,
         now: Timestamp,
     ) -> Result<Option<QueueId>> {
-        for pool in self.state.sort_pools_by_virtual_time(&table.pools) {
-            while let Some(queue) = self.first_queue_in_pool(table, pool) {
+        for pool in self.state.sort_pools_by_virtual_time(&scope.pools) {
+            while let Some(queue) = self.first_queue_in_pool(scope, pool) {
                 let handler = self.state.queue(queue)?.handler;
                 if !self.state.is_limited(handler)? {
                     return Ok(Some(queue));
                 }
-                let room = match hand.handler_slots.get(&handler) {
-                    Some(room) => *room,
+                let free_slots = match selection.handler_slots.get(&handler) {
+                    Some(free_slots) => *free_slots,
                     None => match self.state.check_limits(handler, now)? {
-                        Opening::Open(room) if table.is_look_ahead => {
+                        Opening::Open(free_slots) if scope.is_look_ahead => {
                             let scheduled = self.state.limiter(handler)?.scheduled;
-                            room.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
+                            free_slots.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
                         }
-                        Opening::Open(room) => room,
+                        Opening::Open(free_slots) => free_slots,
                         Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => {
                             self.state.apply_limits(handler, now)?;
                             0
                         }
                     },
                 };
-                hand.handler_slots.insert(handler, room);
-                if room > 0 {
+                selection.handler_slots.insert(handler, free_slots);
+                if free_slots > 0 {
                     return Ok(Some(queue));
                 }
                 self.state.park_queue(queue)?;
@@ -189,15 +189,15 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    fn first_queue_in_pool(&self, table: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
-        let may = |queue: QueueId| {
+    fn first_queue_in_pool(&self, scope: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
+        let is_allowed = |queue: QueueId| {
             let Ok(queue) = self.state.queue(queue) else { return false };
-            table.only_handlers.as_ref().is_none_or(|only| only.contains(&queue.handler))
+            scope.only_handlers.as_ref().is_none_or(|only| only.contains(&queue.handler))
         };
         let turns = self.state.fair_queue(pool)?;
-        match table.only_tenant {
-            Some(tenant) => turns.first_queue_of_tenant(tenant, may),
-            None => turns.first_queue(may).map(|(_, queue)| queue),
+        match scope.only_tenant {
+            Some(tenant) => turns.first_queue_of_tenant(tenant, is_allowed),
+            None => turns.first_queue(is_allowed).map(|(_, queue)| queue),
         }
     }
 }

@@ -26,18 +26,22 @@ impl<T: Tables> Txn<'_, T> {
         planned: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<std::result::Result<RunTask, NoSuchPair>> {
-        let Some(known) = self.find_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
+        let Some(pair_def) = self.find_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
         let collection = run.pair.collection.as_str();
         let of = QueueOf::Collection(run.pair.collection.clone());
-        let queue = self.state.get_or_create_queue(self.tables, known.source, &known.tenant, of)?;
-        let (seq, created) = match self.find_pair_task(known.source, collection)? {
+        let queue = self.state.get_or_create_queue(self.tables, pair_def.source, &pair_def.tenant, of)?;
+        let (seq, created) = match self.find_pair_task(pair_def.source, collection)? {
             Some(seq) => (seq, false),
             None => {
-                let priority = run.priority.unwrap_or(known.priority);
-                (self.create_run_task(&known, queue, collection, priority, planned, now)?, true)
+                let priority = run.priority.unwrap_or(pair_def.priority);
+                (self.create_run_task(&pair_def, queue, collection, priority, planned, now)?, true)
             }
         };
-        Ok(Ok(RunTask { task: self.state.task_id(known.source, collection, seq)?, created, repeated: false }))
+        Ok(Ok(RunTask {
+            task: self.state.task_id(pair_def.source, collection, seq)?,
+            created,
+            repeated: false,
+        }))
     }
 
     /// The same on request. A repeat under the same idempotency key creates nothing and gets the first answer.
@@ -62,8 +66,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Ends what is queued or running for a pair.
     pub(crate) fn cancel_run(&mut self, pair: &Pair, why: AttemptOutput<'_>, now: Timestamp) -> Result<()> {
-        let Some(known) = self.find_pair(pair) else { return Ok(()) };
-        if let Some(seq) = self.find_pair_task(known.source, pair.collection.as_str())? {
+        let Some(pair_def) = self.find_pair(pair) else { return Ok(()) };
+        if let Some(seq) = self.find_pair_task(pair_def.source, pair.collection.as_str())? {
             // A refusal means that it has ended, which is what was wanted.
             let _ = self.apply_command(seq, Command::Cancel, why, now)?;
         }
@@ -79,17 +83,17 @@ impl<T: Tables> Txn<'_, T> {
 
     fn create_run_task(
         &mut self,
-        known: &PairDefinition,
+        pair_def: &PairDefinition,
         queue: QueueId,
         collection: &str,
         priority: Priority,
         planned: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<TaskSeq> {
-        let handler = self.state.handler(known.source)?.clone();
-        let track = TaskGrouping::for_pair(self.state.salt, known.source, collection);
+        let handler = self.state.handler(pair_def.source)?.clone();
+        let track = TaskGrouping::for_pair(self.state.salt, pair_def.source, collection);
         let seq = self.state.allocate_task_numbers(1);
-        let mut live = ActiveTaskRow {
+        let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
@@ -112,10 +116,11 @@ impl<T: Tables> Txn<'_, T> {
             life: Life::beginning(now, true),
         };
         if !self.is_lane_occupied(track.lane)? {
-            (live.phase, live.rank) = self.phase_when_unblocked(&WaitingTask::from_row(&live, now), now)?;
+            (task_row.phase, task_row.rank) =
+                self.phase_when_unblocked(&WaitingTask::from_row(&task_row, now), now)?;
         }
-        self.tables.insert_active_task(&live)?;
-        self.state.count_phase_change(queue, None, Some(live.phase))?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(queue, None, Some(task_row.phase))?;
         Ok(seq)
     }
 }

@@ -108,24 +108,24 @@ pub trait Tables: 'static {
 
     fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>>;
 
-    fn insert_active_task(&self, live: &ActiveTaskRow) -> Result<()>;
+    fn insert_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    fn delete_active_task(&self, live: &ActiveTaskRow) -> Result<()>;
+    fn delete_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
     /// Writes phase and rank alone.
     fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()>;
 
     /// Writes what a lock changes: phase, attempt, node, fence, until and when it started.
-    fn write_task_lock(&self, live: &ActiveTaskRow) -> Result<()>;
+    fn write_task_lock(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
     /// Writes what may change in a task's life: all but its numbers, its event, its order, its track and its score.
-    fn update_active_task(&self, live: &ActiveTaskRow) -> Result<()>;
+    fn update_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
     /// Writes lane, crowd and bucket.
-    fn set_task_grouping(&self, live: &ActiveTaskRow) -> Result<()>;
+    fn set_task_grouping(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
     /// Writes the crowd alone.
-    fn set_concurrency_group(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()>;
+    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()>;
 
     fn set_task_score(&self, seq: TaskSeq, score: i64) -> Result<()>;
 
@@ -142,10 +142,11 @@ pub trait Tables: 'static {
     fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
 
     /// Those of a crowd that have their turn (ready, scheduled or locked), at most so many.
-    fn list_active_in_concurrency_group(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>>;
+    fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>>;
 
     /// The oldest blocked one of a crowd.
-    fn find_oldest_blocked_in_concurrency_group(&self, crowd: i64) -> Result<Option<WaitingTask>>;
+    fn find_oldest_blocked_in_concurrency_group(&self, concurrency_group: i64)
+    -> Result<Option<WaitingTask>>;
 
     /// The best of each queue, as many as is said: by score, rank and age.
     fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>>;
@@ -192,13 +193,13 @@ pub trait Tables: 'static {
     fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>>;
 
     /// How many ready tasks of its queue come before this one, counted up to `most`.
-    fn count_ready_tasks_before(&self, live: &ActiveTaskRow, most: u64) -> Result<u64>;
+    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, most: u64) -> Result<u64>;
 
     // --- ended tasks, attempts, logs ---------------------------------------------------------------------------
 
     fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>>;
 
-    fn insert_archived_task(&self, past: &ArchivedTaskRow) -> Result<()>;
+    fn insert_archived_task(&self, archived_row: &ArchivedTaskRow) -> Result<()>;
 
     fn delete_archived_task(&self, seq: TaskSeq) -> Result<()>;
 
@@ -386,7 +387,7 @@ pub trait Backend: Send + 'static {
     type Tables: Tables;
 
     /// Begins a transaction, and tells how the memory beside it stands.
-    fn begin(&mut self, foreseen: ReadSet) -> Result<CacheState>;
+    fn begin(&mut self, read_set: ReadSet) -> Result<CacheState>;
 
     /// Does what comes before all jobs of a transaction: an object's events that lie in an outbox come before its next.
     /// Answers whether it is done with that. If not, jobs that [`Backend::must_postpone`] names come again in the next
@@ -444,6 +445,6 @@ pub struct PeerChanges {
 }
 
 /// The number behind a public id, if it is one of this store's.
-pub fn decode_task_seq(realm: Realm, id: &TaskId) -> Option<TaskSeq> {
-    id.uuid().and_then(|uuid| realm.seq(uuid))
+pub fn decode_task_seq(task_id_namespace: Realm, id: &TaskId) -> Option<TaskSeq> {
+    id.uuid().and_then(|uuid| task_id_namespace.seq(uuid))
 }

@@ -25,7 +25,7 @@ pub(crate) struct EndedTask<'a> {
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn publish_attempt_start(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         handler: &RegisteredHandler,
         task: &TaskId,
         now: Timestamp,
@@ -33,7 +33,7 @@ impl<T: Tables> Txn<'_, T> {
         match handler.def.observe {
             Observe::All => {
                 let (handler, task) = (handler.def.name.clone(), task.clone());
-                self.publish_task_event(live, &EngineEvent::TaskStarted { handler, task }, now)
+                self.publish_task_event(task_row, &EngineEvent::TaskStarted { handler, task }, now)
             }
             Observe::Failures | Observe::None => Ok(()),
         }
@@ -47,57 +47,57 @@ impl<T: Tables> Txn<'_, T> {
         command: Command,
         now: Timestamp,
     ) -> Result<()> {
-        let EndedTask { row_before: live, subject, life, output: remains } = task;
+        let EndedTask { row_before: task_row, subject, life, output } = task;
         let failed = matches!(command, Command::Fail { .. } | Command::Expire { .. });
-        let told = match handler.def.observe {
+        let is_published = match handler.def.observe {
             Observe::All => true,
             Observe::Failures => failed,
             Observe::None => false,
         };
-        let ended = live.phase == TaskPhase::Locked && !matches!(life.state, State::Locked(_));
+        let ended = task_row.phase == TaskPhase::Locked && !matches!(life.state, State::Locked(_));
         let closed = matches!(life.state, State::Done | State::Error { .. });
-        if !told || !(ended || closed) {
+        if !is_published || !(ended || closed) {
             return Ok(());
         }
-        let (name, task) = (handler.def.name.clone(), self.public_task_id(live, subject, handler)?);
+        let (name, task) = (handler.def.name.clone(), self.public_task_id(task_row, subject, handler)?);
         if ended {
             let failed = failed || command == Command::Cancel;
-            let return_code = if failed { remains.return_code } else { 0 };
+            let return_code = if failed { output.return_code } else { 0 };
             let (handler, task) = (name.clone(), task.clone());
-            self.publish_task_event(live, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
+            self.publish_task_event(task_row, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
         }
         if closed {
-            self.publish_task_event(live, &EngineEvent::TaskClosed { handler: name, task }, now)?;
+            self.publish_task_event(task_row, &EngineEvent::TaskClosed { handler: name, task }, now)?;
         }
         Ok(())
     }
 
     fn publish_task_event(
         &mut self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         event: &EngineEvent,
         now: Timestamp,
     ) -> Result<()> {
-        let tenant = self.state.queue(live.queue)?.tenant.clone();
+        let tenant = self.state.queue(task_row.queue)?.tenant.clone();
         self.publish_tenant_event(&tenant, event, now).map(drop)
     }
 
     /// The public name of an unfinished task, or of one that has just ended.
     fn public_task_id(
         &self,
-        live: &ActiveTaskRow,
+        task_row: &ActiveTaskRow,
         subject: Option<&Subject>,
         handler: &RegisteredHandler,
     ) -> Result<TaskId> {
-        match (&self.state.queue(live.queue)?.kind, subject) {
+        match (&self.state.queue(task_row.queue)?.kind, subject) {
             (QueueOf::Events, Some(subject)) => {
-                self.state.task_id(handler.id, subject.collection(), live.seq)
+                self.state.task_id(handler.id, subject.collection(), task_row.seq)
             }
             (QueueOf::Events, None) => {
-                self.state.task_id(handler.id, self.read_subject(live)?.collection(), live.seq)
+                self.state.task_id(handler.id, self.read_subject(task_row)?.collection(), task_row.seq)
             }
-            (QueueOf::Collection(name), _) => self.state.task_id(handler.id, name.as_str(), live.seq),
-            (QueueOf::Node { node, .. }, _) => self.state.task_id(handler.id, node.as_str(), live.seq),
+            (QueueOf::Collection(name), _) => self.state.task_id(handler.id, name.as_str(), task_row.seq),
+            (QueueOf::Node { node, .. }, _) => self.state.task_id(handler.id, node.as_str(), task_row.seq),
         }
     }
 }

@@ -15,8 +15,8 @@ const MAX_NAMED_TASKS: usize = 10;
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
-        let Some(live) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
-        Ok(Some(explain(&self.collect_wait_facts(&live, &task.handler)?, now)))
+        let Some(task_row) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
+        Ok(Some(explain(&self.collect_wait_facts(&task_row, &task.handler)?, now)))
     }
 
     /// A task by its whole public name: the uuid alone is not enough.
@@ -25,36 +25,37 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
     }
 
-    fn collect_wait_facts(&self, live: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
-        let queue = self.state.queue(live.queue)?;
+    fn collect_wait_facts(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
+        let queue = self.state.queue(task_row.queue)?;
         let handler = self.state.handler(queue.handler)?;
-        let gauge = self.state.limiter(handler.id)?;
+        let limiter = self.state.limiter(handler.id)?;
         let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.kind, &queue.tenant);
-        let crowd = match live.concurrency_group.filter(|_| live.phase == TaskPhase::Blocked) {
-            Some(crowd) => self.read_concurrency_group(crowd, live.queue)?.0,
-            None => vec![],
-        };
+        let concurrency_group =
+            match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::Blocked) {
+                Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,
+                None => vec![],
+            };
         Ok(Facts {
-            state: live.life.state,
+            state: task_row.life.state,
             handler: name.clone(),
             defined: queue.is_defined,
             pull: handler.def.pull,
-            sync: self.find_blocking_sync_task(live)?,
-            lane: self.find_task_ahead_in_lane(live)?,
+            sync: self.find_blocking_sync_task(task_row)?,
+            lane: self.find_task_ahead_in_lane(task_row)?,
             order: self.state.chains.describe_stop(&queue.kind),
             rules: self.state.rules.iter().filter(holds).cloned().collect(),
             limits: handler.def.limits.clone(),
-            pace: gauge.state,
-            running: u32::try_from(gauge.running).unwrap_or(0),
+            pace: limiter.state,
+            running: u32::try_from(limiter.running).unwrap_or(0),
             runners: self.list_running_task_ids(handler.id)?,
-            crowd: crowd
+            crowd: concurrency_group
                 .into_iter()
                 .take(MAX_NAMED_TASKS)
                 .filter_map(|seq| self.read_task_id(seq).transpose())
                 .collect::<Result<_>>()?,
             nodes: self.list_capable_nodes(name)?,
             asked: self.state.last_pulled.get(&handler.id).copied(),
-            ahead: self.count_tasks_ahead(live)?,
+            ahead: self.count_tasks_ahead(task_row)?,
         })
     }
 
@@ -69,16 +70,20 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// The synchronous task of the same event that a gated one waits for.
-    fn find_blocking_sync_task(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
-        let Some(event) = live.event.filter(|_| live.phase == TaskPhase::Gated) else { return Ok(None) };
-        let seq = self.tables.find_unfinished_sync_task_before(event, live.stage, false)?;
+    fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+        let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::Gated) else {
+            return Ok(None);
+        };
+        let seq = self.tables.find_unfinished_sync_task_before(event, task_row.stage, false)?;
         self.read_task_status(seq)
     }
 
     /// The task that stands before this one in its lane.
-    fn find_task_ahead_in_lane(&self, live: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
-        let (Some(lane), Some(place)) = (live.lane, live.lane_position) else { return Ok(None) };
-        let first = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < place);
+    fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+        let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
+            return Ok(None);
+        };
+        let first = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < lane_position);
         let seq = first.map(|head| head.task.seq);
         self.read_task_status(seq)
     }
@@ -96,13 +101,13 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// How many of its queue come before a ready task.
-    fn count_tasks_ahead(&self, live: &ActiveTaskRow) -> Result<u64> {
-        if live.phase != TaskPhase::Ready {
+    fn count_tasks_ahead(&self, task_row: &ActiveTaskRow) -> Result<u64> {
+        if task_row.phase != TaskPhase::Ready {
             return Ok(0);
         }
-        if self.state.queue(live.queue)?.collection().is_some() {
-            return Ok(self.state.count_source_queues_before(live.queue)?.min(MOST_AHEAD));
+        if self.state.queue(task_row.queue)?.collection().is_some() {
+            return Ok(self.state.count_source_queues_before(task_row.queue)?.min(MOST_AHEAD));
         }
-        self.tables.count_ready_tasks_before(live, MOST_AHEAD)
+        self.tables.count_ready_tasks_before(task_row, MOST_AHEAD)
     }
 }

@@ -37,7 +37,7 @@ trait Job<T>: Send {
     /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
     /// callers; but an event that is journaled before a slot is filled can have that slot.
     fn position(&self) -> JobPosition;
-    fn add_to_read_set(&self, state: &mut WriterState, foreseen: &mut ReadSet);
+    fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet);
     fn run_work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
     fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>);
 }
@@ -80,18 +80,18 @@ where
     T: Send,
 {
     fn position(&self) -> JobPosition {
-        self.request.as_ref().map_or(JobPosition::Last, |asked| asked.position)
+        self.request.as_ref().map_or(JobPosition::Last, |request| request.position)
     }
 
-    fn add_to_read_set(&self, state: &mut WriterState, foreseen: &mut ReadSet) {
-        if let Some(asked) = &self.request {
-            (asked.add_to_read_set)(&asked.input, state, foreseen);
+    fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet) {
+        if let Some(request) = &self.request {
+            (request.add_to_read_set)(&request.input, state, read_set);
         }
     }
 
     fn run_work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
-        if let (Some(work), Some(asked)) = (self.work.take(), self.request.take()) {
-            self.result = Some(work(txn, asked.input)?);
+        if let (Some(work), Some(request)) = (self.work.take(), self.request.take()) {
+            self.result = Some(work(txn, request.input)?);
         }
         Ok(())
     }
@@ -181,12 +181,12 @@ impl<T: Tables> Writer<T> {
     /// The same, at its place in the group, and with what it will look at.
     pub async fn run_job<A: Send + 'static, R: Send + 'static>(
         &self,
-        asked: JobRequest<A>,
+        request: JobRequest<A>,
         work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
         let (answer, result) = oneshot::channel();
         let job =
-            Box::new(AwaitedJob { request: Some(asked), work: Some(work), result: None, reply: answer });
+            Box::new(AwaitedJob { request: Some(request), work: Some(work), result: None, reply: answer });
         {
             let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
@@ -222,8 +222,8 @@ impl<T: Tables> Writer<T> {
     }
 
     /// Tells this one of this writer's own commits, and not of what [`Writer::notify_listeners`] says.
-    pub fn set_commit_hook(&self, whoever: Arc<dyn CommitHook>) {
-        self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
+    pub fn set_commit_hook(&self, hook: Arc<dyn CommitHook>) {
+        self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(hook);
     }
 
     /// Tells all who listen what somebody else's commit has brought.
@@ -314,8 +314,8 @@ impl<B: Backend> WriterThread<B> {
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
     ) -> Result<usize> {
-        let foreseen = if self.must_reload { ReadSet::default() } else { self.collect_read_set(group) };
-        match self.backend.begin(foreseen)? {
+        let read_set = if self.must_reload { ReadSet::default() } else { self.collect_read_set(group) };
+        match self.backend.begin(read_set)? {
             CacheState::Fresh if !self.must_reload => {}
             CacheState::Stale(changes) if !self.must_reload => {
                 self.state.apply_peer_changes(self.backend.tables(), changes)?;
@@ -338,9 +338,9 @@ impl<B: Backend> WriterThread<B> {
 
     /// What these jobs will look at.
     fn collect_read_set(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> ReadSet {
-        let mut foreseen = ReadSet::default();
-        jobs.iter().for_each(|job| job.add_to_read_set(&mut self.state, &mut foreseen));
-        foreseen
+        let mut read_set = ReadSet::default();
+        jobs.iter().for_each(|job| job.add_to_read_set(&mut self.state, &mut read_set));
+        read_set
     }
 
     /// Another writer was before this one. What has come meanwhile shares the commit, or two nodes would need twice as
@@ -350,15 +350,15 @@ impl<B: Backend> WriterThread<B> {
         group: &mut JobGroup<B::Tables>,
         inbox: &mut JobInbox<B::Tables>,
     ) -> Result<()> {
-        let mut more = Vec::new();
-        fill_group(&mut more, inbox);
-        if more.is_empty() {
+        let mut added = Vec::new();
+        fill_group(&mut added, inbox);
+        if added.is_empty() {
             return Ok(());
         }
-        let foreseen = self.collect_read_set(&more);
-        group.append(&mut more);
+        let read_set = self.collect_read_set(&added);
+        group.append(&mut added);
         group.sort_by_key(|job| job.position());
-        self.backend.extend_read_set(foreseen)
+        self.backend.extend_read_set(read_set)
     }
 
     fn run_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
@@ -378,9 +378,9 @@ impl<B: Backend> WriterThread<B> {
     /// Puts jobs that must wait behind the others; answers how many need not.
     fn postpone_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
         let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
-            let mut foreseen = ReadSet::default();
-            job.add_to_read_set(&mut self.state, &mut foreseen);
-            !self.backend.must_postpone(&foreseen)
+            let mut read_set = ReadSet::default();
+            job.add_to_read_set(&mut self.state, &mut read_set);
+            !self.backend.must_postpone(&read_set)
         });
         let done = go.len();
         group.extend(go.into_iter().chain(wait));
@@ -393,8 +393,8 @@ impl<B: Backend> WriterThread<B> {
         self.state.has_new_ready = true;
         if std::mem::take(&mut self.must_reload) {
             // With a memory that was wrong nothing could be foreseen.
-            let foreseen = self.collect_read_set(group);
-            self.backend.extend_read_set(foreseen)?;
+            let read_set = self.collect_read_set(group);
+            self.backend.extend_read_set(read_set)?;
         }
         Ok(())
     }
@@ -417,8 +417,8 @@ impl<B: Backend> WriterThread<B> {
     }
 
     fn call_commit_hook(&self, head: Option<EventId>, work: bool) {
-        if let Some(whoever) = &*self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()) {
-            whoever.on_commit(head, work);
+        if let Some(hook) = &*self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()) {
+            hook.on_commit(head, work);
         }
     }
 }

@@ -36,12 +36,12 @@ impl WriterStatus {
     /// What keeps the writer from writing, without details: these are for the log. Nodes write every few seconds to tell that they live, so that this is never
     /// older.
     pub fn describe_trouble(&self, now: Instant) -> Option<String> {
-        let standing = self.lock_transaction();
+        let transaction = self.lock_transaction();
         let ago = |then: Instant| now.saturating_duration_since(then);
-        if let Some(since) = standing.outage.since() {
+        if let Some(since) = transaction.outage.since() {
             return Some(format!("commits have failed for {} s", ago(since).as_secs()));
         }
-        let long = standing.begun_at.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
+        let long = transaction.begun_at.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
         Some(format!("a commit has been under way for {} s", long.as_secs()))
     }
 
@@ -57,14 +57,14 @@ impl WriterStatus {
 
     /// It has ended; an outage is told of in the log.
     pub(crate) fn record_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
-        let mut standing = self.lock_transaction();
-        standing.begun_at = None;
-        let said = match outcome {
-            Ok(()) => standing.outage.works(now),
-            Err(_) => standing.outage.failed(now),
+        let mut transaction = self.lock_transaction();
+        transaction.begun_at = None;
+        let change = match outcome {
+            Ok(()) => transaction.outage.works(now),
+            Err(_) => transaction.outage.failed(now),
         };
         let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        match said {
+        match change {
             None => {}
             Some(Said::Begins) => tracing::error!(error, "the store cannot be written"),
             Some(Said::Lasts { failures }) => {
@@ -89,13 +89,13 @@ impl ReadOutageLog {
     pub fn record_read<T>(&self, read: &Result<T, StoreError>) {
         let now = Instant::now();
         let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        let said = match read {
+        let change = match read {
             Ok(_) => outage.works(now),
             Err(StoreError::Closed | StoreError::Full(_)) => None,
             Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.failed(now),
         };
         let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        match said {
+        match change {
             None => {}
             Some(Said::Begins) => tracing::warn!(error, "the store cannot be read"),
             Some(Said::Lasts { failures }) => {
@@ -133,7 +133,7 @@ mod tests {
         let (work, start) = (WriterStatus::default(), Instant::now());
         work.record_begin(start);
         assert_eq!(work.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
-        let told = work.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
-        assert_eq!(told.as_deref(), Some("a commit has been under way for 20 s"));
+        let trouble = work.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
+        assert_eq!(trouble.as_deref(), Some("a commit has been under way for 20 s"));
     }
 }

@@ -101,9 +101,9 @@ impl WriterState {
         }
         let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
         self.scheduled_count += counts.scheduled - before.scheduled;
-        let gauge = self.limiter_mut(handler)?;
-        gauge.running += counts.running - before.running;
-        gauge.scheduled += counts.scheduled - before.scheduled;
+        let limiter = self.limiter_mut(handler)?;
+        limiter.running += counts.running - before.running;
+        limiter.scheduled += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
             // The ranks that others give from here on are not known here.
             self.queue_mut(id)?.key_ranks = None;
@@ -206,17 +206,20 @@ impl WriterState {
     }
 
     /// Looks again at what holds the queues of a place; answers which are held.
-    pub(crate) fn refresh_paused(&mut self, place: impl Fn(&QueueState) -> bool) -> Result<Vec<QueueId>> {
-        let ids: Vec<QueueId> = self.iter_queues().filter(|q| place(q)).map(|q| q.id).collect();
-        let mut held_ones = Vec::new();
+    pub(crate) fn refresh_paused(
+        &mut self,
+        is_affected: impl Fn(&QueueState) -> bool,
+    ) -> Result<Vec<QueueId>> {
+        let ids: Vec<QueueId> = self.iter_queues().filter(|q| is_affected(q)).map(|q| q.id).collect();
+        let mut paused = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
-            let held = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
-            self.queue_mut(id)?.is_paused = held;
+            let is_paused = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
+            self.queue_mut(id)?.is_paused = is_paused;
             self.update_placement(id)?;
-            held_ones.extend(held.then_some(id));
+            paused.extend(is_paused.then_some(id));
         }
-        Ok(held_ones)
+        Ok(paused)
     }
 
     fn is_queue_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
@@ -289,9 +292,9 @@ impl WriterState {
             *queue.counts.count_mut(to) += 1;
         }
         if queue.counts.ready == 0
-            && let Some(bands) = &mut queue.key_ranks
+            && let Some(key_ranks) = &mut queue.key_ranks
         {
-            bands.clear();
+            key_ranks.clear();
         }
         let handler = queue.handler;
         if !queue.is_dirty {
@@ -299,9 +302,9 @@ impl WriterState {
             self.queues.dirty_queues.push(id);
         }
         let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
-        let gauge = self.limiter_mut(handler)?;
-        gauge.running += change(TaskPhase::Locked);
-        gauge.scheduled += change(TaskPhase::Scheduled);
+        let limiter = self.limiter_mut(handler)?;
+        limiter.running += change(TaskPhase::Locked);
+        limiter.scheduled += change(TaskPhase::Scheduled);
         self.update_placement(id)
     }
 
@@ -319,12 +322,12 @@ impl WriterState {
             return Ok(0);
         }
         let queue = self.queue_mut(id)?;
-        let bands = match &mut queue.key_ranks {
-            Some(bands) => bands,
+        let key_ranks = match &mut queue.key_ranks {
+            Some(key_ranks) => key_ranks,
             unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
             unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
         };
-        Ok(bands.assign_rank(score, bucket))
+        Ok(key_ranks.assign_rank(score, bucket))
     }
 
     /// A source's queue has a task that could run. Called before it is counted.
@@ -338,8 +341,8 @@ impl WriterState {
 
     /// A queue was served once, by a task of this score and rank.
     pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
-        if let Some(bands) = &mut self.queue_mut(id)?.key_ranks {
-            bands.record_served(score, rank);
+        if let Some(key_ranks) = &mut self.queue_mut(id)?.key_ranks {
+            key_ranks.record_served(score, rank);
         }
         Ok(())
     }

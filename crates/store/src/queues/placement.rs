@@ -18,16 +18,17 @@ impl WriterState {
             tenant: weight(self.tenant_weights.get(&queue.tenant)),
             entry: self.handler(queue.handler)?.def.limits.weight.stride(),
         };
-        let line = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
-        let (pool, tenant, turn) =
+        let entry = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
+        let (pool, tenant, virtual_time) =
             (self.worker_pool_of(queue.handler)?, queue.tenant_index, queue.virtual_time);
-        let turn = self.queues.fair_queues.entry(pool).or_default().serve(tenant, line, turn, strides);
-        self.queue_mut(id)?.virtual_time = turn;
+        let virtual_time =
+            self.queues.fair_queues.entry(pool).or_default().serve(tenant, entry, virtual_time, strides);
+        self.queue_mut(id)?.virtual_time = virtual_time;
         if pool != WorkerPool::Nodes {
             let now = self.queues.last_served_pool_time;
-            let pool_turn = self.queues.pool_virtual_times.entry(pool).or_default();
-            let served = (*pool_turn).max(now);
-            *pool_turn = served + strides.entry;
+            let pool_virtual_time = self.queues.pool_virtual_times.entry(pool).or_default();
+            let served = (*pool_virtual_time).max(now);
+            *pool_virtual_time = served + strides.entry;
             self.queues.last_served_pool_time = served;
         }
         Ok(())
@@ -47,8 +48,10 @@ impl WriterState {
     pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
         let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
-        let turns = self.fair_queue(self.worker_pool_of(queue.handler)?);
-        Ok(fresh && turns.is_none_or(|turns| turns.would_be_first(queue.tenant_index, queue.virtual_time)))
+        let fair_queue = self.fair_queue(self.worker_pool_of(queue.handler)?);
+        Ok(fresh
+            && fair_queue
+                .is_none_or(|fair_queue| fair_queue.would_be_first(queue.tenant_index, queue.virtual_time)))
     }
 
     pub(crate) fn worker_pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
@@ -66,7 +69,7 @@ impl WriterState {
 
     /// Whether something could run, whoever may run it.
     pub(crate) fn has_runnable_queue(&self) -> bool {
-        self.queues.fair_queues.values().any(|turns| !turns.is_empty())
+        self.queues.fair_queues.values().any(|fair_queue| !fair_queue.is_empty())
     }
 
     pub(crate) fn find_tenant_index(&self, tenant: &Tenant) -> Option<TenantIndex> {
@@ -77,60 +80,62 @@ impl WriterState {
     pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let can = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
-        let seat = match can {
+        let rotation = match can {
             false => QueuePlacement::Absent,
             true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
             true => QueuePlacement::InRotation,
         };
         // One that is in stays in when its handler closes, until its turn comes.
-        let stays = seat == queue.placement
-            || (seat == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
+        let stays = rotation == queue.placement
+            || (rotation == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
         if stays {
             return Ok(());
         }
         let (was_in, handler) = (queue.placement == QueuePlacement::InRotation, queue.handler);
-        self.place_queue(id, seat)?;
-        let gauge = self.limiter(handler)?;
-        match was_in && !gauge.is_closed && !gauge.parked_queues.is_empty() {
+        self.place_queue(id, rotation)?;
+        let limiter = self.limiter(handler)?;
+        match was_in && !limiter.is_closed && !limiter.parked_queues.is_empty() {
             // It leaves unserved, so that another of its handler's can have the room.
-            true => self.unpark_queues(handler, gauge.free_slots),
+            true => self.unpark_queues(handler, limiter.free_slots),
             false => Ok(()),
         }
     }
 
     pub(super) fn place_queue(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
         let queue = self.queue(id)?;
-        let (from, handler, tenant, turn, head) =
+        let (from, handler, tenant, virtual_time, head) =
             (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_rank);
         let source = queue.is_source_queue();
         let pool = self.worker_pool_of(handler)?;
-        let turns = self.queues.fair_queues.entry(pool).or_default();
+        let fair_queue = self.queues.fair_queues.entry(pool).or_default();
         match (from, head.filter(|_| source)) {
-            (QueuePlacement::InRotation, Some(rank)) => turns.remove_source_queue(tenant, id, rank),
-            (QueuePlacement::InRotation, None) => turns.remove_queue(tenant, id, turn),
+            (QueuePlacement::InRotation, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
+            (QueuePlacement::InRotation, None) => fair_queue.remove_queue(tenant, id, virtual_time),
             (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
         }
-        let mut new_turn = turn;
+        let mut new_virtual_time = virtual_time;
         match (to, head.filter(|_| source)) {
-            (QueuePlacement::InRotation, Some(rank)) => turns.add_source_queue(tenant, id, rank),
-            (QueuePlacement::InRotation, None) => new_turn = turns.add_queue(tenant, id, turn),
+            (QueuePlacement::InRotation, Some(rank)) => fair_queue.add_source_queue(tenant, id, rank),
+            (QueuePlacement::InRotation, None) => {
+                new_virtual_time = fair_queue.add_queue(tenant, id, virtual_time)
+            }
             (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
         }
-        let gauge = self.limiter_mut(handler)?;
+        let limiter = self.limiter_mut(handler)?;
         match from {
             QueuePlacement::Parked => {
-                gauge.parked_queues.remove(&(turn, id));
+                limiter.parked_queues.remove(&(virtual_time, id));
             }
             QueuePlacement::InRotation | QueuePlacement::Absent => {}
         }
         if to == QueuePlacement::Parked {
-            gauge.parked_queues.insert((new_turn, id));
+            limiter.parked_queues.insert((new_virtual_time, id));
         }
-        gauge.queues_in_rotation += u32::from(to == QueuePlacement::InRotation);
-        gauge.queues_in_rotation -= u32::from(from == QueuePlacement::InRotation);
+        limiter.queues_in_rotation += u32::from(to == QueuePlacement::InRotation);
+        limiter.queues_in_rotation -= u32::from(from == QueuePlacement::InRotation);
         let queue = self.queue_mut(id)?;
         queue.placement = to;
-        queue.virtual_time = new_turn;
+        queue.virtual_time = new_virtual_time;
         Ok(())
     }
 
@@ -154,8 +159,8 @@ impl WriterState {
         tenant: TenantIndex,
         now: Timestamp,
     ) -> Result<()> {
-        let gauge = self.limiter(handler)?;
-        if gauge.parked_queues.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
+        let limiter = self.limiter(handler)?;
+        if limiter.parked_queues.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
             return Ok(());
         }
         let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_index == tenant);

@@ -50,8 +50,9 @@ pub struct CopyReport {
 impl CopyReport {
     /// The sections in which the two differ.
     pub fn differing_tables(&self) -> Vec<TableKind> {
-        let differs =
-            |both: &&TableComparison| both.source.zip(both.target).is_some_and(|(one, other)| one != other);
+        let differs = |both: &&TableComparison| {
+            both.source.zip(both.target).is_some_and(|(source_sums, target_sums)| source_sums != target_sums)
+        };
         self.tables.iter().filter(differs).map(|both| both.table).collect()
     }
 
@@ -95,13 +96,13 @@ struct StoredProgress {
 pub fn copy_store(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    told: &mut dyn FnMut(CopyProgress),
+    on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
-    let mut note = load_progress(source, target)?;
+    let mut progress = load_progress(source, target)?;
     let all = count_rows_to_copy(source, target)?;
-    told(CopyProgress::Copying { total_rows: all, already_copied: note.rows_copied });
-    copy_missing_rows(source, target, &mut note, told)?;
-    let report = compare_stores(source, target, told)?;
+    on_progress(CopyProgress::Copying { total_rows: all, already_copied: progress.rows_copied });
+    copy_missing_rows(source, target, &mut progress, on_progress)?;
+    let report = compare_stores(source, target, on_progress)?;
     if !source.is_unchanged().map_err(CopyError::ReadSource)? {
         return Err(CopyError::SourceWritten);
     }
@@ -115,7 +116,7 @@ pub fn copy_store(
 pub fn verify_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    told: &mut dyn FnMut(CopyProgress),
+    on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
     if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
@@ -123,7 +124,7 @@ pub fn verify_copy(
     if target.read_progress().map_err(CopyError::WriteTarget)?.is_some() {
         return Err(CopyError::TargetIncomplete);
     }
-    compare_stores(source, target, told)
+    compare_stores(source, target, on_progress)
 }
 
 /// How far it has come. A target without a note must be empty.
@@ -134,11 +135,12 @@ fn load_progress(
     if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
-    let (realm, stamp) = read_counters(source).map_err(CopyError::ReadSource)?;
+    let (task_id_namespace, stamp) = read_counters(source).map_err(CopyError::ReadSource)?;
     if let Some(text) = target.read_progress().map_err(CopyError::WriteTarget)? {
-        let note: StoredProgress = serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
-        return match (note.task_id_namespace == realm, note.counters_checksum == stamp) {
-            (true, true) => Ok(note),
+        let progress: StoredProgress =
+            serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
+        return match (progress.task_id_namespace == task_id_namespace, progress.counters_checksum == stamp) {
+            (true, true) => Ok(progress),
             (true, false) => Err(CopyError::SourceChanged),
             (false, _) => Err(CopyError::OtherCopyUnfinished),
         };
@@ -146,14 +148,14 @@ fn load_progress(
     let holds = describe_contents(target).map_err(CopyError::WriteTarget)?;
     if holds.is_empty() {
         return Ok(StoredProgress {
-            task_id_namespace: realm,
+            task_id_namespace,
             counters_checksum: stamp,
             table: TableKind::Counters,
             cursor: None,
             rows_copied: 0,
         });
     }
-    match read_counters(target).map_err(CopyError::WriteTarget)?.0 == realm {
+    match read_counters(target).map_err(CopyError::WriteTarget)?.0 == task_id_namespace {
         true => Err(CopyError::AlreadyCopied),
         false => Err(CopyError::TargetNotEmpty(holds.join(", "))),
     }
@@ -164,16 +166,16 @@ fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
     let mut checksum = TableChecksum::default();
     let page = store.read_page(TableKind::Counters, None)?;
     page.rows.iter().for_each(|row| checksum.add_row(row));
-    let realm = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::as_number);
-    Ok((realm.unwrap_or_default(), checksum.format_checksum()))
+    let task_id_namespace = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::as_number);
+    Ok((task_id_namespace.unwrap_or_default(), checksum.format_checksum()))
 }
 
 /// What there is in a store, in words. Its counters are there always.
 fn describe_contents(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for section in TableKind::ALL.into_iter().filter(|section| *section != TableKind::Counters) {
-        if let Some(rows @ 1..) = store.count_rows(section)? {
-            found.push(format!("{section} ({rows})"));
+    for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
+        if let Some(rows @ 1..) = store.count_rows(table)? {
+            found.push(format!("{table} ({rows})"));
         }
     }
     if let waiting @ 1.. = store.count_outbox_events()? {
@@ -188,8 +190,8 @@ fn count_rows_to_copy(
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<u64, CopyError> {
     let mut all = 0;
-    for section in list_common_tables(target)? {
-        all += source.count_rows(section).map_err(CopyError::ReadSource)?.unwrap_or(0);
+    for table in list_common_tables(target)? {
+        all += source.count_rows(table).map_err(CopyError::ReadSource)?.unwrap_or(0);
     }
     Ok(all)
 }
@@ -197,9 +199,9 @@ fn count_rows_to_copy(
 /// The sections that the target has a place for.
 fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
     let mut tables = Vec::new();
-    for section in TableKind::ALL {
-        if target.count_rows(section).map_err(CopyError::WriteTarget)?.is_some() {
-            tables.push(section);
+    for table in TableKind::ALL {
+        if target.count_rows(table).map_err(CopyError::WriteTarget)?.is_some() {
+            tables.push(table);
         }
     }
     Ok(tables)
@@ -209,16 +211,16 @@ fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<
 fn copy_missing_rows(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    note: &mut StoredProgress,
-    told: &mut dyn FnMut(CopyProgress),
+    progress: &mut StoredProgress,
+    on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
-    let (first, place) = (note.table, note.cursor.clone());
-    let sections = list_common_tables(target)?.into_iter().filter(|section| *section >= first).collect();
+    let (first, cursor) = (progress.table, progress.cursor.clone());
+    let tables = list_common_tables(target)?.into_iter().filter(|table| *table >= first).collect();
     thread::scope(|scope| {
         let (pages, read) = sync_channel(PAGES_READ_AHEAD);
-        let reading = scope.spawn(move || read_pages(source, sections, place, &pages));
+        let reading = scope.spawn(move || read_pages(source, tables, cursor, &pages));
         // Whoever cannot write lets go of what was read, and the reader stops.
-        let written = write_pages(target, read, note, told);
+        let written = write_pages(target, read, progress, on_progress);
         let read = join_thread(reading).map_err(CopyError::ReadSource);
         written.and(read)
     })
@@ -227,19 +229,19 @@ fn copy_missing_rows(
 /// Reads the first section from a place on, and the others from their beginnings.
 fn read_pages(
     source: &mut dyn CopyEndpoint,
-    sections: Vec<TableKind>,
-    mut place: Option<CopyCursor>,
+    tables: Vec<TableKind>,
+    mut cursor: Option<CopyCursor>,
     pages: &SyncSender<(TableKind, CopyPage)>,
 ) -> Result<()> {
-    for section in sections {
-        let mut after = place.take();
+    for table in tables {
+        let mut after = cursor.take();
         loop {
-            let page = source.read_page(section, after.as_ref())?;
+            let page = source.read_page(table, after.as_ref())?;
             if page.rows.is_empty() {
                 break;
             }
             after = Some(page.next_cursor.clone());
-            if pages.send((section, page)).is_err() {
+            if pages.send((table, page)).is_err() {
                 return Ok(());
             }
         }
@@ -250,19 +252,19 @@ fn read_pages(
 fn write_pages(
     target: &mut dyn CopyEndpoint,
     read: Receiver<(TableKind, CopyPage)>,
-    note: &mut StoredProgress,
-    told: &mut dyn FnMut(CopyProgress),
+    progress: &mut StoredProgress,
+    on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<(), CopyError> {
-    for (section, page) in read {
+    for (table, page) in read {
         let rows = page.rows.len() as u64;
-        (note.table, note.cursor) = (section, Some(page.next_cursor));
-        note.rows_copied += rows;
-        let text = serde_json::to_string(note)
+        (progress.table, progress.cursor) = (table, Some(page.next_cursor));
+        progress.rows_copied += rows;
+        let text = serde_json::to_string(progress)
             .map_err(|e| CopyError::WriteTarget(StoreError::Damaged(e.to_string())))?;
-        if !target.write_rows(section, page.rows, &text).map_err(CopyError::WriteTarget)? {
+        if !target.write_rows(table, page.rows, &text).map_err(CopyError::WriteTarget)? {
             return Err(CopyError::TargetWritten);
         }
-        told(CopyProgress::Copied { table: section, rows });
+        on_progress(CopyProgress::Copied { table, rows });
     }
     Ok(())
 }
@@ -271,22 +273,21 @@ fn write_pages(
 pub fn compare_stores(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
-    told: &mut dyn FnMut(CopyProgress),
+    on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
     let all = 2 * count_rows_to_copy(source, target)?;
-    told(CopyProgress::Comparing { total_rows: all });
+    on_progress(CopyProgress::Comparing { total_rows: all });
     thread::scope(|scope| {
-        let (steps, heard) = channel();
-        let also = steps.clone();
-        let one = scope.spawn(move || checksum_tables(source, &steps));
-        let other = scope.spawn(move || checksum_tables(target, &also));
-        heard.into_iter().for_each(told);
-        let one = join_thread(one).map_err(CopyError::ReadSource)?;
-        let other = join_thread(other).map_err(CopyError::WriteTarget)?;
-        let both = TableKind::ALL.into_iter().zip(one.into_iter().zip(other));
-        let sections =
-            both.map(|(section, (source, target))| TableComparison { table: section, source, target });
-        Ok(CopyReport { tables: sections.filter(|both| both.source.or(both.target).is_some()).collect() })
+        let (steps, received) = channel();
+        let target_steps = steps.clone();
+        let source_sums = scope.spawn(move || checksum_tables(source, &steps));
+        let target_sums = scope.spawn(move || checksum_tables(target, &target_steps));
+        received.into_iter().for_each(on_progress);
+        let source_sums = join_thread(source_sums).map_err(CopyError::ReadSource)?;
+        let target_sums = join_thread(target_sums).map_err(CopyError::WriteTarget)?;
+        let both = TableKind::ALL.into_iter().zip(source_sums.into_iter().zip(target_sums));
+        let tables = both.map(|(table, (source, target))| TableComparison { table, source, target });
+        Ok(CopyReport { tables: tables.filter(|both| both.source.or(both.target).is_some()).collect() })
     })
 }
 
@@ -295,8 +296,8 @@ fn checksum_tables(
     store: &mut dyn CopyEndpoint,
     steps: &Sender<CopyProgress>,
 ) -> Result<Vec<Option<TableChecksum>>> {
-    let checksum = |section| match store.count_rows(section)? {
-        Some(_) => checksum_table(store, section, steps).map(Some),
+    let checksum = |table| match store.count_rows(table)? {
+        Some(_) => checksum_table(store, table, steps).map(Some),
         None => Ok(None),
     };
     TableKind::ALL.into_iter().map(checksum).collect()
@@ -304,18 +305,18 @@ fn checksum_tables(
 
 fn checksum_table(
     store: &mut dyn CopyEndpoint,
-    section: TableKind,
+    table: TableKind,
     steps: &Sender<CopyProgress>,
 ) -> Result<TableChecksum> {
     let (mut checksum, mut after) = (TableChecksum::default(), None);
     loop {
-        let page = store.read_page(section, after.as_ref())?;
+        let page = store.read_page(table, after.as_ref())?;
         if page.rows.is_empty() {
             return Ok(checksum);
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
         // Nobody may be watching any more.
-        let _ = steps.send(CopyProgress::TableComparison { table: section, rows: page.rows.len() as u64 });
+        let _ = steps.send(CopyProgress::TableComparison { table, rows: page.rows.len() as u64 });
         after = Some(page.next_cursor);
     }
 }

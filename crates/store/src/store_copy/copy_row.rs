@@ -69,9 +69,9 @@ impl CopyPage {
         page
     }
 
-    pub fn push_row(&mut self, place: CopyCursor, row: CopyRow) {
+    pub fn push_row(&mut self, cursor: CopyCursor, row: CopyRow) {
         self.memory_size += row.iter().map(CopyValue::memory_size).sum::<usize>();
-        self.next_cursor = place;
+        self.next_cursor = cursor;
         self.rows.push(row);
     }
 
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn rows_may_come_in_any_order() {
-        let (one, two) =
+        let (source_sums, two) =
             (vec![CopyValue::Number(1), CopyValue::Null], vec![CopyValue::Number(2), text_value("x")]);
-        assert_eq!(checksum_rows(&[one.clone(), two.clone()]), checksum_rows(&[two, one]));
+        assert_eq!(checksum_rows(&[source_sums.clone(), two.clone()]), checksum_rows(&[two, source_sums]));
     }
 
     #[test]
@@ -165,10 +165,10 @@ mod tests {
             vec![text_value(""), text_value("c")],
         ];
         for (index, row) in rows.iter().enumerate() {
-            for other in rows.iter().skip(index + 1) {
+            for target_sums in rows.iter().skip(index + 1) {
                 assert_ne!(
                     checksum_rows(std::slice::from_ref(row)),
-                    checksum_rows(std::slice::from_ref(other))
+                    checksum_rows(std::slice::from_ref(target_sums))
                 );
             }
         }

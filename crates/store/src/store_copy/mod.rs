@@ -8,7 +8,7 @@
 //! Whoever is cut off leaves a target with a note, which no node opens; the same move goes on behind it. When all is
 //! there, both sides are read again and compared by counts and checksums, and only then the note goes.
 //!
-//! - `section.rs` says what there is to move, `cell.rs` what rows are made of.
+//! - `table.rs` says what there is to move, `cell.rs` what rows are made of.
 //! - `run.rs` moves and compares, over what a store must be able to do for it: [`CopyEndpoint`].
 
 mod copy;
@@ -33,10 +33,10 @@ pub const EVENT_INDEX_INTERVAL: i64 = 1000;
 /// A store that nobody works with, as somebody sees it who moves it.
 pub trait CopyEndpoint: Send {
     /// How many rows of a section it holds; none if a store of this kind has no such section.
-    fn count_rows(&mut self, section: TableKind) -> Result<Option<u64>>;
+    fn count_rows(&mut self, table: TableKind) -> Result<Option<u64>>;
 
     /// The next rows of a section, in an order of its own.
-    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
+    fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
 
     /// How many events lie in an outbox and have no id yet.
     fn count_outbox_events(&mut self) -> Result<u64>;
@@ -54,7 +54,7 @@ pub trait CopyEndpoint: Send {
 
     /// Writes rows, and in the same transaction another note in place of the one that was read or written last. False if
     /// somebody else has written there since it was opened: then nothing is written.
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool>;
+    fn write_rows(&mut self, table: TableKind, rows: Vec<CopyRow>, progress: &str) -> Result<bool>;
 
     /// All is there: what hangs on all of it is set, and the note goes. False as for [`CopyEndpoint::write_rows`].
     fn finish_copy(&mut self) -> Result<bool>;

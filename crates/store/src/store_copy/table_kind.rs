@@ -147,7 +147,7 @@ impl TableKind {
             Self::Chains => &["path", "def", "defined", "state", "pending"],
             Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
             Self::FileDigests => &["key", "digest"],
-            // `heard` is 0 for those that had not left: where they are moved to they are not, and what they held is free
+            // `received` is 0 for those that had not left: where they are moved to they are not, and what they held is free
             // at the first sweep.
             Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
             Self::Schedules => &["name", "expression", "settled", "unmet", "last_event", "named"],
@@ -283,9 +283,9 @@ mod tests {
     #[test]
     fn all_sections_are_there_in_their_order() {
         assert!(TableKind::ALL.is_sorted());
-        for section in TableKind::ALL {
-            let name = serde_json::to_string(&section).unwrap();
-            assert_eq!(name, format!("{:?}", section.name()));
+        for table in TableKind::ALL {
+            let name = serde_json::to_string(&table).unwrap();
+            assert_eq!(name, format!("{:?}", table.name()));
         }
     }
 }

@@ -42,10 +42,10 @@ impl ViewEnvironment {
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
         };
-        let known = self.chains.find_chain(&order.key.chain).and_then(|known| known.definition());
+        let chain_row = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
         OrderView {
             setback: due.filter(|_| is_new && retries > 0),
-            stranded: known.is_none_or(|chain| chain.node(&order.node).is_none()),
+            stranded: chain_row.is_none_or(|chain| chain.node(&order.node).is_none()),
             held: handler
                 .filter(|_| !order.running)
                 .and_then(|handler| self.describe_pause(&order, &handler)),
@@ -174,8 +174,8 @@ pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatis
 }
 
 /// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
-pub fn build_chain_view(known: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
-    let ChainRow { chain, is_defined: defined, state } = known;
+pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
+    let ChainRow { chain, is_defined: defined, state } = chain_row;
     if !defined && orders.is_empty() {
         return None;
     }

@@ -44,28 +44,32 @@ impl ActiveTaskNames {
 }
 
 /// Whether an unfinished task has had its last attempt: it holds its lane in `error`, or has lost its handler.
-pub fn is_halted_or_missing(live: &ActiveTaskRow) -> bool {
-    matches!(live.life.state.status(), Status::Error | Status::Missing)
+pub fn is_halted_or_missing(task_row: &ActiveTaskRow) -> bool {
+    matches!(task_row.life.state.status(), Status::Error | Status::Missing)
 }
 
 /// An unfinished task, without its attempts.
-pub fn task_from_active_row(live: ActiveTaskRow, names: ActiveTaskNames, realm: Realm) -> Result<Task> {
-    let ended = is_halted_or_missing(&live);
+pub fn task_from_active_row(
+    task_row: ActiveTaskRow,
+    names: ActiveTaskNames,
+    task_id_namespace: Realm,
+) -> Result<Task> {
+    let ended = is_halted_or_missing(&task_row);
     Ok(Task {
-        id: TaskId::new(names.handler.as_str(), &names.collection, realm.uuid(live.seq)),
-        seq: live.seq,
+        id: TaskId::new(names.handler.as_str(), &names.collection, task_id_namespace.uuid(task_row.seq)),
+        seq: task_row.seq,
         handler: names.handler,
         tenant: names.tenant,
         collection: names.collection.into(),
         key: names.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
-        event: live.event,
-        priority: Priority::try_from(live.priority).map_err(Fault::damaged)?,
-        life: live.life,
-        planned_at: live.planned,
-        created_at: live.created,
-        started_at: live.started,
+        event: task_row.event,
+        priority: Priority::try_from(task_row.priority).map_err(Fault::damaged)?,
+        life: task_row.life,
+        planned_at: task_row.planned,
+        created_at: task_row.created,
+        started_at: task_row.started,
         finished_at: names.finished_at.filter(|_| ended),
-        error: live.error,
+        error: task_row.error,
         result: None,
         attempts: Vec::new(),
     })
@@ -73,27 +77,27 @@ pub fn task_from_active_row(live: ActiveTaskRow, names: ActiveTaskNames, realm: 
 
 /// An ended task, without its attempts.
 pub fn task_from_archived_row(
-    past: ArchivedTaskRow,
+    archived_row: ArchivedTaskRow,
     handler: HandlerName,
     tenant: Tenant,
-    realm: Realm,
+    task_id_namespace: Realm,
 ) -> Result<Task> {
     Ok(Task {
-        id: TaskId::new(handler.as_str(), &past.collection, realm.uuid(past.seq)),
-        seq: past.seq,
+        id: TaskId::new(handler.as_str(), &archived_row.collection, task_id_namespace.uuid(archived_row.seq)),
+        seq: archived_row.seq,
         handler,
         tenant,
-        collection: past.collection.into(),
-        key: past.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
-        event: past.event,
-        priority: Priority::try_from(past.priority).map_err(Fault::damaged)?,
-        life: past.life,
-        planned_at: past.planned,
-        created_at: past.created,
-        started_at: past.started,
-        finished_at: Some(past.finished),
-        error: past.error,
-        result: past.result.map(Json::trusted),
+        collection: archived_row.collection.into(),
+        key: archived_row.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
+        event: archived_row.event,
+        priority: Priority::try_from(archived_row.priority).map_err(Fault::damaged)?,
+        life: archived_row.life,
+        planned_at: archived_row.planned,
+        created_at: archived_row.created,
+        started_at: archived_row.started,
+        finished_at: Some(archived_row.finished),
+        error: archived_row.error,
+        result: archived_row.result.map(Json::trusted),
         attempts: Vec::new(),
     })
 }
@@ -136,14 +140,14 @@ pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFil
     let only = |wanted: &[Status]| {
         !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
     };
-    let live = if only(&[Locked]) {
+    let task_row = if only(&[Locked]) {
         ActiveRowFilter::Running
     } else if only(&[Done, Error, Missing]) {
         ActiveRowFilter::HaltedOrMissing
     } else {
         ActiveRowFilter::All
     };
-    let past = if only(&[New, Scheduled, Locked, Missing]) {
+    let archived_row = if only(&[New, Scheduled, Locked, Missing]) {
         ArchivedRowFilter::None
     } else if of_source {
         ArchivedRowFilter::SourceRuns
@@ -152,7 +156,7 @@ pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFil
     } else {
         ArchivedRowFilter::All
     };
-    (live, past)
+    (task_row, archived_row)
 }
 
 /// A page of tasks in the making. They are looked at from the newest on.
