@@ -1,5 +1,4 @@
-//! Adding orders. Whatever could be refused is looked at before anything is written, so that of several orders all
-//! are added or none.
+//! Adds orders. All refusals are checked before the first write, so a batch is added as a whole or not at all.
 
 use std::collections::HashSet;
 
@@ -14,13 +13,14 @@ use crate::row::OrderRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// The keys that the orders of one batch name.
+/// Keys that the orders of a batch name explicitly.
 type TakenKeys = HashSet<(Tenant, OrderKey)>;
-/// The keys that a batch names, and the node at which each of its orders begins.
+/// Keys that a batch names explicitly, and the start node of each of its orders.
 type CheckedOrders = (TakenKeys, Vec<NodeId>);
 
 impl<T: Tables> Txn<'_, T> {
-    /// Adds all of them, or none if one of them is refused. A repeat under the same idempotency key adds none.
+    /// Adds all orders of a batch, or none if one is refused. A repeat under the same idempotency key adds nothing and
+    /// returns the first receipt.
     pub(crate) fn add_orders(
         &mut self,
         batch: OrderBatch,
@@ -43,7 +43,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(OrderReceipt { orders, repeated: false }))
     }
 
-    /// The keys that these orders name and the node at which each begins; or the first that is refused, with its index.
+    /// Returns the keys that the orders name and the start node of each, or the index of the first refused order with
+    /// the reason.
     fn check_orders(
         &self,
         batch: &OrderBatch,
@@ -66,8 +67,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok((taken, nodes)))
     }
 
-    /// Adds an order that an event or a schedule makes. The id of one that has ended may be used again: a schedule with
-    /// a fixed id uses it at every planned time, and an event's id is never given to a second event.
+    /// Adds an order that an event or a schedule creates. It may reuse the id of an ended order: a schedule with a
+    /// fixed id uses it at every planned time, and an event's id never belongs to a second event.
     pub(crate) fn add_order(
         &mut self,
         new: NewOrder,
@@ -79,7 +80,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// The node at which an order would begin, unless it is refused.
+    /// Returns the start node of an order, or the reason why the order is refused.
     fn check_start_node(
         &self,
         new: &NewOrder,
@@ -97,7 +98,7 @@ impl<T: Tables> Txn<'_, T> {
             Some(node) => Some(node),
             None => chain.nodes.first().map(|node| &node.id),
         };
-        let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?.clone();
+        let node = node.ok_or_else(|| Fault::damaged("a chain has no nodes"))?.clone();
         if let Some(id) = &new.id {
             let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
             if self.tables.find_order(&new.tenant, &key)?.is_some() {
@@ -110,7 +111,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(node))
     }
 
-    /// An id that no order of the tenant has, nor any that is `taken`.
+    /// Generates an order id that is neither in use by the tenant nor in `taken`.
     fn allocate_order_key(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
         let mut name =
             (new.tenant.clone(), OrderKey { id: self.allocate_order_id(now)?, chain: new.chain.clone() });
@@ -124,7 +125,7 @@ impl<T: Tables> Txn<'_, T> {
         OrderId::new(self.state.ids.next(now).to_string()).map_err(Fault::damaged)
     }
 
-    /// Adds an order that nothing speaks against.
+    /// Inserts an order that passed all checks.
     fn insert_order(
         &mut self,
         new: NewOrder,

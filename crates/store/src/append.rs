@@ -1,4 +1,4 @@
-//! Sequencing: events get their ids and `prev`, are written to the journal, and their tasks are made.
+//! Sequencing: gives events their ids and `prev`, writes them to the journal and creates their tasks.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(Receipt { events, repeated: false }))
     }
 
-    /// Writes events and their tasks. A task that can run at once is born locked if there is room for it.
+    /// Appends events to the journal and creates their tasks. A task that can run at once is created locked if a claim
+    /// slot is free.
     pub fn append_events(
         &mut self,
         events: Vec<NewEvent>,
@@ -42,8 +43,8 @@ impl<T: Tables> Txn<'_, T> {
         events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
-    /// Writes an event that was given an id when it was taken out of an outbox. It keeps that, unless a greater one was
-    /// journaled meanwhile.
+    /// Appends an event that got its id when it was taken out of an outbox. The event keeps that id unless a greater
+    /// one has been journaled in the meantime.
     pub fn append_event_with_id(
         &mut self,
         event: NewEvent,
@@ -80,7 +81,7 @@ impl<T: Tables> Txn<'_, T> {
         let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
         for (index, (handler, sync)) in handlers.iter().enumerate() {
             let seq = TaskSeq(first_task.0 + index as i64);
-            // Synchronous ones come first, so that the place in the list is the stage.
+            // Synchronous handlers come first in the list, so the index is the stage.
             let stage = if *sync { index } else { sync_count } as i64;
             let prev_sent = object.as_ref().and_then(|object| object.last_sent_to(*handler));
             let task = NewTask {
@@ -102,7 +103,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Sequenced { id, prev, tasks })
     }
 
-    /// Adds the order that an event makes for a chain. It bears the event's id, so that there is none yet.
+    /// Adds the order that an event creates for a chain. Its order id is the event's id, which no other order has yet.
     fn add_order_for_event(
         &mut self,
         event: &Event,
@@ -120,14 +121,14 @@ impl<T: Tables> Txn<'_, T> {
             origin: Some(Origin { event: event.id, depth: event.depth() }),
             ..NewOrder::of(chain.clone())
         };
-        // A route to a chain that is gone leads nowhere.
+        // If the chain no longer exists, the route has no effect.
         if let Err(OrderRefused::Exists(..)) = self.add_order(order.clone(), now)? {
             let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
         }
         Ok(())
     }
 
-    /// Writes an event, and counts it.
+    /// Writes an event to the journal and increments the event counter.
     pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
         self.state.counters.journaled_events += 1;
         self.tables.insert_event(event, self.state.counters.journaled_events, first_task, tasks)
@@ -188,7 +189,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(id)
     }
 
-    /// Makes a late task at the lowest priority for an event that a handler was not sent at its time.
+    /// Creates a late task, at the lowest priority, for an event that the handler was not sent when it was journaled.
     pub(crate) fn create_replay_task(
         &mut self,
         handler: HandlerId,
@@ -211,7 +212,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// A task to be made.
+/// Input of [`Txn::create_task`].
 struct NewTask {
     seq: TaskSeq,
     handler: HandlerId,

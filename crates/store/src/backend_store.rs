@@ -1,4 +1,4 @@
-//! The store traits: each verb is handed to the writer or to a reader.
+//! Implements the core's store traits: writes go to the writer thread, reads to a [`StoreReader`].
 
 use std::fmt;
 use std::ops::Deref;
@@ -31,7 +31,8 @@ use crate::registry::MAX_ADOPTED_PER_TRANSACTION;
 use crate::store_reader::StoreReader;
 use crate::writer::{JobPosition, JobRequest, Writer};
 
-/// A store: verbs that write go to the writer, verbs that read to `R`. Cheap to clone; all clones are the same store.
+/// A store over a database backend: writes go to the writer thread, reads to `R`. Cloning is cheap, and all clones are
+/// the same store.
 pub struct BackendStore<R: StoreReader> {
     writer: Writer<R::Tables>,
     reads: R,
@@ -46,12 +47,12 @@ impl<R: StoreReader> BackendStore<R> {
         &self.writer
     }
 
-    /// Asked before anything is taken in.
+    /// Fails if the store takes no new events and orders now. Called before they are accepted.
     fn check_accepts_writes(&self) -> Result<()> {
         self.reads.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
-    /// Looks at all orders again whose chains have changed.
+    /// Re-evaluates all orders whose chains have changed, batch by batch.
     async fn reevaluate_orders(&self, now: Timestamp) -> Result<()> {
         while self.writer.run(move |txn| txn.reevaluate_some_orders(now)).await? {}
         Ok(())
@@ -70,7 +71,7 @@ impl<R: StoreReader> fmt::Debug for BackendStore<R> {
     }
 }
 
-/// What a store can do beyond the traits, whoever reads can do.
+/// Exposes what a particular reader offers beyond the store traits.
 impl<R: StoreReader> Deref for BackendStore<R> {
     type Target = R;
 
@@ -93,7 +94,7 @@ impl<R: StoreReader> Store for BackendStore<R> {
     }
 
     fn close(&self) {
-        // The writer goes last: only one who may write can leave everything in order.
+        // The writer closes last, because closing the reader may still write.
         self.reads.close();
         self.writer.close();
     }
@@ -367,7 +368,7 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
     }
 
     async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
-        // In pieces, so that nobody who emits waits behind a whole backlog.
+        // In batches, so that emits do not wait for a whole backlog.
         let mut adopted = 0;
         loop {
             let handler = handler.clone();

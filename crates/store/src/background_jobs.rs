@@ -1,4 +1,4 @@
-//! What runs beside the writer of a store that several nodes share, as long as it is open.
+//! Background futures of a store that several nodes share. They run until the store closes.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ impl BackgroundJobs {
     }
 }
 
-/// A store that is dropped without having been closed leaves nothing behind either.
+/// A store that is dropped without being closed aborts its background futures too.
 impl Drop for BackgroundJobs {
     fn drop(&mut self) {
         self.abort_all();

@@ -24,7 +24,7 @@ impl CallerTime {
         Self { reported: Mutex::new((now, Instant::now())) }
     }
 
-    /// A caller says that it is this time.
+    /// Records the time that a caller reports.
     pub fn report(&self, now: Timestamp) {
         *self.lock_reported() = (now, Instant::now());
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_report_counts_even_if_it_is_earlier() {
+    fn last_reported_time_counts_even_if_it_is_earlier() {
         let time = CallerTime::starting_at(Timestamp::from_millis(1_800_000_000_000));
         let (first, second) = (time.now(), time.now());
         assert!(first <= second);

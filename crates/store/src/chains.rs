@@ -1,4 +1,4 @@
-//! Chains as they are defined and set, in memory beside the tables; and what people do to them.
+//! In-memory registry of chains (definitions and operator settings), and the operations on chains.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::{MAX_RESOLVED_TYPES, read_json_text, write_json_text};
 
-/// So many orders at most are looked at again in one transaction.
+/// Most orders that one transaction re-evaluates.
 const MAX_ORDERS_PER_REEVALUATION: usize = 500;
 
-/// All chains that were ever defined, and which events make orders for them.
+/// All chains ever defined, and the routes from events to chains.
 #[derive(Debug, Default)]
 pub struct ChainRegistry {
     chains: BTreeMap<ChainPath, Arc<ChainRow>>,
     routes: ChainRoutes,
-    /// Routes resolved for each type seen, until the registration changes.
+    /// Cache of resolved routes by event type; cleared when the registration changes.
     resolved_routes: HashMap<HandlingKey, Arc<[ChainPath]>>,
 }
 
@@ -37,7 +37,7 @@ impl ChainRegistry {
         Ok(Self { routes, ..Self::from_rows(tables.list_chains()?) })
     }
 
-    /// These chains, for one who only reads: no event leads to them.
+    /// Builds a registry for readers. It has no routes, so no event resolves to a chain.
     pub fn from_rows(rows: Vec<ChainRow>) -> Self {
         let chains = rows.into_iter().map(|row| (row.path().clone(), Arc::new(row)));
         Self { chains: chains.collect(), ..Self::default() }
@@ -55,13 +55,13 @@ impl ChainRegistry {
         &self.routes
     }
 
-    /// Whether the tasks of a queue wait because their chain or their node is stopped.
+    /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
     pub fn is_stopped(&self, of: &QueueOf) -> bool {
         let QueueOf::Node { chain, node } = of else { return false };
         self.chains.get(chain).is_some_and(|chain_row| chain_row.state.holds(node))
     }
 
-    /// What keeps the steps of a node back, in words.
+    /// Describes why the steps of a chain node do not run, or `None` if nothing stops them.
     pub fn describe_stop(&self, of: &QueueOf) -> Option<String> {
         let QueueOf::Node { chain, node } = of else { return None };
         let state = &self.chains.get(chain)?.state;
@@ -72,13 +72,13 @@ impl ChainRegistry {
         }
     }
 
-    /// What takes the place of the handler's retries for a queue's tasks.
+    /// Returns the retry policy of a chain node that replaces the handler's.
     pub(crate) fn find_retry_override(&self, of: &QueueOf) -> Option<&RetryPolicy> {
         let QueueOf::Node { chain, node } = of else { return None };
         self.chains.get(chain)?.chain.step(node)?.setback.as_ref()
     }
 
-    /// The chains that an event of this type makes orders for.
+    /// Returns the chains for which an event of this type creates orders.
     pub(crate) fn resolve_chains(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
         if let Some(cached) = self.resolved_routes.get(kind) {
             return cached.clone();
@@ -93,8 +93,8 @@ impl ChainRegistry {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes these the chains there are. Orders of those that changed are to be looked at again, and so are those of
-    /// chains with a handler that was not there before.
+    /// Replaces the defined chains. Marks orders for re-evaluation if their chain changed or uses a handler that was
+    /// not registered before.
     pub(crate) fn register_chains(
         &mut self,
         chains: &[Chain],
@@ -113,7 +113,7 @@ impl<T: Tables> Txn<'_, T> {
         changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_for_reevaluation(path))
     }
 
-    /// Tells what has changed among the things that are configured in files.
+    /// Publishes an engine event for each configuration file that was added, replaced or removed.
     pub(crate) fn publish_file_changes(
         &mut self,
         files: &BTreeMap<String, String>,
@@ -192,14 +192,14 @@ impl<T: Tables> Txn<'_, T> {
             &EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action },
             now,
         )?;
-        // Those that rested in a circle may stand at any node.
+        // Orders that stopped in a cycle of skipped nodes may be at any node.
         if passed || action == Action::NextState {
             self.mark_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
-    /// Writes how a chain is set, and holds or frees the queues of its steps.
+    /// Writes the operator settings of a chain, and pauses or resumes the queues of its steps.
     fn write_chain_state(&mut self, chain_row: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
         let path = chain_row.chain.path.clone();
         self.tables.write_chain_state(&path, &state)?;
@@ -211,13 +211,13 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// All orders of a chain are to be looked at again.
+    /// Marks all orders of a chain for re-evaluation.
     fn mark_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
         self.tables.write_pending_reevaluation(path, Some(0))
     }
 
-    /// Looks at some of the orders again whose chains have changed; answers whether there may be more. In pieces, so
-    /// that nobody who emits waits behind all of them; how far it has come outlives the process.
+    /// Re-evaluates a batch of orders whose chains have changed; returns whether there may be more. Batches keep emits
+    /// from waiting for all orders; the cursor is stored and survives a restart.
     pub(crate) fn reevaluate_some_orders(&mut self, now: Timestamp) -> Result<bool> {
         let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
         let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
@@ -229,7 +229,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// Whether a queue holds the steps of a chain's orders.
+/// Returns whether the tasks of a queue are steps of orders of this chain.
 pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
     matches!(&queue.kind, QueueOf::Node { chain, .. } if chain == path)
 }

@@ -1,4 +1,4 @@
-//! Locking what runs next for those who ask. Which that is, `deal.rs` says.
+//! Claims: locks the next tasks for a node or a worker. `selection.rs` chooses them.
 
 use std::collections::BTreeSet;
 
@@ -15,23 +15,23 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::{RegisteredHandler, RunningTask};
 
-/// So many tasks at most become ready in one go because their time has come.
+/// Most delayed tasks that one claim makes ready.
 const MAX_DUE_PER_CLAIM: usize = 1000;
 
-/// What somebody asked for along with another verb, and what it has been given already.
+/// A claim that is combined with another operation, and the tasks it has been given so far.
 #[derive(Debug, Default)]
 pub struct ClaimSlots {
     claim: Option<Claim>,
     claimed: Vec<Claimed>,
-    /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
-    /// that comes later in the batch would be passed by.
+    /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
+    /// otherwise a later event of the batch with a higher priority would be overtaken.
     top_priority: Option<Priority>,
-    /// How many could have been born locked, had there been room.
+    /// Tasks that could have been created locked if the claim had had a free slot.
     lacked_slots: usize,
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
+    /// Moves tasks to `scheduled` until `ahead` tasks are; returns how many are scheduled now.
     pub(crate) fn schedule_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
         self.make_due_tasks_ready(now)?;
         let already_scheduled = usize::try_from(self.state.scheduled_count).unwrap_or(0);
@@ -47,8 +47,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(scheduled)
     }
 
-    /// Room for what somebody asks for, in a transaction that will journal these events. What has fallen due is
-    /// woken first: it has waited longer than what is made now.
+    /// Prepares the slots of a claim in a transaction that will journal these events. Makes due tasks ready first,
+    /// because they have waited longer than tasks that are created now.
     pub(crate) fn reserve_claim_slots<'e>(
         &mut self,
         claim: Option<Claim>,
@@ -66,7 +66,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// Locks what can run for the room that is left.
+    /// Locks tasks for the free slots of a claim.
     pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<Claims> {
         let ClaimSlots { claim, claimed: mut tasks, lacked_slots: turned_away, .. } = slots;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
@@ -83,7 +83,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
     }
 
-    /// A node that was given up gets nothing, not even if it still lives and asks.
+    /// Returns whether a claimant may get tasks. A node that was declared gone gets none, even if it is still running.
     fn may_claim(&self, claim: &Claim) -> bool {
         match claim.by {
             Claimant::Node(node) => self.state.nodes.contains(&node),
@@ -91,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Remembers that somebody is there for handlers that are pulled.
+    /// Records when a worker last pulled tasks of each handler.
     fn record_pull(&mut self, claim: &Claim, now: Timestamp) {
         if let Claimant::Worker { .. } = claim.by {
             for name in claim.handlers.iter() {
@@ -102,8 +102,8 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// What has been scheduled for handlers that the node can run, and whether there is more of it than `max`. It stays
-    /// scheduled while a limit holds it.
+    /// Selects scheduled tasks that the node can run, and returns whether there are more than `max`. Tasks whose
+    /// handler has reached a limit stay scheduled.
     fn select_scheduled(
         &self,
         claim: &Claim,
@@ -130,7 +130,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok((chosen, false))
     }
 
-    /// How many of those chosen are a handler's.
+    /// Counts the chosen tasks that belong to a handler.
     fn count_tasks_of_handler(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
         let mut taken = 0;
         for task_row in chosen {
@@ -139,7 +139,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(taken)
     }
 
-    /// Locks what was chosen. What they are run for is fetched for all of them at once.
+    /// Locks the chosen tasks. Their events and orders are prefetched together.
     fn lock_tasks(
         &mut self,
         chosen: Vec<ActiveTaskRow>,
@@ -179,7 +179,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.cache_running_task(running, &handler, id, lease))
     }
 
-    /// An attempt begins: it is told of, and its key and its handler have had their turn.
+    /// Records the start of an attempt: publishes it, and charges it to the key's round robin and to the handler's
+    /// limits.
     fn record_attempt_start(
         &mut self,
         task_row: &ActiveTaskRow,
@@ -196,7 +197,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Locks a task in memory; the caller writes it.
+    /// Locks a task in memory; the caller writes the row.
     fn grant_lease(
         &mut self,
         task_row: &mut ActiveTaskRow,
@@ -210,15 +211,17 @@ impl<T: Tables> Txn<'_, T> {
             Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
         };
         let (life, _) = transition(task_row.seq, task_row.life, Command::Lock(lease), &handler.def, now)
-            .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", task_row.seq)))?;
+            .map_err(|why| {
+                Fault::damaged(format!("task {} was selected but cannot be locked: {why}", task_row.seq))
+            })?;
         task_row.life = life;
         task_row.phase = TaskPhase::Locked;
         task_row.started = Some(now);
         Ok(lease)
     }
 
-    /// Whether a task that could run may be locked in the moment it is made: nobody comes before it. One that might
-    /// but for the room is counted.
+    /// Returns whether a new task may be created locked, because nothing is ahead of it. Counts tasks that fail only
+    /// for lack of a slot.
     pub(crate) fn may_create_locked(
         &self,
         task_row: &ActiveTaskRow,
@@ -245,7 +248,7 @@ impl<T: Tables> Txn<'_, T> {
             && claim.handlers.contains(&handler.def.name))
     }
 
-    /// Writes a new task that is locked from the start: one row instead of a row and a change.
+    /// Inserts a new task that is already locked: one write instead of an insert and an update.
     pub(crate) fn create_locked_task(
         &mut self,
         mut task_row: ActiveTaskRow,
@@ -261,13 +264,13 @@ impl<T: Tables> Txn<'_, T> {
         self.state.count_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
         self.state.serve_queue(task_row.queue)?;
         self.record_attempt_start(&task_row, handler, id, now)?;
-        // No step is born locked.
+        // Steps of orders are never created locked.
         let running = RunningTask { row: task_row, subject, order: None };
         slots.claimed.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())
     }
 
-    /// Remembers a running task, so that its end need not be looked up.
+    /// Caches a running task, so that its end needs no read.
     fn cache_running_task(
         &mut self,
         running: RunningTask,
@@ -294,7 +297,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Makes ready what has fallen due, and opens the handlers whose limits let them go on.
+    /// Makes due tasks ready, and reopens handlers whose limits allow more tasks again.
     pub(crate) fn make_due_tasks_ready(&mut self, now: Timestamp) -> Result<()> {
         self.state.reopen_due_handlers(now)?;
         if self.state.counters.next_due.is_none_or(|due| due > now) {

@@ -1,10 +1,11 @@
-//! Whose turn it is: a weighted round robin over tenants, and within a tenant over its lines.
+//! Fair queue: a weighted round robin over tenants, and within a tenant over its entries.
 //!
-//! A line is a queue of a handler, or all source tasks of the tenant together: among those priority decides, then
-//! age. Everybody has a turn, a number that a service moves on by its stride (the heavier, the shorter), and the
-//! least goes first. Whoever comes back from idleness joins where those stand that worked: idleness is not saved up.
+//! An entry is a queue of a handler, or all source queues of the tenant together; among source queues, priority
+//! decides, then age. Tenants and entries have a virtual time, which advances by their stride whenever they are served
+//! (a larger weight has a shorter stride), and the smallest virtual time is served next. An entry that returns from
+//! idleness starts at the virtual time of those served last: idle time earns no credit.
 //!
-//! Only what could run now is in here, so that the number of idle queues does not matter.
+//! Only runnable queues are contained, so the number of idle queues does not matter.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,33 +14,33 @@ use foldhash::HashMap;
 
 use crate::row::QueueId;
 
-/// The number of a tenant, for as long as the process lives.
+/// Index of a tenant, valid for the lifetime of the process.
 pub(crate) type TenantIndex = u32;
 
-/// What takes turns within a tenant.
+/// An entry of a tenant's round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FairQueueEntry {
     Queue(QueueId),
     Sources,
 }
 
-/// Where a source task stands among those of its tenant: the higher score first, then the older.
+/// Rank of a source task among those of its tenant: the higher score first, then the older task.
 pub(crate) type SourceRank = (Reverse<i64>, i64);
 
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
     tenants: HashMap<TenantIndex, TenantRotation>,
     tenant_order: BTreeSet<(i64, TenantIndex)>,
-    /// The turn of the tenant that was served last.
+    /// Virtual time of the tenant that was served last.
     last_served_time: i64,
 }
 
-/// A tenant's place in the round robin.
+/// A tenant's virtual time, and the round robin of its entries.
 #[derive(Debug, Default)]
 struct TenantRotation {
     virtual_time: i64,
     entries: BTreeSet<(i64, FairQueueEntry)>,
-    /// The turn of the line that was served last.
+    /// Virtual time of the entry that was served last.
     last_served_time: i64,
     sources: BTreeSet<(SourceRank, QueueId)>,
     sources_virtual_time: i64,
@@ -50,7 +51,7 @@ impl FairQueue {
         self.tenant_order.is_empty()
     }
 
-    /// A queue can run. Answers the turn that it really takes.
+    /// Adds a runnable queue; returns its virtual time, which is at least that of the entry served last.
     pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) -> i64 {
         let rotation = self.rotation_mut(tenant);
         let virtual_time = virtual_time.max(rotation.last_served_time);
@@ -65,7 +66,7 @@ impl FairQueue {
         self.remove_idle_tenant(tenant);
     }
 
-    /// A source's queue can run.
+    /// Adds a runnable queue of a source.
     pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
         let rotation = self.rotation_mut(tenant);
         if rotation.sources.is_empty() {
@@ -85,7 +86,7 @@ impl FairQueue {
         self.remove_idle_tenant(tenant);
     }
 
-    /// The tenant's seat; it takes its place in the order if it had none.
+    /// Returns the round robin of a tenant, and adds the tenant to the order if it had nothing to run.
     fn rotation_mut(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
         let rotation = self.tenants.entry(tenant).or_default();
         if rotation.entries.is_empty() {
@@ -95,7 +96,7 @@ impl FairQueue {
         rotation
     }
 
-    /// A tenant with nothing to run has no place in the order.
+    /// Removes a tenant that has nothing to run from the order.
     fn remove_idle_tenant(&mut self, tenant: TenantIndex) {
         if let Some(rotation) = self.tenants.get(&tenant)
             && rotation.entries.is_empty()
@@ -104,14 +105,14 @@ impl FairQueue {
         }
     }
 
-    /// The queue whose turn it is, among those that `is_allowed` be chosen.
+    /// Returns the queue to serve next, among those for which `is_allowed` returns true.
     pub(crate) fn first_queue(&self, is_allowed: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
         self.tenant_order.iter().find_map(|(_, tenant)| {
             self.first_queue_of_tenant(*tenant, &is_allowed).map(|queue| (*tenant, queue))
         })
     }
 
-    /// The same for one tenant.
+    /// Returns the queue of one tenant to serve next, among those for which `is_allowed` returns true.
     pub(crate) fn first_queue_of_tenant(
         &self,
         tenant: TenantIndex,
@@ -126,7 +127,7 @@ impl FairQueue {
         })
     }
 
-    /// Whether a queue that joined now would be the next.
+    /// Returns whether a queue that is added now would be served next.
     pub(crate) fn would_be_first(&self, tenant: TenantIndex, virtual_time: i64) -> bool {
         let Some((first_turn, first)) = self.tenant_order.first() else { return true };
         match self.tenants.get(&tenant).filter(|rotation| !rotation.entries.is_empty()) {
@@ -145,7 +146,8 @@ impl FairQueue {
         }
     }
 
-    /// A line was served once: it and its tenant move on. Answers the turn of the line.
+    /// Serves an entry once: advances the virtual times of the entry and its tenant. Returns the entry's new virtual
+    /// time.
     pub(crate) fn serve(
         &mut self,
         tenant: TenantIndex,
@@ -184,7 +186,7 @@ impl FairQueue {
     }
 }
 
-/// How far a service moves on a tenant and its line.
+/// How far one service advances the virtual times of a tenant and of its entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strides {
     pub(crate) tenant: i64,
@@ -197,7 +199,7 @@ mod tests {
 
     const EQUAL_STRIDES: Strides = Strides { tenant: 100, entry: 100 };
 
-    /// Serves `count` times; answers how often each queue was.
+    /// Serves `count` times; returns how often each queue was served.
     fn run(
         fair_queue: &mut FairQueue,
         virtual_times: &mut HashMap<QueueId, i64>,
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_come_first_then_their_queues() {
+    fn tenants_get_equal_shares_then_their_queues() {
         let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         for queue in 1..=10 {
             virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_shares() {
+    fn services_are_proportional_to_weights() {
         let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         for queue in [1, 2] {
             virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_is_not_saved_up() {
+    fn idle_time_earns_no_credit() {
         let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         virtual_times.insert(1, fair_queue.add_queue(1, 1, 0));
         run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 50);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_a_tenant_are_one_line_by_priority_and_age() {
+    fn source_queues_of_a_tenant_are_one_entry_by_priority_and_age() {
         let mut fair_queue = FairQueue::default();
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
             fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_worked_less_would_be_first() {
+    fn least_served_queue_would_be_first() {
         let mut fair_queue = FairQueue::default();
         assert!(fair_queue.would_be_first(1, 0), "where nobody is");
         let mut virtual_times = HashMap::from_iter([(1, fair_queue.add_queue(1, 1, 0))]);
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_is_not_chosen() {
+    fn removed_queue_is_not_selected() {
         let mut fair_queue = FairQueue::default();
         let virtual_time = fair_queue.add_queue(1, 1, 5);
         fair_queue.remove_queue(1, 1, virtual_time);

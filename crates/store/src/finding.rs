@@ -1,19 +1,19 @@
-//! What an examination of a store finds.
+//! Findings of a store check (`pointsman doctor`).
 
 use serde::Serialize;
 
-/// How it stands with something that was looked at.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
     Ok,
-    /// It works, but not well, or not for long.
+    /// It works, but not well or not for long.
     Warning,
-    /// It does not work, or what was acknowledged can be lost.
+    /// It does not work, or acknowledged data can be lost.
     Fault,
 }
 
-/// One thing that was looked at.
+/// One checked property of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub name: &'static str,
@@ -21,7 +21,7 @@ pub struct Finding {
     pub severity: FindingSeverity,
     #[serde(rename = "found")]
     pub observation: String,
-    /// What to do about it.
+    /// How to fix it.
     pub advice: Option<String>,
 }
 
@@ -44,10 +44,11 @@ impl Finding {
     }
 }
 
-/// By how many seconds clocks may differ.
+/// Largest clock difference, in seconds, that is no warning.
 const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
-/// A server's clock, which was so many seconds ahead of ours at some time within `took` after ours was read.
+/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within `took`
+/// seconds after this machine's was read.
 pub fn check_clock_offset(ahead: f64, took: f64) -> Finding {
     let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
     let found = match apart {
@@ -62,7 +63,7 @@ pub fn check_clock_offset(ahead: f64, took: f64) -> Finding {
     }
 }
 
-/// A size as people say it.
+/// Formats a size with a binary unit.
 pub fn format_bytes(bytes: u64) -> String {
     const SIZE_UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut scaled = (bytes as f64, "bytes");
@@ -78,7 +79,7 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
-/// How long something has lasted, as roughly as people say it.
+/// Formats a duration in its largest suitable unit.
 pub fn format_age(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_are_apart_when_no_delay_explains_it() {
+    fn clock_offset_is_a_warning_only_beyond_the_read_delay() {
         let result = |ahead, took| {
             let Finding { severity: verdict, observation: found, .. } = check_clock_offset(ahead, took);
             (verdict, found)
@@ -106,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_roughly() {
+    fn sizes_are_formatted_with_units() {
         let result = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
         assert_eq!(result, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
     }
 
     #[test]
-    fn ages_are_told_roughly() {
+    fn ages_are_formatted_with_units() {
         assert_eq!(
             [0.4, 90.0, 600.0, 7300.0, 900_000.0].map(format_age),
             ["0 s", "90 s", "10 min", "2 h", "10 d"]
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_verdict_is_the_largest() {
+    fn severities_are_ordered() {
         assert!(
             FindingSeverity::Ok < FindingSeverity::Warning
                 && FindingSeverity::Warning < FindingSeverity::Fault

@@ -1,4 +1,4 @@
-//! The end of attempts, with everything that commits together with it.
+//! Ends attempts, together with everything that commits with them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl<T: Tables> Txn<'_, T> {
         now: Timestamp,
     ) -> Result<std::result::Result<Finished, Rejected>> {
         let Ending { task, fence, ended, target, emits, logs } = ending;
-        // Most attempts tell nothing of a target, and then nobody need look whose it was.
+        // Most attempts report nothing about a target; they need no lookup of the handler.
         let handler = if target.is_some() { self.find_task_handler(task)? } else { None };
         let command = match &ended {
             Ended::Succeeded { .. } => Command::Succeed { fence },
@@ -68,7 +68,7 @@ impl<T: Tables> Txn<'_, T> {
         queue.map(|queue| self.state.handler(self.state.queue(queue)?.handler).cloned()).transpose()
     }
 
-    /// How a handler's target fares: it concerns all of its tasks.
+    /// Records what an attempt reported about the handler's target. It concerns all tasks of the handler.
     fn record_target_report(
         &mut self,
         handler: &RegisteredHandler,
@@ -79,7 +79,8 @@ impl<T: Tables> Txn<'_, T> {
         self.state.apply_limits(handler.id, now)
     }
 
-    /// Lines of running attempts; those of an attempt that is over are dropped. Answers how many were kept.
+    /// Appends log lines of running attempts; drops lines of attempts that have ended. Returns how many lines were
+    /// stored.
     pub(crate) fn append_attempt_logs(&mut self, lines: Vec<NewLogLine>) -> Result<usize> {
         let mut kept = 0;
         let mut lines = lines.into_iter().peekable();
@@ -98,21 +99,21 @@ impl<T: Tables> Txn<'_, T> {
         Ok(kept)
     }
 
-    /// An attempt of which nobody was told is given back, if it was begun at all. If not, another may have begun one with
-    /// the same token, so that the whole lease is compared.
+    /// Releases an attempt whose start was never reported, if the commit that began it took effect. If it did not,
+    /// another attempt may have the same fence, so the whole lease is compared.
     pub(crate) fn release_unreported_attempt(&mut self, task: TaskSeq, lease: Lease) -> Result<()> {
         let now = self.state.last_observed_time();
         if let Some(task_row) =
             self.tables.read_active_task(task)?.filter(|task_row| task_row.lease() == Some(lease))
         {
             let release = Command::Release { fence: lease.fence };
-            // A refusal means that it is not held under this token.
+            // A refusal means that the task is no longer locked with this fence.
             let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
 
-    /// A worker is still at it.
+    /// Extends the lease of a worker that is still running the task.
     pub(crate) fn renew_lease(
         &mut self,
         task: TaskSeq,
@@ -130,7 +131,7 @@ impl<T: Tables> Txn<'_, T> {
             Ok((life, _)) => life,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        // What a node holds has no end, and gets none.
+        // The lease of a node has no end and gets none.
         if let State::Locked(Lease { until: Some(until), .. }) = life.state {
             self.tables.set_lease_end(task, until)?;
         }

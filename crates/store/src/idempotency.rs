@@ -12,9 +12,9 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    /// The answer recorded under a key; None if the request has no key, or its key is new. A key that was used for
-    /// another request is refused. An answer of another type is that of another request too: a fault here would fail
-    /// every job of the commit.
+    /// Returns the answer recorded under a key; `None` if the request has no key or the key is new. A key that was used
+    /// for another request is refused. So is an answer of another type, which belongs to another request: a fault here
+    /// would fail every job of the commit.
     pub(crate) fn read_recorded<A: DeserializeOwned>(
         &self,
         idempotency: Option<&Idempotency>,
@@ -30,7 +30,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// The text of the answer recorded under a key, whatever kind of request recorded it.
+    /// Returns the text of the answer recorded under a key, whichever kind of request recorded it.
     pub(crate) fn read_recorded_text(
         &self,
         idempotency: &Idempotency,
@@ -42,7 +42,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.read_recorded::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
     }
 
-    /// Records the answer of a request, if it has a key.
+    /// Records the answer to a request, if the request has a key.
     pub(crate) fn write_record<A: Serialize + ?Sized>(
         &self,
         idempotency: Option<&Idempotency>,
@@ -54,7 +54,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.write_idempotency_record(used, &answer, now)
     }
 
-    /// Records an answer unless there is one.
+    /// Records an answer unless the key has one; returns the recorded answer.
     pub(crate) fn write_record_once(
         &self,
         idempotency: &Idempotency,

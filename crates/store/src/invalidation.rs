@@ -1,4 +1,5 @@
-//! The commits of a store that many nodes write to: what tells one from another, and what each tells of what it changed.
+//! Commit versions and invalidation records of a store that several nodes write to. A commit publishes what it changed,
+//! so that the other nodes drop stale cache entries.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -6,12 +7,12 @@ use pointsman_core::TaskSeq;
 
 use crate::row::{HandlerId, QueueId};
 
-/// A commit that changes more than this does not tell what; whoever has missed it reads everything again.
+/// A commit with more invalidations publishes none; nodes that missed it reload everything.
 const MAX_INVALIDATIONS: usize = 128;
-/// A commit that changes more queues than this says that all have changed.
+/// A commit that changes more queues than this invalidates all queues.
 const MAX_QUEUE_INVALIDATIONS: usize = 48;
 
-/// Something that a commit changed, which others may remember otherwise.
+/// A changed row that other nodes may have cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invalidation {
     Queue(QueueId),
@@ -40,8 +41,9 @@ impl Invalidation {
     }
 }
 
-/// A commit: its number, and what tells it from another of that number. A server that lost its last commits and went on
-/// without them has others, and may be reached without any connection being broken, behind a pooler.
+/// Version of a commit: its number, and a nonce that distinguishes it from another commit of the same number. A server
+/// that lost its last commits and continued without them reuses their numbers; behind a pooler, no broken connection
+/// reveals that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitVersion {
     pub number: i64,
@@ -54,15 +56,15 @@ impl CommitVersion {
     }
 }
 
-/// A commit, and what it changed, if that was not too much to tell.
+/// A commit and its invalidations; `None` if there were too many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitRecord {
     pub version: CommitVersion,
-    /// As [`encode_invalidations`] made it.
+    /// Encoded by [`encode_invalidations`].
     pub invalidations: Option<Vec<i64>>,
 }
 
-/// Those of the last commits that came after this one, if it is the first of them.
+/// Returns the commits after `version`, if `version` is the first of `commits`.
 pub fn commits_since<C>(
     commits: &[C],
     version: CommitVersion,
@@ -72,7 +74,7 @@ pub fn commits_since<C>(
     (at(first) == version).then_some(later)
 }
 
-/// What these commits have changed; nothing if one of them does not tell.
+/// Decodes the invalidations of commits; `None` if one of the commits published none.
 pub fn decode_invalidations<'c>(
     changes: impl Iterator<Item = Option<&'c Vec<i64>>>,
 ) -> Option<Vec<Invalidation>> {
@@ -80,7 +82,7 @@ pub fn decode_invalidations<'c>(
     Some(codes?.into_iter().flatten().map(|code| Invalidation::decode(*code)).collect())
 }
 
-/// How a commit tells what it changes; not at all, if that is too much.
+/// Encodes the invalidations of a commit; `None` if there are too many.
 pub fn encode_invalidations(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
     changes.sort_unstable();
     changes.dedup();
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_missed_little_is_told_all_of_it() {
+    fn invalidations_of_missed_commits_are_decoded() {
         let second = vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
         let records = commits(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
         let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_behind_is_told_nothing_and_who_is_too_far_learns_that() {
+    fn current_node_gets_no_invalidations_and_outdated_node_must_reload() {
         let records = commits(vec![vec![Invalidation::Queue(9)]]);
         assert_eq!(changed_since(&records, version_numbered(7)), Some(vec![]));
         assert_eq!(
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_changes_much_says_so_in_short() {
+    fn large_commit_invalidates_all_queues_or_everything() {
         assert_eq!(
             encode_invalidations((1..=1000).map(Invalidation::Queue).collect()),
             Some(vec![Invalidation::AllQueues.encode()])

@@ -1,8 +1,8 @@
 //! Fairness among the keys of a queue.
 //!
-//! Among ready tasks of the same score, keys take turns: each task gets a rank when it becomes ready, the first of every
-//! key before the second of any, and the least rank goes first. Keys share a bounded number of buckets, so that the
-//! memory is bounded; two that share one take their turns together.
+//! Among ready tasks of the same score, keys are served round robin: a task gets a rank when it becomes ready, the
+//! first task of every key before the second of any key, and the smallest rank runs first. Keys are hashed into a
+//! bounded number of buckets, which bounds the memory; keys that share a bucket are served as one.
 
 use foldhash::HashMap;
 
@@ -10,28 +10,29 @@ use crate::error::Result;
 use crate::row::QueueId;
 use crate::tables::Tables;
 
-/// More would be fairer and take more memory.
+/// More buckets would be fairer and take more memory.
 const KEY_BUCKETS: u64 = 1024;
 
-/// The bucket of a key, from any number made of it.
+/// Returns the bucket of a key's hash.
 pub(crate) fn key_bucket_of(hash: i64) -> u16 {
     (hash as u64 % KEY_BUCKETS) as u16
 }
 
-/// The round robins of keys of one queue, one for each score.
+/// Round robin over the keys of a queue, separately for each score.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyRoundRobin(HashMap<i64, ScoreRanks>);
 
 #[derive(Clone, Debug, Default)]
 struct ScoreRanks {
-    /// The rank of the task that was served last.
+    /// Rank of the task that was served last.
     last_served_rank: i64,
-    /// The rank given last to each bucket of keys, as far as it lies at or beyond that.
+    /// Rank assigned last to each bucket, as long as it is at or beyond [`Self::last_served_rank`].
     last_rank_by_bucket: HashMap<u16, i64>,
 }
 
 impl KeyRoundRobin {
-    /// As they lie in the table. Read once after a start, and when others have worked on the queue since it was empty.
+    /// Loads the ranks from the table: once after a start, and after other nodes have worked on a queue that had been
+    /// empty.
     pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
         let mut ranks_by_score: HashMap<i64, ScoreRanks> = HashMap::default();
         for (score, bucket, least, greatest) in tables.list_rank_ranges(queue)? {
@@ -46,12 +47,12 @@ impl KeyRoundRobin {
         Ok(Self(ranks_by_score))
     }
 
-    /// Nothing is ready any more.
+    /// Clears the ranks; the queue has no ready task.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The rank of a task that becomes ready. One without a key waits for nobody of its own.
+    /// Assigns the rank of a task that becomes ready. A task without a key does not wait for other tasks without a key.
     pub(crate) fn assign_rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
         let ranks = self.0.entry(score).or_default();
         let Some(bucket) = bucket else { return ranks.last_served_rank };
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_take_turns_at_each_score() {
+    fn keys_are_served_round_robin_at_each_score() {
         let mut ranks_by_score = KeyRoundRobin::default();
         let busy: Vec<_> = (0..4).map(|_| ranks_by_score.assign_rank(100, Some(1))).collect();
         assert_eq!(busy, [0, 1, 2, 3]);

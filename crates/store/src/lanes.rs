@@ -1,10 +1,10 @@
-//! Lanes and crowds: which of an object's tasks may run.
+//! Lanes and concurrency groups: which of an object's tasks may run.
 //!
-//! A lane lets one task at a time run, in the order of their places. A task that is made takes its own number as
-//! its place; one that comes back after it was parked takes a fresh number, and so stands at the end.
+//! A lane runs one task at a time, in the order of lane positions. A new task takes its own number as its position; a
+//! task that returns after it was parked takes a new number, and so is last.
 //!
-//! A crowd belongs to a handler without order that limits how many of an object's tasks run at a time. Whoever
-//! finds it full is blocked, and whoever leaves lets the oldest of the blocked in.
+//! A concurrency group belongs to a handler without ordering that limits how many tasks of an object run at a time. A
+//! task that finds the group full is blocked; a task that leaves the group unblocks the oldest blocked one.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
-/// The numbers of an object's tasks of one handler: its lane or its crowd, and its bucket.
+/// How an object's tasks of one handler are grouped: by lane or concurrency group, and by key bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TaskGrouping {
     pub(crate) lane: Option<i64>,
@@ -38,7 +38,7 @@ impl TaskGrouping {
         }
     }
 
-    /// That of a source's collection, whichever tenant it is.
+    /// The grouping of a source's collection; it is the same for all tenants.
     pub(crate) fn for_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
         Self {
             lane: Some(pair_lane_number(salt, source, collection)),
@@ -49,7 +49,8 @@ impl TaskGrouping {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// The phase of a task that neither its lane nor its event holds back, and its rank if it is ready.
+    /// Returns the phase of a task that neither its lane nor a synchronous task holds back, and its rank if it is
+    /// ready.
     pub(crate) fn phase_when_unblocked(
         &mut self,
         waiting: &WaitingTask,
@@ -74,7 +75,7 @@ impl<T: Tables> Txn<'_, T> {
         ))
     }
 
-    /// Lets a task that waited in `from` go on.
+    /// Moves a task out of the waiting phase `from`.
     pub(crate) fn unblock_task(
         &mut self,
         waiting: &WaitingTask,
@@ -96,7 +97,8 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// The task of a pair that stands in its lane. Lanes may share a number by chance, so that it is looked at twice.
+    /// Returns the task of a pair that is in its lane. Two pairs' lanes may have the same number, so the queue is
+    /// compared as well.
     pub(crate) fn find_pair_task(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
         let lane = TaskGrouping::for_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
@@ -113,7 +115,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= lane_position))
     }
 
-    /// Lets the head of a lane run, if it was waiting for that.
+    /// Unblocks the head of a lane, if it is blocked.
     pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
         match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
@@ -126,7 +128,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.read_concurrency_group(concurrency_group, queue)?.1)
     }
 
-    /// Those of a crowd that have their turn, and whether it is full with them.
+    /// Returns the active tasks of a concurrency group, and whether the group is full.
     pub(crate) fn read_concurrency_group(
         &self,
         concurrency_group: i64,
@@ -139,7 +141,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok((active, full))
     }
 
-    /// Somebody left a crowd: the oldest of the blocked come in, as many as there is room for.
+    /// Unblocks the oldest blocked tasks of a concurrency group while it is not full.
     pub(crate) fn advance_concurrency_group(
         &mut self,
         concurrency_group: i64,
@@ -156,30 +158,31 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// Times this, numbers that lie close together lie far apart.
+/// Multiplier of a multiplicative hash; it spreads consecutive numbers.
 const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// So many lanes an object can have.
+/// Number of lanes an object can have.
 pub const LANES_PER_OBJECT: i64 = 1 << 20;
 
-/// The number of an object's lane. Beyond a million handlers two of them may share one, and then wait for each other.
+/// Returns the lane of an object and a handler. Beyond a million handlers, two may share a lane and then wait for each
+/// other.
 pub fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
     object * LANES_PER_OBJECT + handler % LANES_PER_OBJECT
 }
 
-/// All lanes that an object can have; nothing if it is not a number that an object has.
+/// Returns the range of an object's lanes; `None` if `object` is not a valid object number.
 pub fn lane_range_of_object(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
     let first = object.checked_mul(LANES_PER_OBJECT).filter(|first| *first > 0)?;
     Some(first..=first + (LANES_PER_OBJECT - 1))
 }
 
-/// The object whose lane it is; nothing if it is a pair's.
+/// Returns the object of a lane; `None` if the lane belongs to a pair.
 pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
     (lane > 0).then_some(lane / LANES_PER_OBJECT)
 }
 
-/// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
-/// other; the salt keeps anybody from choosing names that do so on purpose.
+/// Returns the lane of a pair: a negative number, which no object's lane has. Pairs that share a number by chance only
+/// wait for each other; the salt prevents choosing names that collide.
 fn pair_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
     const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
@@ -200,12 +203,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_differ_by_object_and_handler_and_stand_in_the_order_of_objects() {
+    fn lane_numbers_differ_and_follow_the_order_of_objects() {
         assert!(lane_number(7, 1) < lane_number(7, 2) && lane_number(7, 2) < lane_number(8, 1));
     }
 
     #[test]
-    fn an_objects_lanes_are_one_range_with_nobody_elses() {
+    fn lanes_of_an_object_are_one_exclusive_range() {
         let lanes = lane_range_of_object(7).unwrap();
         for handler in [0, 1, LANES_PER_OBJECT - 1, LANES_PER_OBJECT, LANES_PER_OBJECT + 1] {
             let lane = lane_number(7, handler);
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_of_pairs_are_apart_from_those_of_objects() {
+    fn lanes_of_pairs_never_equal_lanes_of_objects() {
         let lanes = [
             pair_lane_number(1, 1, "a"),
             pair_lane_number(1, 2, "a"),
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_fall_into_different_buckets() {
+    fn consecutive_objects_get_different_key_buckets() {
         let buckets: std::collections::HashSet<_> =
             (1..=256).map(|object| key_bucket_of(mix_with_salt(lane_number(object, 3), 99))).collect();
         assert!(buckets.len() > 200, "{}", buckets.len());

@@ -1,4 +1,4 @@
-//! Carries out what the lifecycle decides: loads a task, asks [`transition`], writes what it says.
+//! Carries out lifecycle transitions: reads a task, asks [`transition`], and writes the result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::task_events::EndedTask;
 use crate::writer::Txn;
 use crate::writer_state::{RegisteredHandler, RunningTask};
 
-/// What an attempt left to be kept with the task.
+/// Output of an attempt that is stored with the task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttemptOutput<'a> {
     pub(crate) error: Option<&'a str>,
     pub(crate) result: Option<&'a str>,
-    /// What a failed attempt returned.
+    /// Return code of a failed attempt.
     pub(crate) return_code: i64,
 }
 
@@ -38,7 +38,7 @@ impl<'a> AttemptOutput<'a> {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Does `command` to a task, wherever it is. A refusal changes nothing.
+    /// Applies `command` to an active or archived task. A refusal changes nothing.
     pub(crate) fn apply_command(
         &mut self,
         seq: TaskSeq,
@@ -55,7 +55,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// An unfinished task, as it is remembered or as it lies in the table.
+    /// Returns an unfinished task, from the cache of running tasks or from the table.
     pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
         match self.state.running_tasks.get(&seq) {
             Some(running) => Ok(Some(running.row.clone())),
@@ -85,14 +85,14 @@ impl<T: Tables> Txn<'_, T> {
             Some(RunningTask { subject, order, .. }) => (Some(subject), order),
             None => {
                 if task_row.phase == TaskPhase::Locked {
-                    // Another node may remember it as running.
+                    // Another node may have it cached as running.
                     self.tables.invalidate_task_on_peers(task_row.seq);
                 }
                 (None, None)
             }
         };
         let phase = if effects.contains(&Effect::Archive) {
-            // Its event may be kept for its sake alone, so that it is looked up before the task goes.
+            // Read before the task is deleted: its event may be stored only because of this task.
             let subject = match &mut subject {
                 Some(subject) => subject,
                 unknown => unknown.insert(self.read_subject(&task_row)?),
@@ -130,7 +130,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(life))
     }
 
-    /// The definition by which a task lives: a chain's node may say how its steps are set back.
+    /// Returns the definition that applies to a task: a chain node may replace the retry policy of the handler.
     fn effective_definition<'h>(
         &self,
         task_row: &ActiveTaskRow,
@@ -146,7 +146,7 @@ impl<T: Tables> Txn<'_, T> {
         })
     }
 
-    /// A task that was away comes back by the rules that its handler has now.
+    /// Groups a task that was missing by the current definition of its handler.
     fn regroup_task(
         &mut self,
         mut task_row: ActiveTaskRow,
@@ -166,7 +166,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(task_row)
     }
 
-    /// Lets others have the place that a task has left: of its object, and of its handler.
+    /// Passes the capacity that a task has released to other tasks: that of its concurrency group and that of its
+    /// handler.
     fn release_capacity(
         &mut self,
         task_row: &ActiveTaskRow,
@@ -187,7 +188,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// What an unfinished task is run for. An event is kept as long as its tasks are unfinished.
+    /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
     pub(crate) fn read_subject(&self, task_row: &ActiveTaskRow) -> Result<Subject> {
         if let Some(order) = self.read_task_order(task_row)? {
             return self.step_run_of(task_row, &order).map(Subject::Step);
@@ -199,20 +200,22 @@ impl<T: Tables> Txn<'_, T> {
             return Ok(Subject::Event(event));
         }
         let event = self.tables.read_event(id)?;
-        let event =
-            event.ok_or_else(|| Fault::damaged(format!("task {} has lost its event", task_row.seq)))?;
+        let event = event
+            .ok_or_else(|| Fault::damaged(format!("the event of task {} does not exist", task_row.seq)))?;
         Ok(Subject::Event(Arc::new(event)))
     }
 
     fn source_run_of_queue(&self, queue: QueueId) -> Result<Run> {
         let queue = self.state.queue(queue)?;
-        let collection = queue.collection().ok_or_else(|| Fault::damaged("a task without an event"))?;
+        let collection = queue
+            .collection()
+            .ok_or_else(|| Fault::damaged("a task has neither an event, an order nor a collection"))?;
         let source = self.state.handler(queue.handler)?.def.name.clone();
         let pair = Pair { source, collection: collection.clone() };
         Ok(Run { pair, tenant: queue.tenant.clone() })
     }
 
-    /// Whether a source's task cannot come back because another of its pair is queued or running.
+    /// Returns whether a source's task cannot be restored, because another task of its pair is queued or running.
     fn is_pair_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
         let queue = self.state.queue(task_row.queue)?;
         match queue.collection() {
@@ -228,7 +231,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// The only thing that can be done to an ended task is to run it again.
+    /// Applies a command to an archived task. The only command it accepts is to run again.
     fn apply_command_to_archived(
         &mut self,
         mut archived_row: ArchivedTaskRow,
@@ -300,7 +303,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(life))
     }
 
-    /// Writes the new state of a task that stays unfinished; answers its phase.
+    /// Writes the new state of a task that stays unfinished; returns its phase.
     fn update_unfinished_task(
         &mut self,
         mut task_row: ActiveTaskRow,
@@ -315,9 +318,9 @@ impl<T: Tables> Txn<'_, T> {
             State::Locked(_) => (TaskPhase::Locked, task_row.rank),
             State::Error { .. } => (TaskPhase::Halted, 0),
             State::Missing { .. } => (TaskPhase::Missing, 0),
-            State::Done => return Err(Fault::damaged("a done task is history")),
+            State::Done => return Err(Fault::damaged("a task that is done is stored as unfinished")),
         };
-        // What was wrong before the task was lost says nothing of it once it is taken up again.
+        // The error that the task had before its handler went missing is obsolete once the task is adopted.
         let error = error.map(str::to_string).or(task_row.error.take());
         task_row.error = error.filter(|_| before != TaskPhase::Missing);
         task_row.lane_position = task_row.lane_position.filter(|_| life.ordered);
@@ -326,20 +329,20 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.update_active_task(&task_row)?;
         self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
         if task_row.phase == TaskPhase::Blocked {
-            // Whoever steps back lets the first one go.
+            // The task gave up its position, so the head of the lane may run.
             self.advance_lane(task_row.lane_position.and(task_row.lane), now)?;
         }
         Ok(task_row.phase)
     }
 
-    /// What a task that is `new` waits for, and its rank if it is ready.
+    /// Returns the phase of a task in state `new`, and its rank if it is ready.
     fn phase_of_new_task(
         &mut self,
         task_row: &ActiveTaskRow,
         due: Timestamp,
         now: Timestamp,
     ) -> Result<(TaskPhase, i64)> {
-        // Only one that was away can find its event's gates closed again.
+        // Only a task that was missing or archived can be gated again.
         let was_away = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
         if let Some(event) = task_row.event.filter(|_| was_away)
             && self.is_gated(event, task_row.stage)?
@@ -354,7 +357,7 @@ impl<T: Tables> Txn<'_, T> {
         self.phase_when_unblocked(&WaitingTask::from_row(task_row, due), now)
     }
 
-    /// Whether a synchronous task of the event comes before this stage and has not had its first attempt yet.
+    /// Returns whether a synchronous task of the event before this stage has not had its first attempt yet.
     fn is_gated(&self, event: EventId, stage: i64) -> Result<bool> {
         if stage == 0 {
             return Ok(false);
@@ -362,11 +365,11 @@ impl<T: Tables> Txn<'_, T> {
         Ok(self.tables.find_unfinished_sync_task_before(event, stage, true)?.is_some())
     }
 
-    /// Lets those of the event run that no synchronous task holds back any more.
+    /// Releases gated tasks of the event that no synchronous task holds back any more.
     fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
         for GatedTask { task: waiting, lane, lane_position, stage } in self.tables.list_gated_tasks(event)? {
             if self.is_gated(event, stage)? {
-                // Whoever holds this one back holds back all that come after it.
+                // The remaining tasks have the same or a later stage, so they are gated too.
                 break;
             }
             let first = match (lane, lane_position) {

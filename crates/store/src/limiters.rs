@@ -1,7 +1,8 @@
-//! Limits at work: how a handler has been going, and whether another of its tasks may begin.
+//! Limits at runtime: the limiter state of each handler, and whether another of its tasks may start.
 //!
-//! The core decides ([`Pace::opening`]); here is what it decides on, and what follows: a handler that closes leaves
-//! its queues where they are until their turn comes, and one that opens fetches as many back as it has room for.
+//! The core decides ([`Pace::opening`]); this module provides the input and applies the result. A handler that closes
+//! leaves its queues in the fair queue until they are selected; a handler that opens returns as many parked queues as
+//! it has free slots.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,42 +15,44 @@ use crate::row::{HandlerId, QueueId};
 use crate::tables::Tables;
 use crate::writer_state::WriterState;
 
-/// What decides whether another task of a handler may begin.
+/// Limiter of a handler: decides whether another of its tasks may start.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerLimiter {
     pub(crate) running: i64,
     pub(crate) scheduled: i64,
     pub(crate) state: Pace,
-    /// A limit lets none of its tasks begin.
+    /// A limit keeps all its tasks from starting.
     pub(crate) is_closed: bool,
-    /// How many more might begin when that was last looked at.
+    /// Tasks that could still start when the limits were last checked.
     pub(crate) free_slots: u32,
-    /// How many of its queues are in the turns.
+    /// Number of its queues in the fair queue.
     pub(crate) queues_in_rotation: u32,
-    /// Its queues that wait for room, the least served first.
+    /// Its queues that wait for a free slot, by virtual time.
     pub(crate) parked_queues: BTreeSet<(i64, QueueId)>,
-    /// When it opens by itself.
+    /// When the limits allow tasks again without further action.
     reopens_at: Option<Timestamp>,
     is_dirty: bool,
 }
 
-/// The gauges of all handlers.
+/// Limiters of all handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Limiters {
     by_handler: Vec<HandlerLimiter>,
-    /// Handlers that open again by themselves, by when.
+    /// Closed handlers by the time at which they reopen.
     reopen_times: BTreeSet<(Timestamp, HandlerId)>,
-    /// Those changed in this transaction, to be written before the commit.
+    /// Handlers changed in this transaction; written before the commit.
     dirty_handlers: Vec<HandlerId>,
-    /// What the clock said when it was last looked at.
+    /// Time of the last check.
     last_checked_at: Timestamp,
 }
 
-/// A clock that shows so much less than before was put back; less is two clocks that differ.
+/// A time that is earlier by more than this means that the clock was set back; a smaller difference is normal between
+/// the clocks of two nodes.
 const CLOCK_SET_BACK_THRESHOLD: Duration = Duration::from_secs(60);
 
 impl WriterState {
-    /// Sees to it that as many of a handler's queues are in the turns as it has room for, the least served first.
+    /// Returns parked queues of a handler to the fair queue, lowest virtual time first, until there is one for each
+    /// free slot.
     pub(crate) fn unpark_queues(&mut self, handler: HandlerId, free_slots: u32) -> Result<()> {
         let limiter = self.limiter(handler)?;
         let missing =
@@ -64,15 +67,21 @@ impl WriterState {
 
     pub(crate) fn limiter(&self, handler: HandlerId) -> Result<&HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
-        self.limiters.by_handler.get(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
+        self.limiters
+            .by_handler
+            .get(index)
+            .ok_or_else(|| Fault::damaged(format!("handler {handler} does not exist")))
     }
 
     pub(crate) fn limiter_mut(&mut self, handler: HandlerId) -> Result<&mut HandlerLimiter> {
         let index = usize::try_from(handler - 1).unwrap_or(usize::MAX);
-        self.limiters.by_handler.get_mut(index).ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
+        self.limiters
+            .by_handler
+            .get_mut(index)
+            .ok_or_else(|| Fault::damaged(format!("handler {handler} does not exist")))
     }
 
-    /// Makes room for the gauges of all handlers; what they have measured stays.
+    /// Adds limiters for new handlers; existing limiters keep their state.
     pub(crate) fn add_missing_limiters(&mut self, paces: Vec<Pace>) {
         let known = self.limiters.by_handler.len();
         for pace in paces.into_iter().skip(known) {
@@ -80,7 +89,7 @@ impl WriterState {
         }
     }
 
-    /// Whether anything bounds a handler at all. Most are not, and cost nothing.
+    /// Returns whether any limit applies to a handler. Most handlers have none and skip all checks.
     pub(crate) fn is_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let limiter = self.limiter(handler)?;
@@ -98,7 +107,7 @@ impl WriterState {
         Ok(limiter.state.opening(&self.handler(handler)?.def.limits, running, now))
     }
 
-    /// Changes how a handler has been going; it is written before the commit.
+    /// Changes the limiter state of a handler; it is written before the commit.
     pub(crate) fn update_limiter_state(
         &mut self,
         handler: HandlerId,
@@ -114,7 +123,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Opens or closes a handler by its limits as they stand now.
+    /// Opens or closes a handler according to its limits at `now`.
     pub(crate) fn apply_limits(&mut self, handler: HandlerId, now: Timestamp) -> Result<()> {
         let opening = self.check_limits(handler, now)?;
         let reopens = match opening {
@@ -127,7 +136,7 @@ impl WriterState {
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
         };
         let was_closed = std::mem::replace(&mut limiter.is_closed, limiter.free_slots == 0);
-        // Where another node had found it closed, its queues are still in the turns here.
+        // If another node had closed the handler, its queues are still in the fair queue here.
         let opened = was_closed && !limiter.is_closed && limiter.queues_in_rotation > 0;
         let before = std::mem::replace(&mut limiter.reopens_at, reopens);
         if before != reopens {
@@ -146,8 +155,8 @@ impl WriterState {
         }
     }
 
-    /// Opens the handlers whose time has come. After the clock was put back all are looked at: what they wait for was
-    /// told by a clock that ran ahead.
+    /// Reopens the handlers whose reopening time has come. If the clock was set back, checks all handlers, because
+    /// their reopening times come from a clock that was ahead.
     pub(crate) fn reopen_due_handlers(&mut self, now: Timestamp) -> Result<()> {
         if now.plus(CLOCK_SET_BACK_THRESHOLD) < std::mem::replace(&mut self.limiters.last_checked_at, now) {
             for handler in 1..=self.limiters.by_handler.len() as HandlerId {
@@ -164,13 +173,13 @@ impl WriterState {
         Ok(())
     }
 
-    /// When something that waits by itself will be able to run.
+    /// Returns the next time at which a task can run without further action.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let reopening = self.limiters.reopen_times.first().map(|(at, _)| *at);
         self.counters.next_due.into_iter().chain(reopening).min()
     }
 
-    /// Writes what changed.
+    /// Writes the limiter states that changed.
     pub(crate) fn flush_limiter_states(&mut self, tables: &dyn Tables) -> Result<()> {
         for handler in std::mem::take(&mut self.limiters.dirty_handlers) {
             let limiter = self.limiter_mut(handler)?;

@@ -1,5 +1,5 @@
-//! What this node's commits have brought, for the other nodes of a store. However they are told, the first news goes at
-//! once, and under load many go together.
+//! Notifies the other nodes of a store about this node's commits. The first commit is published at once; under load,
+//! several are combined into one message.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use uuid::Uuid;
 use crate::tables::Tables;
 use crate::writer::{CommitHook, Writer};
 
-/// What has come within this time after something was told is told together: telling costs something, too.
+/// Commits within this time after a message share the next message, because each message has a cost.
 pub const COALESCE_WINDOW: Duration = Duration::from_millis(5);
-/// How often a node looks by itself.
+/// How often a node polls without a notification.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How soon a listener that was cut tries again.
+/// Delay before a disconnected listener reconnects.
 pub const RECONNECT_DELAY: Duration = Duration::from_millis(500);
-/// What is said when something lies in the outbox.
+/// Message that announces entries in the outbox.
 const OUTBOX_MESSAGE: &str = "outbox";
 
-/// What this node's commits have brought and the others do not know yet.
+/// Notifications about this node's commits that have not been sent to its peers yet.
 #[derive(Debug)]
 pub struct PeerNotifier {
-    /// Tells this process from the others.
+    /// Identifies this process, so that it ignores its own messages.
     sender_id: Uuid,
     pending_head: AtomicU64,
     has_pending_work: AtomicBool,
-    /// There are other nodes to be told. Until the first look finds them, they find out by looking.
+    /// Whether other nodes are to be notified. Until the first check has found them, they find commits by polling.
     has_peers: AtomicBool,
     pending_signal: Notify,
-    /// Something lies in the outbox.
+    /// Signals that the outbox has entries.
     pub outbox_signal: Notify,
-    /// How many times others were told.
+    /// Number of messages sent to peers.
     messages_sent: AtomicU64,
 }
 
@@ -64,7 +64,7 @@ impl PeerNotifier {
         self.has_peers.store(there, Ordering::Relaxed);
     }
 
-    /// Waits until there may be something to tell; answers it in the words of the channel.
+    /// Waits for something to publish; returns the message for the channel.
     pub async fn next_message(&self) -> Option<String> {
         self.pending_signal.notified().await;
         self.take_message()
@@ -76,7 +76,7 @@ impl PeerNotifier {
         (head > 0 || work).then(|| format!("{} {head} {}", self.sender_id, u8::from(work)))
     }
 
-    /// What others have told; nothing if it was this node itself.
+    /// Parses a message; `None` if this node sent it or it is malformed.
     fn parse_message(&self, message: &str) -> Option<(EventId, bool)> {
         let mut message = message.split(' ');
         let from: Uuid = message.next()?.parse().ok()?;
@@ -85,7 +85,7 @@ impl PeerNotifier {
         (from != self.sender_id).then_some((head, work))
     }
 
-    /// Passes on what was said on the channel.
+    /// Forwards a message of the channel to the writer's listeners.
     pub fn handle_message<T: Tables>(&self, message: &str, writer: &Writer<T>) {
         if message == OUTBOX_MESSAGE {
             self.outbox_signal.notify_one();
@@ -100,7 +100,7 @@ impl PeerNotifier {
         }
     }
 
-    /// Somebody listens again: what was told before is not told a second time, so that everybody looks.
+    /// Wakes everybody after the listener has reconnected, because missed messages are not repeated.
     pub fn assume_missed_messages<T: Tables>(&self, writer: &Writer<T>) {
         writer.notify_listeners(Signal::Work);
         self.outbox_signal.notify_one();

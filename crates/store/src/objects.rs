@@ -1,9 +1,8 @@
-//! What is remembered of an object beyond its events: its number, its last event, and the last one that each handler
-//! was sent.
+//! State of an object beyond its events: its number, its last event, and the last event sent to each handler.
 //!
-//! Objects are numbered in the order in which they were first heard of. Lanes are made of these numbers, so that the
-//! lanes of a backlog lie in the file in the order in which they are worked off, and ending a task does not touch a
-//! page that no other task of its time touches.
+//! Objects are numbered in the order of their first event. Lane numbers derive from object numbers, so the lanes of a
+//! backlog are stored in the order in which they are processed, and ending a task does not touch a page that no other
+//! recent task touches.
 
 use pointsman_core::{EventId, Tenant};
 
@@ -12,7 +11,7 @@ use crate::row::{HandlerId, ObjectNumber, ObjectRow};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// An object's number, and what was remembered of it before its latest event.
+/// An object's number, and its row before the latest event.
 pub(crate) struct AdvancedObject {
     pub(crate) number: ObjectNumber,
     previous_row: Option<ObjectRow>,
@@ -29,7 +28,7 @@ impl AdvancedObject {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes `id` the object's last event, sent to these handlers; answers what was remembered before.
+    /// Makes `id` the object's last event, sent to these handlers; returns the row before.
     pub(crate) fn advance_object(
         &mut self,
         tenant: &Tenant,
@@ -49,7 +48,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(AdvancedObject { number, previous_row: before })
     }
 
-    /// The number of an object that has had an event.
+    /// Returns the number of an object that must exist.
     pub(crate) fn read_object_number(
         &self,
         tenant: &Tenant,
@@ -57,10 +56,10 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Option<ObjectNumber>> {
         let Some(key) = key else { return Ok(None) };
         let found = self.find_object_number(tenant, key)?;
-        found.ok_or_else(|| Fault::damaged(format!("nothing is known of the object {key}"))).map(Some)
+        found.ok_or_else(|| Fault::damaged(format!("the object {key} does not exist"))).map(Some)
     }
 
-    /// The number of an object; nothing if retention has deleted it.
+    /// Returns the number of an object; `None` if retention has deleted it.
     pub(crate) fn find_object_number(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
         Ok(self.tables.read_object(tenant, key)?.map(|object| object.number))
     }

@@ -1,4 +1,4 @@
-//! Carries out what the core decides of orders, each time in the transaction of what happened.
+//! Carries out the core's decisions about orders, in the transaction of what caused them.
 
 use pointsman_core::chain::{ChainState, NodeId, OrderKey};
 use pointsman_core::engine_event::{EngineEvent, FileChange};
@@ -14,12 +14,12 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    /// Journals an event of the engine's own.
+    /// Publishes an engine event that belongs to no tenant.
     pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
         self.publish_tenant_event(&Tenant::nobody(), event, now).map(drop)
     }
 
-    /// Journals one of a tenant's order or task.
+    /// Publishes an engine event about an order or task of a tenant.
     pub(crate) fn publish_tenant_event(
         &mut self,
         tenant: &Tenant,
@@ -84,7 +84,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         if at.is_some() {
             found.order.planned = at;
-            // Its task was made for the other time, and is made anew.
+            // The task was created for the old time and is created again.
             let task = found.order.task.take();
             self.tables.update_order(&found)?;
             self.cancel_step(task, now)?;
@@ -98,7 +98,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(()))
     }
 
-    /// Something happened to an order, if there is one of that number.
+    /// Applies an input to the order with this number, if it exists.
     pub(crate) fn apply_input_by_number(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
         match self.tables.read_order(n)? {
             Some(found) => self.apply_order_input(found, input, now).map(drop),
@@ -106,7 +106,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Something happened to an order; answers the order as it then is.
+    /// Applies an input to an order; returns the order afterwards.
     pub(crate) fn apply_order_input(
         &mut self,
         found: OrderRow,
@@ -144,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
         if let Some(outcome) = outcome {
             self.end_order(&found, outcome, now)?;
         }
-        // Where a step runs, its order is remembered along with it; that may be on another node.
+        // The running step has the order cached; the cache may be on another node.
         let Some(task) = found.order.task else { return Ok(found) };
         match self.state.running_tasks.get_mut(&task) {
             Some(running) => running.order = Some(found.clone()),
@@ -154,8 +154,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(found)
     }
 
-    /// Deletes an order that has ended, and records how it ended. A generated id is never given to a second order, so that
-    /// it needs no record.
+    /// Deletes an ended order and records its outcome. A generated id is never used for a second order, so it needs no
+    /// record.
     fn end_order(&self, found: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
         self.tables.delete_order(found.number)?;
         if found.order.key.id.is_generated() {
@@ -165,7 +165,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.write_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
     }
 
-    /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
+    /// Cancels a step task that its order no longer needs. A task without an attempt is deleted and leaves no record.
     fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
         let Some(task_row) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten()
         else {
@@ -175,12 +175,12 @@ impl<T: Tables> Txn<'_, T> {
             self.tables.delete_active_task(&task_row)?;
             return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
         }
-        // A refusal means that it has ended, which is what was wanted.
+        // A refusal means that the task has already ended.
         let _ = self.apply_command_to_active(task_row, Command::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
-    /// Whether a waiting task is that of this node and handler.
+    /// Returns whether a waiting task belongs to this chain node and handler.
     fn is_step_task(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
         let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
@@ -189,7 +189,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
     }
 
-    /// Makes the task of an order's step. A handler that was never registered leaves the order without one.
+    /// Creates the task of an order's step. If the handler was never registered, the order gets no task.
     fn create_step_task(
         &mut self,
         found: &OrderRow,
@@ -231,22 +231,26 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Some(seq))
     }
 
-    /// The step of an order that a task runs.
+    /// Returns the order step that a task runs.
     pub(crate) fn step_run_of(&self, task_row: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
         match &self.state.queue(task_row.queue)?.kind {
             QueueOf::Node { node, .. } => order.step_run(node),
-            QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
+            QueueOf::Events | QueueOf::Collection(_) => {
+                Err(Fault::damaged("a step is in a queue of another kind"))
+            }
         }
     }
 
-    /// The order whose step a task is.
+    /// Returns the order whose step a task is.
     pub(crate) fn read_task_order(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
         let Some(n) = task_row.order else { return Ok(None) };
         let order = self.tables.read_order(n)?;
-        order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", task_row.seq))).map(Some)
+        order
+            .ok_or_else(|| Fault::damaged(format!("the order of task {} does not exist", task_row.seq)))
+            .map(Some)
     }
 
-    /// An attempt of an order's step begins.
+    /// Applies the start of a step's attempt to its order.
     pub(crate) fn record_step_start(
         &mut self,
         order: Option<OrderRow>,
@@ -257,7 +261,7 @@ impl<T: Tables> Txn<'_, T> {
         self.apply_order_input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
     }
 
-    /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
+    /// Applies the end of a step's attempt to its order. `order` is the cached order, if there is one.
     pub(crate) fn record_step_end(
         &mut self,
         task_row: &ActiveTaskRow,
@@ -271,7 +275,7 @@ impl<T: Tables> Txn<'_, T> {
             None => self.tables.read_order(n)?,
         };
         match order {
-            // An order that has done with the task does not hear of it any more.
+            // An order that has moved on from the task ignores its end.
             Some(found) if found.order.task == Some(task_row.seq) => {
                 self.apply_order_input(found, Input::StepEnded(end), now).map(drop)
             }
@@ -280,14 +284,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// What of an order can change in its row.
+/// Returns the fields of an order that its row stores and that can change.
 fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
     let Order { node, value, planned, started, suspended, task, stepped, halted_by, took_on_error, .. } =
         order;
     (node, value.as_str(), planned, started, suspended, task, stepped, halted_by, took_on_error)
 }
 
-/// What a command to a task means for the order whose step it is.
+/// Returns the end of a step that results from a command to its task.
 pub(crate) fn step_end_of_command(
     task_row: &ActiveTaskRow,
     command: Command,

@@ -1,22 +1,22 @@
-//! What an unfinished task waits for, as one number.
+//! The phase of an unfinished task: what it waits for, as one number.
 
 use pointsman_core::Status;
 
-/// The phases of an unfinished task. The lifecycle's `new` is four of them here, because a claim must find
-/// what can run without passing over what cannot.
+/// The phases of an unfinished task. State `new` of the lifecycle has four phases here, because a claim must find
+/// runnable tasks without passing over others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPhase {
-    /// `new`, behind another task of its lane.
+    /// `new`: waits for another task of its lane or concurrency group.
     Blocked = 0,
-    /// `new`, behind a synchronous handler of its event.
+    /// `new`: waits for a synchronous task of its event.
     Gated = 1,
-    /// `new`, before its time.
+    /// `new`: waits for its due time.
     Delayed = 2,
-    /// `new`, and could run.
+    /// `new`: can run.
     Ready = 3,
     Scheduled = 4,
     Locked = 5,
-    /// `error`, and holds its lane.
+    /// `error`, and blocks its lane.
     Halted = 6,
     Missing = 7,
 }
@@ -32,7 +32,7 @@ impl TaskPhase {
         }
     }
 
-    /// It has its turn, or is about to: it takes one of the places of its object.
+    /// Returns whether the task counts against the limit of its concurrency group.
     pub(crate) fn is_active(self) -> bool {
         matches!(self, Self::Ready | Self::Scheduled | Self::Locked)
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_read_back() {
+    fn phase_codes_round_trip() {
         for code in 0..8 {
             assert_eq!(TaskPhase::from_code(code).map(TaskPhase::code), Some(code));
         }

@@ -1,7 +1,7 @@
-//! Forgetting: old events for observers, old tasks from the history.
+//! Retention: deletes old events from the journal and old tasks from the history.
 //!
-//! The journal has one low-water mark. Observers see nothing at or below it; the rows go when no unfinished
-//! task needs them. Work is done in pieces, so that nobody who emits waits long behind a sweep.
+//! The journal has one low-water mark. Observers see nothing at or below it; rows are deleted once no unfinished task
+//! needs them. Work is done in batches, so that emits do not wait long.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// Where the journal is cut by count is known to so many events only.
+/// Precision, in events, with which an event is found by its number.
 const EVENT_NUMBER_PRECISION: i64 = 1000;
-/// How long the answer to an idempotency key, and the id of an order that has ended, are remembered.
+/// Retention of idempotency records and of the ids of ended orders.
 const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
@@ -33,15 +33,15 @@ impl<T: Tables> Txn<'_, T> {
             self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
         let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
         let more_records = self.tables.delete_expired_records(now.minus(history.age))?;
-        // Events that no task needs would be visited in vain.
+        // While expired events remain, a round would visit events that no task needs.
         let (objects, more_objects) =
             if more_events { (0, false) } else { self.prune_objects(objects, now)? };
         let more = more_events || more_tasks || more_answers || more_orders || more_records || more_objects;
         Ok(Pruned { events, tasks, objects, more })
     }
 
-    /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events
-    /// kept for their tasks are not looked at over and over in one round.
+    /// Deletes expired events that no unfinished task needs. `pruned_up_to` is the cursor of this round, so that events
+    /// kept for their tasks are visited once per round.
     fn delete_expired_events(&mut self) -> Result<(u64, bool)> {
         let (dropped, reached) =
             self.tables.delete_expired_events(self.state.pruned_up_to, self.state.counters.expired_up_to)?;
@@ -49,7 +49,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok((dropped, reached.is_some()))
     }
 
-    /// Removes ended tasks that are too many or too old.
+    /// Deletes archived tasks beyond the maximum count or age.
     fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
         let surplus = count_above_retention(self.state.counters.archived_tasks, retention);
         let (gone, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
@@ -57,7 +57,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok((gone, more))
     }
 
-    /// Moves the low-water mark.
+    /// Moves the low-water mark up.
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
         let mut mark = by_age.min(self.state.ids.last());
@@ -65,14 +65,14 @@ impl<T: Tables> Txn<'_, T> {
         if surplus >= EVENT_NUMBER_PRECISION {
             mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));
         }
-        // The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.
+        // The mark is the id of an event, so that a cursor after which nothing has expired stays valid.
         let mark = self.tables.find_last_event_up_to(mark)?;
         self.state.counters.expired_up_to = self.state.counters.expired_up_to.max(mark);
         Ok(())
     }
 }
 
-/// How many there are beyond those that are kept.
+/// Returns how many rows there are beyond the retained count.
 fn count_above_retention(count: i64, retention: Retention) -> i64 {
     count - i64::try_from(retention.count).unwrap_or(i64::MAX)
 }

@@ -27,7 +27,7 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::write_json_text;
 
-/// Events or objects that one transaction visits at most: emits wait for it.
+/// Most events or objects that one transaction visits. Emits wait for it.
 const OBJECT_BATCH: usize = 500;
 
 /// While fewer than [`OBJECT_BATCH`] objects are due, rounds begin at this interval.
@@ -36,10 +36,10 @@ const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 /// A round whose cutoff is later than this one's by more began with a shorter retention period, and is abandoned.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
-/// The name of the text that contains the latest round.
+/// Name of the text that stores the latest round.
 const OBJECT_ROUND_TEXT: &str = "object_round";
 
-/// The latest round, and how far it has come.
+/// The latest round and its progress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ObjectRound {
     /// When it began, in microseconds.
@@ -73,13 +73,13 @@ impl ObjectRound {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Deletes a batch of unused objects; answers how many, and whether the round goes on.
+    /// Deletes a batch of unused objects; returns how many, and whether the round continues.
     pub(crate) fn prune_objects(&mut self, retain_for: Duration, now: Timestamp) -> Result<(u64, bool)> {
         let cutoff = self.object_cutoff(retain_for, now);
         if cutoff == EventId::ZERO {
             return Ok((0, false));
         }
-        // A round that another version has stored otherwise is begun anew.
+        // A round that another version has stored in a different format starts again.
         let latest = self
             .tables
             .read_named_text(OBJECT_ROUND_TEXT)?
@@ -99,8 +99,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok((deleted, step != RoundStep::Done))
     }
 
-    /// Up to this id, events are older than the retention period and no longer in the journal. An empty journal has no
-    /// event after it either, and does not count.
+    /// Returns the cutoff: events up to this id are older than the retention period and no longer in the journal. An
+    /// empty journal has no later event, so its low-water mark does not count.
     fn object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
         let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
         if forgotten >= self.state.ids.last() { age } else { age.min(forgotten) }
@@ -144,13 +144,14 @@ impl<T: Tables> Txn<'_, T> {
         Ok((unused.len() as u64, next))
     }
 
-    /// A task of an old event is unfinished again: a round that has passed it by must not delete its object.
+    /// Marks the object of an old event as in use, because a task of the event is unfinished again: a round that has
+    /// already passed the event must not delete the object.
     pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
         self.tables.set_objects_checked(&[(tenant.clone(), key.to_string(), first_id_at(now))])
     }
 }
 
-/// The least id that an event of this time can have.
+/// Returns the smallest id that an event of this time can have.
 fn first_id_at(time: Timestamp) -> EventId {
     EventId::from_i64(time.millis().max(0).saturating_mul(1000))
 }

@@ -1,5 +1,5 @@
-//! What a job will look at, told before its transaction begins, so that it can be fetched at once. Where objects have
-//! outboxes it is also how it is known whose are to be looked at first; nothing else depends on it but speed.
+//! Read sets: what a job will read, collected before its transaction begins so that it can be prefetched. For objects
+//! with outboxes the read set also determines which outboxes are drained first; otherwise it affects speed only.
 
 use pointsman_core::fire::{Makes, Settle};
 use pointsman_core::store::{Claim, Emission, Ending, Firing};
@@ -9,7 +9,7 @@ use crate::row::HandlerId;
 use crate::tables::ReadSet;
 use crate::writer_state::WriterState;
 
-/// No handler: the object alone is looked at.
+/// Stands for no handler: only the object is read.
 const NO_HANDLER: HandlerId = 0;
 
 pub fn add_emissions_to_read_set(
@@ -49,7 +49,7 @@ pub(crate) fn add_firings_to_read_set(
     }
 }
 
-/// The objects of events, and their lanes or crowds with each handler that has such.
+/// Adds the objects of events, with each handler that has lanes or concurrency groups for them.
 fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set: &mut ReadSet) {
     for event in events {
         let Some(key) = &event.key else { continue };
@@ -64,7 +64,7 @@ fn add_events_to_read_set(events: &[NewEvent], state: &mut WriterState, read_set
     }
 }
 
-/// Whether a handler's tasks of an object wait for each other.
+/// Returns whether a handler's tasks of one object wait for each other.
 fn waits_per_key(state: &WriterState, handler: HandlerId) -> bool {
     state.handler(handler).is_ok_and(|handler| {
         handler.def.order == Order::Key || handler.def.limits.concurrency_per_key.is_some()

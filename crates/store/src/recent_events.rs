@@ -1,23 +1,23 @@
-//! The events journaled last, in memory: most tasks run soon after they are made, and need not read theirs again.
+//! Cache of the latest events: most tasks run soon after they are created and need not read their event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pointsman_core::{Event, EventId};
 
-/// So many events at most, and so many bytes of payload.
+/// Most cached events, and most bytes of payload.
 const MAX_EVENTS: usize = 4096;
 const MAX_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct RecentEvents {
-    /// By id.
+    /// Ordered by id.
     events: VecDeque<Arc<Event>>,
     bytes: usize,
 }
 
 impl RecentEvents {
-    /// Adds an event, which is younger than all others.
+    /// Adds an event, which must be newer than all others.
     pub(crate) fn add(&mut self, event: &Arc<Event>) {
         self.bytes += event.value.as_str().len();
         self.events.push_back(event.clone());
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_in_number_and_in_bytes() {
+    fn cache_is_bounded_in_number_and_bytes() {
         let mut recent = RecentEvents::default();
         for id in 0..MAX_EVENTS as u64 + 10 {
             recent.add(&event(id, 1));

@@ -1,4 +1,4 @@
-//! What a changed registration means for tasks that wait already. Rare, and as long as the backlog is.
+//! Reconciles waiting tasks with a changed registration. Rare; the cost is proportional to the backlog.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
 impl<T: Tables> Txn<'_, T> {
-    /// Goes through the handlers that are treated otherwise than before.
+    /// Reconciles the tasks of handlers whose pull mode, definition or limit per key has changed.
     pub(crate) fn reconcile_tasks(
         &mut self,
         before: &[Arc<RegisteredHandler>],
@@ -36,7 +36,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Where a handler counts the age of its tasks otherwise than before, they are put in order anew.
+    /// Recomputes the scores of tasks whose handler has changed its ageing.
     pub(crate) fn rescore_changed_handlers(&mut self, before: &[Arc<RegisteredHandler>]) -> Result<()> {
         for old in before {
             let new = self.state.handler(old.id)?.clone();
@@ -60,8 +60,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// The handler lets more or fewer of an object's tasks run at a time: those that run count first, then the
-    /// oldest have the places that are left.
+    /// Applies a new limit per key to the tasks of a queue: running tasks count first, then the oldest get the
+    /// remaining slots.
     fn regroup_queue(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
         let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
                 | TaskPhase::Missing => {}
             }
         }
-        // What runs must give its place up by the new rule; what stands in a lane keeps to that.
+        // Running tasks leave their concurrency group by the new definition; tasks in a lane keep their lane.
         let mut concurrency_groups = HashMap::new();
         let here = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
         for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| here(&running.row)) {

@@ -1,8 +1,8 @@
-//! Who has registered what.
+//! Registrants: which program has registered what.
 //!
-//! Several programs may share a store, each with handlers of its own. So what is registered belongs to a name, and what
-//! there is, is the union over all names. A name whose last node is gone stays for a day: its nodes may be about to come
-//! back, and until then its tasks wait.
+//! Several programs may share a store, each with its own handlers. A registration belongs to a registrant (a name), and
+//! the effective registration is the union over all registrants. A registrant without a live node is kept for a day,
+//! because its nodes may come back; until then its tasks wait.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,27 +16,27 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::{read_json_text, write_json_text};
 
-/// Who has had no live node for so long is forgotten.
+/// A registrant without a live node for this long expires.
 const EXPIRE_ABSENT_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// How often it is looked who has live nodes.
+/// How often registrants are checked for live nodes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3600);
-/// Under which name all of it is kept.
+/// Name of the text that stores the registrants.
 const REGISTRANTS_TEXT: &str = "registrants";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Registrant {
     registration: Registration,
-    /// When it was last seen to have a live node.
+    /// When a live node of it was last seen.
     #[serde(rename = "seen")]
     last_live_at: Timestamp,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Registrants {
-    /// Those who changed what they have later stand behind.
+    /// Ordered by their last change, the oldest first.
     #[serde(rename = "all")]
     registrants: Vec<Registrant>,
-    /// When it was last looked who has live nodes.
+    /// When registrants were last checked for live nodes.
     #[serde(rename = "looked")]
     checked_at: Option<Timestamp>,
 }
@@ -46,7 +46,7 @@ impl Registrants {
         Ok(read_json_text(tables, REGISTRANTS_TEXT)?.unwrap_or_default())
     }
 
-    /// One that registers the same again keeps its place, so that a restart changes nothing.
+    /// Adds or replaces a registrant. An unchanged registration keeps its position, so that a restart changes nothing.
     fn upsert(&mut self, registration: Registration, now: Timestamp) {
         let registrants =
             self.registrants.iter_mut().find(|registrants| registrants.registration.by == registration.by);
@@ -65,13 +65,14 @@ impl Registrants {
         union
     }
 
-    /// Notes who lives, and takes out those who have not for too long.
+    /// Updates when registrants were last live, and removes those that have been absent too long; returns their names.
     fn expire_absent(&mut self, live_registrants: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
         let unwatched = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
         for registrants in &mut self.registrants {
             match live_registrants.contains(&registrants.registration.by) {
                 true => registrants.last_live_at = now,
-                // Nobody looked for a while, because nobody was there: whoever is gone may be about to come back.
+                // No check took place for a while, because no node was running: absent registrants may be about to come
+                // back.
                 false if unwatched > 2 * CHECK_INTERVAL => {
                     registrants.last_live_at = registrants.last_live_at.plus(unwatched).min(now);
                 }
@@ -100,8 +101,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(registrants.registrants.into_iter().map(|registrants| registrants.registration.by).collect())
     }
 
-    /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
-    /// nobody else is there to miss it.
+    /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
+    /// never expires.
     pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
         if now.since(self.state.registrants_checked_at) < CHECK_INTERVAL {
             return Ok(false);
@@ -121,7 +122,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         tracing::warn!(
             registrants = gone.join(", "),
-            "had no live node for a day; what they registered is forgotten"
+            "registrants had no live node for a day; their handlers, routes and chains are removed until they register again"
         );
         self.apply_registration(&registrants.merged_registration(), now)?;
         Ok(true)

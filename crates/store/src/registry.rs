@@ -1,4 +1,4 @@
-//! Handlers, routes, rules and nodes; and what is done when one of them goes.
+//! Handlers, routes, rules and nodes, and the consequences when one of them goes away.
 
 use pointsman_core::store::{Abilities, Deed, NodeId, Registration, Rescued, Sweep};
 use pointsman_core::task::{Command, State, Status};
@@ -13,16 +13,16 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::write_json_text;
 
-/// So many tasks at most are parked as missing in one sweep.
+/// Most tasks that one sweep marks as missing.
 const MAX_MISSING_PER_SWEEP: usize = 10_000;
-/// So many missing tasks at most are taken up in one transaction.
+/// Most missing tasks that one transaction adopts.
 pub(crate) const MAX_ADOPTED_PER_TRANSACTION: usize = 1_000;
-/// The phases of tasks that nobody runs yet.
+/// Phases of tasks that are not running yet.
 const WAITING_PHASES: [TaskPhase; 5] =
     [TaskPhase::Blocked, TaskPhase::Gated, TaskPhase::Delayed, TaskPhase::Ready, TaskPhase::Scheduled];
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes this all there is.
+    /// Replaces the effective registration.
     pub(crate) fn apply_registration(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
         self.state.suspend_fair_queues()?;
         let before = std::mem::take(&mut self.state.handlers);
@@ -78,20 +78,20 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.insert_audit_entry(deed)
     }
 
-    /// A node goes, and what it still holds goes on at once.
+    /// Removes a node that leaves, and releases the tasks it still has locked.
     pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.mark_node_gone(node)?;
         for task_row in self.tables.list_tasks_locked_by(node)? {
             if let State::Locked(lease) = task_row.life.state {
                 let release = Command::Release { fence: lease.fence };
-                // A refusal means that it is no longer held: nothing to give back.
+                // A refusal means that the task is no longer locked, so there is nothing to release.
                 let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
             }
         }
         Ok(())
     }
 
-    /// From now on the node gets nothing, not even if it still lives and asks.
+    /// Marks a node as gone. It gets no more tasks, even if it is still running.
     fn mark_node_gone(&mut self, node: NodeId) -> Result<()> {
         self.tables.mark_node_gone(node)?;
         self.state.nodes.remove(&node);
@@ -107,7 +107,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Somebody has changed the rules without asking: they are read again.
+    /// Reloads rules that were changed directly in the database.
     pub fn reload_rules(&mut self, now: Timestamp) -> Result<()> {
         let before = std::mem::take(&mut self.state.rules);
         self.state.load_rules(self.tables)?;
@@ -121,7 +121,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(())
     }
 
-    /// Looks at the rules again for the queues of a place; answers which are held.
+    /// Checks again which queues a rule at this place pauses; returns those that are paused.
     fn refresh_paused_queues(&mut self, place: &Place) -> Result<Vec<QueueId>> {
         let handler = match place {
             Place::Handler(name) => name,
@@ -135,7 +135,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// What was scheduled goes back. Bounded by the look-ahead, whatever the backlog.
+    /// Returns scheduled tasks of a queue to `new`. The look-ahead bounds their number, whatever the backlog.
     pub(crate) fn unschedule_queue(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
         let scheduled = usize::try_from(self.state.queue(queue)?.counts.scheduled).unwrap_or(0);
         if scheduled == 0 {
@@ -163,19 +163,22 @@ impl<T: Tables> Txn<'_, T> {
         Ok(true)
     }
 
-    /// Frees what silent nodes held, and parks what has no handler any more.
+    /// Releases tasks of silent nodes and of expired worker leases, and marks tasks without a handler as missing.
     pub(crate) fn rescue_tasks(&mut self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
         let mut rescued = Rescued::default();
         for node in self.tables.list_nodes_silent_since(now.minus(sweep.silence))? {
             self.mark_node_gone(node)?;
             for task_row in self.tables.list_tasks_locked_by(node)? {
-                let error = format!("node {node} died while it ran attempt {}", task_row.life.attempt);
+                let error = format!(
+                    "node {node} stopped sending heartbeats during attempt {}",
+                    task_row.life.attempt
+                );
                 rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
         for task_row in self.tables.list_expired_worker_leases(sweep.workers_since, now)? {
             let error =
-                format!("the worker of attempt {} was not heard of within its lease", task_row.life.attempt);
+                format!("the worker of attempt {} did not renew its lease in time", task_row.life.attempt);
             rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.missing {
@@ -184,7 +187,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(rescued)
     }
 
-    /// Takes a running task from whoever held it.
+    /// Ends the attempt of a running task whose node or worker is gone.
     fn expire_lease(
         &mut self,
         task_row: ActiveTaskRow,
@@ -200,7 +203,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
 
-    /// Tasks whose handler's definition has gone become `missing`.
+    /// Marks tasks whose handler is no longer defined as `missing`; returns how many.
     fn park_undefined_tasks(&mut self, now: Timestamp) -> Result<u64> {
         let mut parked = 0;
         let waiting = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
@@ -220,7 +223,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(parked)
     }
 
-    /// Takes up some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] when no more are left.
+    /// Adopts some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] if no more are left.
     pub(crate) fn adopt_missing_tasks(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
         let Some(handler) = self.state.find_handler(handler).map(|h| h.id) else { return Ok(0) };
         let mine =

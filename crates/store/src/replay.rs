@@ -1,8 +1,8 @@
-//! Replaying history to a handler that was not there: what it would have been sent, once, late and at the lowest
-//! priority.
+//! Replays the journal to a handler that was not defined at the time: creates the tasks it would have got, once, late
+//! and at the lowest priority.
 //!
-//! A handler knows the gaps: the stretches of the journal in which it was not defined. A replay works through them, a
-//! piece at a time, and what it has been through is a gap no longer. So it goes on where it stopped, and makes none
+//! For each handler, the gaps are stored: the ranges of the journal during which it was not defined. A replay works
+//! through them in batches and removes what it has replayed, so it continues where it stopped and creates no task
 //! twice.
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::row::HandlerId;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// So many events at most are looked at in one go.
+/// Most events that one replay transaction reads.
 const MAX_EVENTS_PER_REPLAY: usize = 1000;
 
-/// Ids from the first to the last, both included; without a last one the handler is not there now.
+/// A range of event ids, first and last inclusive. Without a last id, the handler is not defined now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct JournalGap(i64, Option<i64>);
 
@@ -39,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
         let Some(index) = gaps.iter().position(reaches) else { return Ok(Replayed::default()) };
         let JournalGap(first, last) = gaps.remove(index);
         let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
-        // What is forgotten may still be kept for other tasks.
+        // Expired events may still be stored for other tasks.
         let remembered = begin.max(self.state.counters.expired_up_to.as_i64() + 1);
         let (from_id, to_id) = (EventId::from_i64(remembered), EventId::from_i64(last));
         let events = self.tables.list_events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
@@ -64,7 +64,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Replayed { tasks, more: gaps.iter().any(reaches) })
     }
 
-    /// A handler came or went.
+    /// Records that a handler was added or removed.
     pub(crate) fn record_presence(
         &mut self,
         handler: HandlerId,
@@ -82,7 +82,7 @@ impl<T: Tables> Txn<'_, T> {
             None if is_there => gaps.push(JournalGap(0, Some(head))),
             None => gaps.push(JournalGap(head + 1, None)),
         }
-        // What the journal has forgotten cannot be replayed.
+        // Expired events cannot be replayed.
         let forgotten = self.state.counters.expired_up_to.as_i64();
         gaps.retain(|gap| gap.1.is_none_or(|last| last > forgotten && last >= gap.0));
         self.write_gaps(handler, &gaps)
@@ -90,7 +90,8 @@ impl<T: Tables> Txn<'_, T> {
 
     fn read_gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
         let json = self.tables.read_handler_gaps(handler)?;
-        serde_json::from_str(&json).map_err(|e| Fault::damaged(format!("a handler's gaps: {e}")))
+        serde_json::from_str(&json)
+            .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
     }
 
     fn write_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {

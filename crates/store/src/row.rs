@@ -1,4 +1,4 @@
-//! Rows as they lie in the tables, and what their codes mean in the domain.
+//! Rows of the tables, and the encoding of their codes.
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId as ChainNode};
 use pointsman_core::limit::Pace;
@@ -16,42 +16,42 @@ pub type HandlerId = i64;
 pub type QueueId = i64;
 pub type ObjectNumber = i64;
 
-/// An unfinished task as it lies in the table.
+/// Row of an unfinished task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActiveTaskRow {
     pub seq: TaskSeq,
     pub queue: QueueId,
-    /// None for a source's task and for a step.
+    /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
-    /// The number of the order whose step it is.
+    /// Number of the order whose step it is.
     pub order: Option<i64>,
     pub phase: TaskPhase,
-    /// The lane it belongs in; none if its handler knows no order.
+    /// The lane of the task; `None` if its handler has no ordering.
     pub lane: Option<i64>,
-    /// Where it stands in its lane; none if it does not.
+    /// Its position in the lane; `None` if it is not in the lane.
     pub lane_position: Option<i64>,
-    /// Those of the same object, of which only so many may run at a time.
+    /// Tasks of the same object, of which only a limited number may run at a time.
     pub concurrency_group: Option<i64>,
-    /// The place of its key in the queue's round robin of keys.
+    /// Bucket of its key in the queue's round robin of keys.
     pub key_bucket: Option<u16>,
     pub sync: bool,
     pub stage: i64,
     pub priority: i64,
     pub score: i64,
-    /// Where it stands among those of the same score; given when it becomes ready.
+    /// Its rank among tasks of the same score; assigned when it becomes ready.
     pub rank: i64,
     pub prev_sent: Option<EventId>,
-    /// The time that a schedule planned it for.
+    /// The time for which a schedule planned it.
     pub planned: Option<Timestamp>,
     pub created: Timestamp,
-    /// When its latest attempt began.
+    /// When its latest attempt started.
     pub started: Option<Timestamp>,
     pub error: Option<String>,
     pub life: Life,
 }
 
 impl ActiveTaskRow {
-    /// When it may run; for one that does not wait for a time, when it was made.
+    /// Returns when the task may run; for a task that does not wait for a time, when it was created.
     pub fn due_time(&self) -> Timestamp {
         match self.life.state {
             State::New { due } | State::Missing { due } => due,
@@ -70,7 +70,7 @@ impl ActiveTaskRow {
         }
     }
 
-    /// Its state, from the columns that tell of it.
+    /// Decodes the state from its columns.
     pub fn decode_state(
         phase: TaskPhase,
         due: Timestamp,
@@ -89,14 +89,14 @@ impl ActiveTaskRow {
     }
 }
 
-/// An ended task as it lies in the history.
+/// Row of an ended task in the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArchivedTaskRow {
     pub seq: TaskSeq,
     pub queue: QueueId,
-    /// None for a source's task and for a step.
+    /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
-    /// The event's type, the source's collection, or the node of the step.
+    /// The event's type, the source's collection, or the chain node of the step.
     pub collection: String,
     pub key: Option<String>,
     pub sync: bool,
@@ -113,7 +113,8 @@ pub struct ArchivedTaskRow {
 }
 
 impl ArchivedTaskRow {
-    /// A task that has just ended. Its type and key go along, because its event may be forgotten before it.
+    /// Builds the row of a task that has just ended. It contains the type and the key, because the event may expire
+    /// first.
     pub(crate) fn from_ended_task(
         task_row: &ActiveTaskRow,
         subject: &Subject,
@@ -143,12 +144,12 @@ impl ArchivedTaskRow {
         }
     }
 
-    /// 0 for one that is done, 1 for one in error.
+    /// Returns 0 for a task that is done, 1 for one in error.
     pub fn encode_status(&self) -> i64 {
         if self.life.state.status() == Status::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
-    /// Its state, from the columns that tell of it.
+    /// Decodes the state from its columns.
     pub fn decode_state(status: i64, reason: Option<i64>) -> Result<State> {
         Ok(match status {
             STATUS_DONE => State::Done,
@@ -160,7 +161,7 @@ impl ArchivedTaskRow {
 pub const STATUS_DONE: i64 = 0;
 pub const STATUS_ERROR: i64 = 1;
 
-/// A task that may be able to run now.
+/// A waiting task that may be able to run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTask {
     pub seq: TaskSeq,
@@ -178,7 +179,7 @@ impl WaitingTask {
     }
 }
 
-/// The task that stands first in a lane.
+/// The first task of a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneHead {
     pub lane_position: i64,
@@ -186,7 +187,7 @@ pub struct LaneHead {
     pub task: WaitingTask,
 }
 
-/// A task that waits behind a synchronous one of its event.
+/// A task that waits for a synchronous task of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatedTask {
     pub task: WaitingTask,
@@ -195,13 +196,13 @@ pub struct GatedTask {
     pub stage: i64,
 }
 
-/// What is remembered of an object beyond its events.
+/// State of an object beyond its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRow {
-    /// 0 for one that was heard of, but has had no event here.
+    /// 0 for an object that is known but has had no event here.
     pub number: ObjectNumber,
     pub last_event: EventId,
-    /// The last event that each handler was sent.
+    /// The last event sent to each handler.
     pub last_sent: Vec<(HandlerId, EventId)>,
 }
 
@@ -211,7 +212,7 @@ pub struct IdleObject {
     pub tenant: Tenant,
     pub key: String,
     pub row: ObjectRow,
-    /// An outbox contains events of it that are not journaled yet.
+    /// Whether an outbox contains events of it that are not journaled yet.
     pub has_outbox_events: bool,
 }
 
@@ -220,7 +221,7 @@ impl ObjectRow {
         self.last_sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
 
-    /// What was sent, as bytes: pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
+    /// Encodes the last events sent: pairs of a handler's number (4 bytes) and an event id (8 bytes), little-endian.
     pub fn encode_last_sent(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.last_sent.len() * 12);
         for (handler, id) in &self.last_sent {
@@ -241,7 +242,7 @@ impl ObjectRow {
     }
 }
 
-/// How many tasks a queue has in each group of phases.
+/// Number of a queue's tasks in each group of phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     pub ready: i64,
@@ -265,7 +266,7 @@ impl QueueCounts {
     }
 }
 
-/// A score and a bucket, and the least and the greatest rank of its ready tasks.
+/// A score and a key bucket, with the smallest and the largest rank of its ready tasks.
 pub type RankRange = (i64, Option<u16>, i64, i64);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -273,7 +274,7 @@ pub struct QueueRow {
     pub id: QueueId,
     pub handler: HandlerId,
     pub tenant: Tenant,
-    /// What its tasks are of.
+    /// What the tasks of the queue run for.
     pub kind: QueueOf,
     pub counts: QueueCounts,
 }
@@ -287,7 +288,7 @@ pub struct HandlerRow {
     pub limiter_state: Pace,
 }
 
-/// A chain, and how it is set. What operators have set outlives the definition.
+/// A chain and its operator settings. The settings outlive the definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainRow {
     pub chain: Chain,
@@ -300,7 +301,7 @@ impl ChainRow {
         &self.chain.path
     }
 
-    /// Its definition, if it has one now.
+    /// Returns the definition, if the chain is defined now.
     pub fn definition(&self) -> Option<&Chain> {
         Some(&self.chain).filter(|_| self.is_defined)
     }
@@ -314,7 +315,7 @@ pub struct OrderRow {
 }
 
 impl OrderRow {
-    /// Its step at a node: that where it stands, or where it stood when the task was made.
+    /// Returns the order's step at a chain node: where it is, or where it was when the task was created.
     pub fn step_run(&self, node: &ChainNode) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
@@ -328,17 +329,17 @@ impl OrderRow {
     }
 }
 
-/// Where a schedule stands.
+/// Progress of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRow {
     pub expression: String,
     pub resolved_up_to: Timestamp,
     pub next_catch_up: Option<Timestamp>,
-    /// When somebody last named it, as far as that was written down.
+    /// When a node last registered it; updated at intervals only.
     pub last_registered_at: Timestamp,
 }
 
-/// An attempt that ended otherwise than by success; a success is told by the task itself.
+/// A recorded attempt that did not succeed. A success is recorded in the task itself.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptRow<'a> {
     pub task: TaskSeq,
@@ -362,7 +363,7 @@ fn decode_end_reason(code: Option<i64>) -> Result<EndReason> {
         Some(0) => Ok(EndReason::Failed),
         Some(1) => Ok(EndReason::Crashed),
         Some(2) => Ok(EndReason::Canceled),
-        _ => Err(Fault::damaged("the reason of a task's end")),
+        _ => Err(Fault::damaged("unknown code for the reason of a task's end")),
     }
 }
 
@@ -387,7 +388,7 @@ pub fn decode_attempt_end(code: i64) -> Result<AttemptEnd> {
         AttemptEnd::Canceled,
     ];
     let end = usize::try_from(code).ok().and_then(|index| ALL.get(index).copied());
-    end.ok_or_else(|| Fault::damaged("the end of an attempt"))
+    end.ok_or_else(|| Fault::damaged("unknown code for the end of an attempt"))
 }
 
 pub fn encode_log_level(level: Level) -> i64 {
@@ -406,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_reads_back() {
+    fn last_sent_round_trips() {
         let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
         let object = ObjectRow { number: 1, last_event: EventId::ZERO, last_sent: sent.clone() };
         assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent);

@@ -1,4 +1,4 @@
-//! The fire ledger: a row a planned time, written in the transaction that makes what it makes.
+//! The fire ledger: one row per planned time, written in the transaction that creates its event, order or run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::{read_json_text, write_json_text};
 
-/// A schedule that nobody has named for so long is forgotten.
+/// A schedule that no node has registered for this long is deleted.
 const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// How often it is written down that a schedule is named.
+/// How often the registration of a schedule is recorded.
 const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a firing came to.
+/// Result of a firing.
 struct FireResult {
     outcome: Outcome,
     event: Option<EventId>,
@@ -61,8 +61,8 @@ impl<T: Tables> Txn<'_, T> {
         Ok(standings)
     }
 
-    /// Another node may have what this one does not name, so that it is forgotten only when nobody names it for a day.
-    /// If nobody planned at all meanwhile, whoever has it may be about to come back, and the day begins again.
+    /// Deletes schedules that no node has registered for a day; another node may have schedules that this one lacks. If
+    /// no node planned at all in the meantime, the nodes may be about to come back, and the day starts again.
     fn delete_unregistered_schedules(
         &mut self,
         unnamed: BTreeMap<String, ScheduleRow>,
@@ -78,7 +78,7 @@ impl<T: Tables> Txn<'_, T> {
         gone.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
     }
 
-    /// Whether somebody has planned within the last hours; that it is done now is written down.
+    /// Records that a node plans schedules now; returns whether one did within the last hours.
     fn record_planning(&mut self, now: Timestamp) -> Result<bool> {
         let last: Option<i64> = read_json_text(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
@@ -168,7 +168,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         let message = overlap_message(schedule);
         for task in unfinished {
-            // A refusal means that it has ended meanwhile, which is what was wanted.
+            // A refusal means that the task has ended in the meantime.
             let _ = self.apply_command(task, Command::Cancel, AttemptOutput::from_error(&message), now)?;
         }
         let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
@@ -180,7 +180,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 }
 
-/// What a task says that its schedule has ended.
+/// Error of a task that its schedule has canceled.
 fn overlap_message(schedule: &ScheduleName) -> String {
     format!("the schedule {schedule} fired again")
 }

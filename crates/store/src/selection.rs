@@ -1,7 +1,7 @@
-//! Choosing what runs next: fairly between tenants, then queues, then keys; by priority and age within a queue.
+//! Selects what runs next: fairly among tenants, then queues, then keys; by priority and age within a queue.
 //!
-//! Turns are dealt out one at a time, the least served first. A queue whose handler has no room is parked when its
-//! turn comes. Then each queue gives as many of its best as it was dealt.
+//! Slots are assigned to queues one at a time, by virtual time. A queue whose handler has no free slot is parked when
+//! it is selected. Then each queue contributes as many of its first tasks as it was assigned slots.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
-/// Who may be dealt to.
+/// Queues from which a selection may take tasks.
 struct SelectionScope {
     pools: Vec<WorkerPool>,
-    /// Only queues of these handlers; all of the pool's if none are named.
+    /// Only queues of these handlers; `None` for all of the pools.
     only_handlers: Option<BTreeSet<HandlerId>>,
     only_tenant: Option<TenantIndex>,
-    /// It is for later: what is scheduled already takes up a handler's room, too.
+    /// The selection is for scheduling ahead: tasks that are already scheduled count against the handler's slots, too.
     is_look_ahead: bool,
 }
 
-/// A hand in the making.
+/// A selection in progress: how many tasks to take from each queue.
 #[derive(Default)]
 struct Selection {
     queue_shares: Vec<(QueueId, i64)>,
     share_indexes: HashMap<QueueId, usize>,
-    /// How many more each bounded handler has room for.
+    /// Remaining slots of each limited handler.
     handler_slots: HashMap<HandlerId, u32>,
 }
 
@@ -50,7 +50,7 @@ impl Selection {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Up to `max` tasks for a claim.
+    /// Selects up to `max` tasks for a claim.
     pub(crate) fn select_for_claim(
         &mut self,
         claim: &Claim,
@@ -66,7 +66,7 @@ impl<T: Tables> Txn<'_, T> {
         self.select_tasks(&scope, max, now)
     }
 
-    /// Up to `max` tasks to look ahead to.
+    /// Selects up to `max` tasks to schedule ahead.
     pub(crate) fn select_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
         let scope = SelectionScope {
             pools: vec![WorkerPool::Nodes],
@@ -77,13 +77,13 @@ impl<T: Tables> Txn<'_, T> {
         self.select_tasks(&scope, max, now)
     }
 
-    /// Whether a claim would find more.
+    /// Returns whether a claim would find more tasks.
     pub(crate) fn has_more_for_claim(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
         let Some(scope) = self.selection_scope(claim) else { return Ok(false) };
         Ok(self.next_queue(&scope, &mut Selection::default(), now)?.is_some())
     }
 
-    /// None if there is nothing that this claim could ever be given.
+    /// Returns the queues that a claim may take tasks from; `None` if there are none.
     fn selection_scope(&self, claim: &Claim) -> Option<SelectionScope> {
         let mut scope =
             SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
@@ -91,7 +91,7 @@ impl<T: Tables> Txn<'_, T> {
         match &claim.by {
             Claimant::Node(_) => {
                 scope.pools.push(WorkerPool::Nodes);
-                // A node that can run everything, as most can, need not be asked for each queue.
+                // Most nodes can run all handlers; then the handler of each queue need not be checked.
                 let here = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
                 let mut here = self.state.handlers.iter().filter(here);
                 if !here.all(|handler| claim.handlers.contains(&handler.def.name)) {
@@ -144,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
             }
         }
         if scope.is_look_ahead {
-            // Those that were parked only because others are scheduled can still be claimed.
+            // Queues that were parked only because of scheduled tasks can still be claimed from.
             for handler in selection.handler_slots.keys() {
                 self.state.apply_limits(*handler, now)?;
             }
@@ -152,7 +152,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.list_ready_tasks(&selection.queue_shares)
     }
 
-    /// The queue whose turn it is. Those whose handler has no room are parked on the way.
+    /// Returns the queue to serve next. Parks queues whose handler has no free slot.
     fn next_queue(
         &mut self,
         scope: &SelectionScope,

@@ -1,4 +1,5 @@
-//! The log of outbox entries that are set aside because they are not events: at intervals, with a count and an example.
+//! Rate-limited log of outbox entries that are set aside because they are not events: at intervals, with a count and an
+//! example.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,8 @@ impl SetAsideLog {
         self.entry_count += 1;
     }
 
-    /// How many entries to log, and the example; nothing if there are none, or if the last line was logged just now.
+    /// Returns the number of entries and an example if a log line is due; `None` if there are no entries or the last
+    /// line was logged less than [`LOG_INTERVAL`] ago.
     pub fn take_due_line(&mut self, now: Instant) -> Option<(u64, String)> {
         let is_early =
             self.last_logged_at.is_some_and(|logged| now.saturating_duration_since(logged) < LOG_INTERVAL);

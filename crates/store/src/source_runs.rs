@@ -1,4 +1,4 @@
-//! Tasks of sources: one at a time for each pair.
+//! Runs of sources: at most one task at a time for each pair of source and collection.
 
 use pointsman_core::store::{Idempotency, NewRun, NoSuchPair, RunRefused, RunTask};
 use pointsman_core::task::{Command, Life, QueueOf};
@@ -11,7 +11,7 @@ use crate::row::{ActiveTaskRow, HandlerId, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// What the registration says of a pair.
+/// The registered definition of a pair.
 struct PairDefinition {
     source: HandlerId,
     tenant: Tenant,
@@ -19,7 +19,7 @@ struct PairDefinition {
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes a task for a pair, or answers the one that is there.
+    /// Creates a task for a pair, or returns the existing one.
     pub(crate) fn create_run(
         &mut self,
         run: &NewRun,
@@ -44,7 +44,8 @@ impl<T: Tables> Txn<'_, T> {
         }))
     }
 
-    /// The same on request. A repeat under the same idempotency key creates nothing and gets the first answer.
+    /// Creates a task for a pair on request. A repeat under the same idempotency key creates nothing and gets the first
+    /// answer.
     pub(crate) fn create_requested_run(
         &mut self,
         run: &NewRun,
@@ -64,11 +65,11 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok(ran))
     }
 
-    /// Ends what is queued or running for a pair.
+    /// Cancels the queued or running task of a pair.
     pub(crate) fn cancel_run(&mut self, pair: &Pair, why: AttemptOutput<'_>, now: Timestamp) -> Result<()> {
         let Some(pair_def) = self.find_pair(pair) else { return Ok(()) };
         if let Some(seq) = self.find_pair_task(pair_def.source, pair.collection.as_str())? {
-            // A refusal means that it has ended, which is what was wanted.
+            // A refusal means that the task has already ended.
             let _ = self.apply_command(seq, Command::Cancel, why, now)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What a program may do with its own tables inside a unit of work, whichever database they lie in.
+//! SQL that a program may run on its own tables inside a unit of work, with any database.
 
 use std::any::Any;
 use std::error::Error;
@@ -8,34 +8,34 @@ use pointsman_core::store::StoreError;
 /// Any error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a unit of work did not commit. Nothing of it was stored.
+/// Why a unit of work did not commit. Nothing of it was stored, except possibly with [`TransactError::OutcomeUnknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum TransactError {
-    /// The work itself failed, or gave up.
+    /// The work itself returned an error.
     #[error("the unit of work failed: {0}")]
     WorkFailed(#[source] BoxError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The connection broke while it was committed, and the database cannot be asked.
-    #[error("whether the unit of work was committed is not known: {0}")]
+    /// The connection broke during the commit, and the database cannot be queried for the outcome.
+    #[error("it is unknown whether the unit of work was committed: {0}")]
     OutcomeUnknown(String),
 }
 
-/// A statement that the database refused.
+/// Why a statement was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
     #[error("{0}")]
     Refused(String),
-    #[error("a unit of work is one transaction; {0} is not for its statements")]
+    #[error("a unit of work is one transaction; {0} is not allowed in it")]
     TransactionControl(String),
-    #[error("the store's own tables are not for others to write to; emit events instead")]
+    #[error("a unit of work cannot write to the store's own tables; emit events instead")]
     StoreTablesReadOnly,
-    /// Whatever came now would be committed by itself, or not at all.
+    /// Further statements would be committed on their own, or not at all.
     #[error("an earlier statement rolled the whole transaction back")]
     RolledBack,
 }
 
-/// A value of a statement or of a row.
+/// A parameter of a statement, or a value of a result row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SqlValue {
     Null,
@@ -61,23 +61,23 @@ impl SqlRow {
 
 /// The transaction of a unit of work.
 pub trait SqlTransaction {
-    /// Runs a statement; answers how many rows it changed.
+    /// Runs a statement; returns the number of changed rows.
     fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError>;
 
-    /// Runs a query; answers all its rows.
+    /// Runs a query; returns all rows.
     fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError>;
 }
 
-/// How a database reads a comment inside of a comment.
+/// How a database parses a comment inside a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommentNesting {
-    /// As a part of it.
+    /// As part of the outer comment.
     Flat,
-    /// As one of its own, which has an end of its own.
+    /// As a comment with its own end.
     Nested,
 }
 
-/// The first word of a statement in capitals, past blanks, semicolons and comments.
+/// Returns the first keyword of a statement in capitals, after blanks, semicolons and comments.
 pub fn first_keyword(sql: &str, comments: CommentNesting) -> String {
     let mut rest = sql;
     loop {
@@ -93,7 +93,7 @@ pub fn first_keyword(sql: &str, comments: CommentNesting) -> String {
     }
 }
 
-/// What follows the comment at the beginning.
+/// Returns the text after the comment at the beginning.
 fn skip_comment(sql: &str, comments: CommentNesting) -> &str {
     let (mut depth, mut rest) = (0, sql);
     loop {
@@ -111,18 +111,18 @@ fn skip_comment(sql: &str, comments: CommentNesting) -> &str {
     }
 }
 
-/// Whether a word stands in a statement, wherever.
+/// Returns whether a statement contains a word.
 pub fn contains_word(sql: &str, word: &str) -> bool {
     sql.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// What a unit of work that panicked said.
+/// Builds the error of a unit of work that panicked, with the panic message.
 pub fn panic_error(panic: &(dyn Any + Send)) -> BoxError {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| text.to_string())
         .or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("it panicked: {}", text.as_deref().unwrap_or("no message")).into()
+    format!("the unit of work panicked: {}", text.as_deref().unwrap_or("no message")).into()
 }
 
 impl From<i64> for SqlValue {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_is_found_past_all_that_is_none() {
+    fn first_keyword_is_found_after_blanks_and_comments() {
         for sql in [
             "COMMIT",
             "  commit",

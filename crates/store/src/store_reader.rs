@@ -1,5 +1,5 @@
-//! The verbs that read. Each answer is of one moment, and where the core's trait says so it comes with the extent of the
-//! journal that it is true at.
+//! Read operations of a store. Each result is consistent as of one moment; where the core's trait says so, it includes
+//! the extent of the journal at that moment.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
@@ -14,10 +14,10 @@ use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant
 
 use crate::tables::Tables;
 
-/// Whoever reads what the writer has committed. The verbs mean what they mean in the core's traits.
+/// Reads what the writer has committed. The operations have the meaning of the core's traits.
 #[async_trait]
 pub trait StoreReader: Clone + Send + Sync + 'static {
-    /// What the writer beside it writes to.
+    /// Tables that the writer of the same store writes to.
     type Tables: Tables;
 
     async fn extent(&self) -> Result<Extent>;
@@ -28,7 +28,7 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
 
-    /// The clock of the server that holds the store; `None` for an embedded store.
+    /// Reads the clock of the store's server; `None` for an embedded store.
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
         Ok(None)
     }
@@ -77,16 +77,16 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
         limit: usize,
     ) -> Result<FirePage>;
 
-    /// Why no events and orders are taken in now, though what is there can be worked off.
+    /// Returns why new events and orders are rejected now, while existing ones can still be processed.
     fn reject_reason(&self) -> Option<String> {
         None
     }
 
-    /// What is known to be not as it should be where the data lie.
+    /// Returns warnings about the storage, for operators.
     fn storage_warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Reads no more. The writer is closed after it.
+    /// Stops reading. The writer is closed afterwards.
     fn close(&self);
 }

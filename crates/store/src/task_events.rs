@@ -1,4 +1,4 @@
-//! What the journal tells of tasks: TaskStarted, TaskEnded, TaskClosed, as far as their handler is observed.
+//! Engine events about tasks (TaskStarted, TaskEnded, TaskClosed), as far as the handler is observed.
 
 use pointsman_core::engine_event::EngineEvent;
 use pointsman_core::handler::Observe;
@@ -12,11 +12,11 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 use crate::writer_state::RegisteredHandler;
 
-/// A task to which something was done.
+/// A task to which a command was applied.
 pub(crate) struct EndedTask<'a> {
-    /// As it was before.
+    /// Its row before the command.
     pub(crate) row_before: &'a ActiveTaskRow,
-    /// What it is run for, as far as that is known.
+    /// Its subject, if it is cached.
     pub(crate) subject: Option<&'a Subject>,
     pub(crate) life: &'a Life,
     pub(crate) output: AttemptOutput<'a>,
@@ -39,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// A command was done to a task.
+    /// Publishes the end of an attempt or of the task, after a command was applied to it.
     pub(crate) fn publish_attempt_end(
         &mut self,
         task: EndedTask<'_>,
@@ -82,7 +82,7 @@ impl<T: Tables> Txn<'_, T> {
         self.publish_tenant_event(&tenant, event, now).map(drop)
     }
 
-    /// The public name of an unfinished task, or of one that has just ended.
+    /// Returns the public id of a task that is unfinished or has just ended.
     fn public_task_id(
         &self,
         task_row: &ActiveTaskRow,

@@ -1,4 +1,4 @@
-//! Gathers what there is to know of a task that waits. What it means, the core says.
+//! Collects the facts that explain why a task waits. The core interprets them.
 
 use pointsman_core::task::why::{Facts, Gate, MOST_AHEAD, explain};
 use pointsman_core::task::{Status, Task, TaskId, TaskSeq};
@@ -9,7 +9,7 @@ use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
 use crate::tables::{Tables, decode_task_seq};
 use crate::writer::Txn;
 
-/// So many of the tasks that hold a limit are named.
+/// Most tasks named as holding a limit.
 const MAX_NAMED_TASKS: usize = 10;
 
 impl<T: Tables> Txn<'_, T> {
@@ -19,7 +19,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Some(explain(&self.collect_wait_facts(&task_row, &task.handler)?, now)))
     }
 
-    /// A task by its whole public name: the uuid alone is not enough.
+    /// Returns the task with this complete public id: the uuid alone is not enough.
     pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
         let Some(seq) = decode_task_seq(self.state.task_id_namespace, id) else { return Ok(None) };
         Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
@@ -69,7 +69,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(task.map(|task| (task.id, task.life.state.status())))
     }
 
-    /// The synchronous task of the same event that a gated one waits for.
+    /// Returns the synchronous task of the same event that a gated task waits for.
     fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::Gated) else {
             return Ok(None);
@@ -78,7 +78,7 @@ impl<T: Tables> Txn<'_, T> {
         self.read_task_status(seq)
     }
 
-    /// The task that stands before this one in its lane.
+    /// Returns the task ahead of this one in its lane.
     fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
         let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
             return Ok(None);
@@ -88,7 +88,7 @@ impl<T: Tables> Txn<'_, T> {
         self.read_task_status(seq)
     }
 
-    /// Some of a handler's tasks that run.
+    /// Lists some running tasks of a handler.
     fn list_running_task_ids(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
         let seqs = self.tables.list_running_tasks(handler, MAX_NAMED_TASKS)?;
         seqs.into_iter().filter_map(|seq| self.read_task_id(seq).transpose()).collect()
@@ -100,7 +100,7 @@ impl<T: Tables> Txn<'_, T> {
         Ok(able.map(|node| node.name).collect())
     }
 
-    /// How many of its queue come before a ready task.
+    /// Counts the tasks of its queue that run before a ready task.
     fn count_tasks_ahead(&self, task_row: &ActiveTaskRow) -> Result<u64> {
         if task_row.phase != TaskPhase::Ready {
             return Ok(0);

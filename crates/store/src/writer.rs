@@ -1,15 +1,14 @@
-//! The one writer: a thread that owns the database's connection and commits in groups.
+//! The writer: a thread that owns the database connection and commits jobs in groups.
 //!
-//! Whatever arrives while a commit waits for the disk goes into the next transaction, so that the cost of
-//! making things durable is shared by all who wait, and nobody waits for a timer. An answer is given after the
-//! commit and never before.
+//! Jobs that arrive while a commit waits for the disk go into the next transaction, so all waiting callers share the
+//! cost of durability, and no caller waits for a timer. A result is sent after the commit, never before.
 //!
-//! A job checks before it writes: a refusal leaves no trace. If the database itself fails in the middle (a full
-//! disk), the whole group is rolled back, everyone is told, and the memory beside it is read again. If it fails in the
-//! commit, or its answer is lost, nobody knows whether the group is durable, and that is what everyone is told.
+//! A job checks before it writes, so a refusal leaves no trace. If the database fails in the middle (a full disk), the
+//! whole group is rolled back, all callers get the error, and the cached state is reloaded. If the commit itself fails,
+//! or its response is lost, it is unknown whether the group is durable, and the callers' error says so.
 //!
-//! A job for which its store is not ready (much lies in the outbox of an object that it writes to) is not done with its
-//! group: it comes again in the next transaction, and the others do not wait for it.
+//! A job whose read set is not ready (a large outbox of an object it writes to) is postponed to the next transaction;
+//! the other jobs do not wait for it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -24,33 +23,33 @@ use crate::tables::{Backend, CacheState, ReadSet, Tables};
 use crate::writer_state::WriterState;
 use crate::writer_status::WriterStatus;
 
-/// The most jobs in one transaction: enough to share a commit widely, few enough to bound its length.
+/// Most jobs in one transaction: enough to share the cost of a commit, few enough to bound its duration.
 const MAX_GROUP_JOBS: usize = 512;
 
-/// The transaction that a job runs in.
+/// The transaction in which a job runs.
 pub struct Txn<'a, T> {
     pub tables: &'a T,
     pub state: &'a mut WriterState,
 }
 
 trait Job<T>: Send {
-    /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
-    /// callers; but an event that is journaled before a slot is filled can have that slot.
+    /// Returns whether the job runs first in its group. No job of the group has been answered, so any order is correct;
+    /// but an event that is journaled before a slot is filled can get that slot.
     fn position(&self) -> JobPosition;
     fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet);
     fn run_work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
     fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>);
 }
 
-/// Where in its group a job is done.
+/// Position of a job in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobPosition {
-    /// It brings work.
+    /// For jobs that create work.
     First,
     Last,
 }
 
-/// What a job works on, and what it will look at.
+/// A request to the writer: its input, its position in the group, and how to collect its read set.
 #[derive(Debug)]
 pub struct JobRequest<A> {
     pub position: JobPosition,
@@ -59,13 +58,13 @@ pub struct JobRequest<A> {
 }
 
 impl<A> JobRequest<A> {
-    /// With nothing to be foreseen.
+    /// Builds a request without a read set.
     fn without_read_set(with: A) -> Self {
         Self { position: JobPosition::Last, input: with, add_to_read_set: |_, _, _| {} }
     }
 }
 
-/// A closure as a job, with somebody waiting for its result.
+/// A closure as a job, with a caller waiting for its result.
 struct AwaitedJob<A, F, T> {
     request: Option<JobRequest<A>>,
     work: Option<F>,
@@ -98,7 +97,7 @@ where
 
     fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
         let Self { result, reply: answer, .. } = *self;
-        // Whoever asked may have gone; what was committed stays committed.
+        // The caller may be gone; the commit stands.
         let _ = answer.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
     }
 }
@@ -109,13 +108,14 @@ type JobSender<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
 type ListenerList = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
 type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 
-/// Somebody who wants to hear of this writer's own commits alone.
+/// Is called after this writer's own commits, and not after those of other nodes.
 pub trait CommitHook: Send + Sync {
-    /// Called once after each commit that others may wait for: how far the journal has grown, and whether there is work.
+    /// Called once after each commit that others may wait for. `head` is the new head of the journal, if it moved;
+    /// `work` says whether there is new work.
     fn on_commit(&self, head: Option<EventId>, work: bool);
 }
 
-/// Hands jobs to the writer.
+/// Handle of the writer thread.
 pub struct Writer<T> {
     jobs: Arc<Mutex<Option<JobSender<T>>>>,
     listeners: ListenerList,
@@ -138,7 +138,7 @@ impl<T> Clone for Writer<T> {
 }
 
 impl<T: Tables> Writer<T> {
-    /// Starts the thread. `make` runs on it, because a connection may belong to the thread that made it.
+    /// Loads the state and starts the thread.
     pub fn start<B: Backend<Tables = T>>(
         backend: B,
         name: &str,
@@ -170,7 +170,7 @@ impl<T: Tables> Writer<T> {
         }))
     }
 
-    /// Runs `work` in the next transaction; answers after its commit.
+    /// Runs `work` in the next transaction; returns after its commit.
     pub async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
@@ -178,7 +178,7 @@ impl<T: Tables> Writer<T> {
         self.run_job(JobRequest::without_read_set(()), move |txn, ()| work(txn)).await
     }
 
-    /// The same, at its place in the group, and with what it will look at.
+    /// Runs a job with a position in its group and a read set.
     pub async fn run_job<A: Send + 'static, R: Send + 'static>(
         &self,
         request: JobRequest<A>,
@@ -195,7 +195,7 @@ impl<T: Tables> Writer<T> {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// The text that is kept under a name: the first that anybody has left there, or this one.
+    /// Returns the text stored under a name; stores `text` if there is none.
     pub async fn get_or_init_text(
         &self,
         name: &'static str,
@@ -212,7 +212,7 @@ impl<T: Tables> Writer<T> {
         self.run(keep).await
     }
 
-    /// What has been done since the start. Holding it keeps nothing alive.
+    /// Returns what the writer has done since the start. Holding it keeps nothing alive.
     pub fn status(&self) -> Arc<WriterStatus> {
         self.status.clone()
     }
@@ -221,17 +221,18 @@ impl<T: Tables> Writer<T> {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
-    /// Tells this one of this writer's own commits, and not of what [`Writer::notify_listeners`] says.
+    /// Sets the hook that is called after this writer's own commits; signals of [`Writer::notify_listeners`] do not
+    /// call it.
     pub fn set_commit_hook(&self, hook: Arc<dyn CommitHook>) {
         self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(hook);
     }
 
-    /// Tells all who listen what somebody else's commit has brought.
+    /// Notifies all listeners about a commit of another node.
     pub fn notify_listeners(&self, signal: Signal) {
         notify_listeners(&self.listeners, signal);
     }
 
-    /// Lets the writer finish what it was given, and waits for it.
+    /// Lets the writer finish its jobs, and waits for it.
     pub fn close(&self) {
         drop(self.jobs.lock().unwrap_or_else(|e| e.into_inner()).take());
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -250,7 +251,8 @@ fn notify_listeners(listeners: &ListenerList, signal: Signal) {
     }
 }
 
-/// Waits for the first job of a group, unless some of the last one had to wait; `false` if there will be none.
+/// Waits for the first job of a group, unless postponed jobs are in it already; returns `false` when the writer is
+/// closed.
 fn wait_for_first_job<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
     if group.is_empty() {
         group.extend(inbox.blocking_recv());
@@ -258,7 +260,7 @@ fn wait_for_first_job<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bo
     !group.is_empty()
 }
 
-/// Fills a group with what is waiting, in the order in which it is done.
+/// Adds waiting jobs to a group and sorts them by position.
 fn fill_group<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
     while group.len() < MAX_GROUP_JOBS
         && let Ok(job) = inbox.try_recv()
@@ -273,9 +275,9 @@ struct WriterThread<B> {
     state: WriterState,
     listeners: ListenerList,
     commit_hook: CommitHookSlot,
-    /// The state could not be read again after a failure, and must be before anything else is done.
+    /// The state could not be reloaded after a failure, and must be before the next job.
     must_reload: bool,
-    /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
+    /// Attempts begun by a commit whose outcome is unknown. Nobody was told about them.
     unreported_attempts: Vec<(TaskSeq, Lease)>,
     status: Arc<WriterStatus>,
 }
@@ -296,7 +298,7 @@ impl<B: Backend> WriterThread<B> {
                 self.backend.roll_back();
                 self.must_reload = true;
             }
-            // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
+            // The head is announced before results are sent, so that a caller finds its events in the journal.
             let head = outcome.is_ok().then(|| self.notify_journal_head(head)).flatten();
             for job in group.drain(..done) {
                 job.send_result(outcome.clone());
@@ -308,7 +310,7 @@ impl<B: Backend> WriterThread<B> {
         }
     }
 
-    /// Answers how many of the group are done, which are its first. The others had to wait.
+    /// Runs a group and commits; returns how many of its first jobs are done. The others are postponed.
     fn commit_group(
         &mut self,
         group: &mut JobGroup<B::Tables>,
@@ -336,15 +338,15 @@ impl<B: Backend> WriterThread<B> {
         Ok(done)
     }
 
-    /// What these jobs will look at.
+    /// Collects the read set of jobs.
     fn collect_read_set(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> ReadSet {
         let mut read_set = ReadSet::default();
         jobs.iter().for_each(|job| job.add_to_read_set(&mut self.state, &mut read_set));
         read_set
     }
 
-    /// Another writer was before this one. What has come meanwhile shares the commit, or two nodes would need twice as
-    /// many as one.
+    /// Adds jobs that arrived while another node had the write lock. They share this commit; otherwise two nodes would
+    /// need twice as many commits as one.
     fn admit_waiting_jobs(
         &mut self,
         group: &mut JobGroup<B::Tables>,
@@ -375,7 +377,7 @@ impl<B: Backend> WriterThread<B> {
         Ok(done)
     }
 
-    /// Puts jobs that must wait behind the others; answers how many need not.
+    /// Moves jobs that must be postponed to the end; returns how many jobs remain.
     fn postpone_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
         let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
             let mut read_set = ReadSet::default();
@@ -389,24 +391,24 @@ impl<B: Backend> WriterThread<B> {
 
     fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
         self.state = WriterState::load(self.backend.tables(), self.state.ids.seen())?;
-        // What has become ready meanwhile was told to nobody here.
+        // Listeners here were not notified of tasks that other nodes made ready.
         self.state.has_new_ready = true;
         if std::mem::take(&mut self.must_reload) {
-            // With a memory that was wrong nothing could be foreseen.
+            // No read set could be collected with an invalid state.
             let read_set = self.collect_read_set(group);
             self.backend.extend_read_set(read_set)?;
         }
         Ok(())
     }
 
-    /// Tells listeners how far the journal has grown by a commit; answers it too.
+    /// Notifies listeners of the journal's new head, if it moved; returns it.
     fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
         let head = Some(self.state.ids.last()).filter(|head| *head != before)?;
         notify_listeners(&self.listeners, Signal::Journal(head));
         Some(head)
     }
 
-    /// Tells listeners if a commit brought work; answers whether it did.
+    /// Notifies listeners if a commit created work; returns whether it did.
     fn notify_work(&mut self) -> bool {
         let woke = std::mem::take(&mut self.state.has_new_ready) && self.state.has_runnable_queue();
         let brought = std::mem::take(&mut self.state.has_earlier_due) || woke;

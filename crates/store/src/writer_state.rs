@@ -1,6 +1,5 @@
-//! What the writer keeps in memory beside the tables. While there is one writer, this is a cache that cannot be stale;
-//! after a transaction that failed it is read again. Where there are several, each hears at the begin of a transaction
-//! what the others have changed.
+//! The writer's cache of the tables. With a single node it is never stale; after a failed transaction it is reloaded.
+//! With several nodes, each learns at the beginning of a transaction what the others have changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -32,7 +31,7 @@ pub(crate) struct RegisteredHandler {
     pub(crate) is_defined: bool,
 }
 
-/// A task that runs. Nobody else changes it without telling, so that its end need not be read from the table first.
+/// A running task. Other nodes publish changes to it, so its end needs no read of the table.
 #[derive(Debug)]
 pub(crate) struct RunningTask {
     pub(crate) row: ActiveTaskRow,
@@ -44,44 +43,44 @@ pub(crate) struct RunningTask {
 #[derive(Debug)]
 pub struct WriterState {
     pub(crate) ids: IdClock,
-    /// The numbers given out. The id of the last event is that of `ids`, and is noted here when they are written.
+    /// Allocated numbers. The id of the last event is in `ids`, and is copied here when the counters are written.
     pub(crate) counters: Counters,
-    /// As they were written last.
+    /// The counters as last written.
     written_counters: Counters,
     pub(crate) task_id_namespace: Realm,
-    /// Mixed into lane numbers, so that nobody can choose keys that share one.
+    /// Mixed into hashes of lanes, so that nobody can choose keys that collide.
     pub(crate) salt: u64,
     pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
     handler_by_name: HashMap<HandlerName, HandlerId>,
     pub(crate) routes: Routes,
-    /// Routes resolved for each type seen, until the registration changes.
+    /// Cache of resolved routes by event type; cleared when the registration changes.
     resolved_routes: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
-    /// The shares of tenants; 1 for those not named.
+    /// Weights of tenants; tenants not listed have weight 1.
     pub(crate) tenant_weights: BTreeMap<Tenant, Weight>,
     pub(crate) queues: QueueStates,
     pub(crate) limiters: Limiters,
     pub(crate) rules: Vec<Rule>,
     pub(crate) chains: ChainRegistry,
-    /// Nodes that have joined and have neither left nor been given up.
+    /// Nodes that have joined and have neither left nor been declared gone.
     pub(crate) nodes: HashSet<NodeId>,
-    /// When workers last asked for tasks of each handler that is pulled.
+    /// When workers last pulled tasks of each pull handler.
     pub(crate) last_pulled: HashMap<HandlerId, Timestamp>,
     pub(crate) recent_events: RecentEvents,
-    /// Tasks that were locked here since the start; as many as there are slots.
+    /// Tasks locked by this node since the start; at most as many as it has slots.
     pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
-    /// When it was last looked here which registrants have live nodes.
+    /// When this node last checked which registrants have live nodes.
     pub(crate) registrants_checked_at: Timestamp,
-    /// How far the pruner has come in this round over forgotten events.
+    /// Cursor of the pruner's current round over expired events.
     pub(crate) pruned_up_to: EventId,
-    /// How many tasks stand `scheduled` in all queues.
+    /// Number of `scheduled` tasks in all queues.
     pub(crate) scheduled_count: i64,
-    /// Something became ready in this transaction.
+    /// A task became ready in this transaction.
     pub(crate) has_new_ready: bool,
-    /// Something will fall due earlier than all that waited before this transaction.
+    /// A task will be due earlier than all that waited before this transaction.
     pub(crate) has_earlier_due: bool,
 }
 
-/// So many types are kept resolved; more would be somebody playing with names.
+/// Most cached types; the cache is cleared when it is full, because unlimited type names would exhaust memory.
 pub(crate) const MAX_RESOLVED_TYPES: usize = 10_000;
 
 impl WriterState {
@@ -146,7 +145,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Takes over what others have changed.
+    /// Applies changes that other nodes have committed.
     pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
         let PeerChanges { counters, queues, limiter_states: paces, stale_tasks: tasks } = changes;
         let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
@@ -173,25 +172,25 @@ impl WriterState {
         Ok(())
     }
 
-    /// Attempts with greater tokens than this one, which were begun here.
+    /// Lists the attempts begun here with a fence greater than this one.
     pub(crate) fn list_attempts_begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
         let begun = self.running_tasks.iter().filter_map(|(seq, running)| Some((*seq, running.row.lease()?)));
         begun.filter(|(_, lease)| lease.fence > fence).collect()
     }
 
-    /// Ids up to this one may have been given beforehand, to what is not journaled yet.
+    /// Reserves ids up to this one, which may have been given to events that are not journaled yet.
     pub fn reserve_ids(&mut self, up_to: EventId) {
         self.ids.reserve(up_to);
     }
 
-    /// What the clock said when somebody last told.
+    /// Returns the latest time that a caller has reported.
     pub fn last_observed_time(&self) -> Timestamp {
         self.ids.seen()
     }
 
     pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
         let index = usize::try_from(id - 1).unwrap_or(usize::MAX);
-        self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("no handler {id}")))
+        self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("handler {id} does not exist")))
     }
 
     pub(crate) fn find_handler(&self, name: &HandlerName) -> Option<&Arc<RegisteredHandler>> {
@@ -199,7 +198,7 @@ impl WriterState {
         self.handler(*id).ok()
     }
 
-    /// The handlers of a type, and whether each is synchronous; synchronous ones first.
+    /// Returns the handlers of an event type, synchronous ones first, and whether each is synchronous.
     pub(crate) fn resolve_handlers(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
         if let Some(known) = self.resolved_routes.get(kind) {
             return known.clone();
@@ -241,14 +240,14 @@ impl WriterState {
         Ok(())
     }
 
-    /// Numbers for `count` tasks in a row.
+    /// Allocates `count` consecutive task numbers; returns the first.
     pub(crate) fn allocate_task_numbers(&mut self, count: usize) -> TaskSeq {
         let first = self.counters.last_task + 1;
         self.counters.last_task += count as i64;
         TaskSeq(first)
     }
 
-    /// The token of an attempt: greater than any before it.
+    /// Allocates the fence of an attempt, which is greater than any before it.
     pub(crate) fn allocate_fence(&mut self) -> i64 {
         self.counters.last_fence += 1;
         self.counters.last_fence
@@ -273,13 +272,13 @@ impl WriterState {
     }
 }
 
-/// What is kept under a name, as JSON.
+/// Reads the JSON stored under a name.
 pub(crate) fn read_json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
     let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
-    value.map_err(|e| Fault::damaged(format!("the {name}: {e}")))
+    value.map_err(|e| Fault::damaged(format!("cannot decode the text {name}: {e}")))
 }
 
-/// Keeps something under a name, as JSON.
+/// Stores JSON under a name.
 pub(crate) fn write_json_text(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
     tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
 }

@@ -1,4 +1,4 @@
-//! What the writer has done since it started, and whether it can write now.
+//! Status of the writer: what it has done since the start, and whether it can write now.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pointsman_core::outage::{Outage, Said};
 use pointsman_core::store::StoreError;
 
-/// A commit that takes longer than this is trouble.
+/// A transaction that takes longer than this is reported as trouble.
 const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct WriterStatus {
 
 #[derive(Debug, Default)]
 struct TransactionStatus {
-    /// When the transaction under way was begun.
+    /// When the current transaction began.
     begun_at: Option<Instant>,
     outage: Outage,
 }
@@ -33,8 +33,8 @@ impl WriterStatus {
         self.rows_written.load(Ordering::Relaxed)
     }
 
-    /// What keeps the writer from writing, without details: these are for the log. Nodes write every few seconds to tell that they live, so that this is never
-    /// older.
+    /// Describes what keeps the writer from writing, without details, which are in the log. Heartbeats write every few
+    /// seconds, so this is never outdated for longer.
     pub fn describe_trouble(&self, now: Instant) -> Option<String> {
         let transaction = self.lock_transaction();
         let ago = |then: Instant| now.saturating_duration_since(then);
@@ -50,12 +50,12 @@ impl WriterStatus {
         self.rows_written.store(rows, Ordering::Relaxed);
     }
 
-    /// A transaction begins.
+    /// Records the beginning of a transaction.
     pub(crate) fn record_begin(&self, now: Instant) {
         self.lock_transaction().begun_at = Some(now);
     }
 
-    /// It has ended; an outage is told of in the log.
+    /// Records the end of a transaction, and logs the beginning and end of an outage.
     pub(crate) fn record_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
         let mut transaction = self.lock_transaction();
         transaction.begun_at = None;
@@ -66,9 +66,12 @@ impl WriterStatus {
         let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
         match change {
             None => {}
-            Some(Said::Begins) => tracing::error!(error, "the store cannot be written"),
+            Some(Said::Begins) => tracing::error!(
+                error,
+                "the store cannot be written; callers get errors until it can; check the database if this persists"
+            ),
             Some(Said::Lasts { failures }) => {
-                tracing::error!(error, failures, "the store still cannot be written");
+                tracing::error!(error, failures, "the store still cannot be written; check the database");
             }
             Some(Said::Ends { after, failures }) => {
                 tracing::info!(failures, seconds = after.as_secs(), "the store can be written again");
@@ -81,7 +84,7 @@ impl WriterStatus {
     }
 }
 
-/// Tells in the log when reads begin to fail, and when they succeed again.
+/// Logs when reads begin to fail, and when they succeed again.
 #[derive(Debug, Default)]
 pub struct ReadOutageLog(Mutex<Outage>);
 
@@ -97,9 +100,12 @@ impl ReadOutageLog {
         let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
         match change {
             None => {}
-            Some(Said::Begins) => tracing::warn!(error, "the store cannot be read"),
+            Some(Said::Begins) => tracing::warn!(
+                error,
+                "the store cannot be read; readers get errors until it can; check the database if this persists"
+            ),
             Some(Said::Lasts { failures }) => {
-                tracing::warn!(error, failures, "the store still cannot be read");
+                tracing::warn!(error, failures, "the store still cannot be read; check the database");
             }
             Some(Said::Ends { after, failures }) => {
                 tracing::info!(failures, seconds = after.as_secs(), "the store can be read again");
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_does_not_end_is_trouble() {
+    fn slow_commit_is_reported_as_trouble() {
         let (work, start) = (WriterStatus::default(), Instant::now());
         work.record_begin(start);
         assert_eq!(work.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);

@@ -1,9 +1,9 @@
-//! Queues: their counters, and which of them could run now.
+//! Queues: their task counts, and which of them can run now.
 //!
-//! A queue that has something ready is in one of three places: in the turns of its pool; held by a rule, and then
-//! nowhere; or parked with its handler, because a limit of the handler lets none of them run. A handler that
-//! closes does not touch its queues: each is parked when its turn comes, and as many are fetched back as the
-//! handler has room for. So a limit costs nothing that grows with the number of queues.
+//! A queue with ready tasks is in one of three places: in the fair queue of its worker pool; nowhere, if a rule pauses
+//! it; or parked with its handler's limiter, if a limit of the handler allows no more tasks. A handler that closes does
+//! not touch its queues: each is parked when it is selected, and when the handler has free slots, as many are returned.
+//! So the cost of a limit does not grow with the number of queues.
 
 mod placement;
 
@@ -20,41 +20,42 @@ use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
 use crate::tables::Tables;
 use crate::writer_state::WriterState;
 
-/// A queue: its counters, its place in the round robin, and the round robin of keys within it.
+/// State of a queue: its task counts, its position in the fair queue, and the round robin of its keys.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueState {
     pub(crate) id: QueueId,
     pub(crate) handler: HandlerId,
     pub(crate) tenant: Tenant,
     tenant_index: TenantIndex,
-    /// What its tasks are of.
+    /// What the tasks of the queue run for.
     pub(crate) kind: QueueOf,
     pub(crate) counts: QueueCounts,
     pub(crate) is_paused: bool,
-    /// Its handler is defined, and its collection, if it has one.
+    /// Whether its handler, and its collection if it has one, are defined.
     pub(crate) is_defined: bool,
     virtual_time: i64,
-    /// The round robin of keys among tasks of the same score. Not known after a start, until it is asked for.
+    /// Round robin of keys among tasks of the same score. `None` after a start, until it is needed.
     key_ranks: Option<KeyRoundRobin>,
-    /// Where the one ready task of a source's queue stands.
+    /// Rank of the one ready task of a source's queue.
     source_rank: Option<SourceRank>,
     placement: QueuePlacement,
     is_dirty: bool,
 }
 
 impl QueueState {
-    /// The collection of a source's queue.
+    /// Returns the collection of a source's queue.
     pub(crate) fn collection(&self) -> Option<&CollectionName> {
         self.kind.collection()
     }
 
-    /// All of a tenant's source queues are one line, in which priority decides.
+    /// Returns whether this is a source's queue. All source queues of a tenant are one entry of the fair queue, in
+    /// which priority decides.
     fn is_source_queue(&self) -> bool {
         self.collection().is_some()
     }
 }
 
-/// Where a queue is kept.
+/// Where a queue is while it has ready tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueuePlacement {
     Absent,
@@ -62,7 +63,7 @@ enum QueuePlacement {
     Parked,
 }
 
-/// Who serves a handler's queues: the nodes all together, or workers that ask for it by name.
+/// Who runs the tasks of a handler's queues: the nodes together, or workers that pull from the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WorkerPool {
     Nodes,
@@ -70,20 +71,20 @@ pub(crate) enum WorkerPool {
     PullSources,
 }
 
-/// All queues there are.
+/// States of all queues.
 #[derive(Debug, Default)]
 pub(crate) struct QueueStates {
     by_id: HashMap<QueueId, QueueState>,
     event_queues: HashMap<(HandlerId, Tenant), QueueId>,
-    /// Those of collections and of nodes.
+    /// Queues of collections and of chain nodes.
     other_queues: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
     fair_queues: HashMap<WorkerPool, FairQueue>,
-    /// Whose turn it is among the pools of workers that ask for several.
+    /// Virtual times of the pools of workers that pull from several handlers.
     pool_virtual_times: HashMap<WorkerPool, i64>,
-    /// The turn of the pool that was served last.
+    /// Virtual time of the pool that was served last.
     last_served_pool_time: i64,
     tenant_indexes: HashMap<Tenant, TenantIndex>,
-    /// Queues changed in this transaction, to be written before the commit.
+    /// Queues changed in this transaction; written before the commit.
     dirty_queues: Vec<QueueId>,
 }
 
@@ -92,7 +93,7 @@ impl WriterState {
         tables.list_queues()?.into_iter().try_for_each(|row| self.apply_queue_row(tables, row))
     }
 
-    /// A queue is as the table says, whether it was known before or not.
+    /// Applies a queue's row from the table, whether the queue is cached or new.
     pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
         let QueueRow { id, handler, tenant, kind: of, counts } = row;
         if !self.queues.by_id.contains_key(&id) {
@@ -105,7 +106,7 @@ impl WriterState {
         limiter.running += counts.running - before.running;
         limiter.scheduled += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
-            // The ranks that others give from here on are not known here.
+            // Ranks that other nodes assign from now on are not cached here.
             self.queue_mut(id)?.key_ranks = None;
         }
         self.reload_source_rank(tables, id)?;
@@ -153,18 +154,18 @@ impl WriterState {
     }
 
     pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
-        self.queues.by_id.get(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+        self.queues.by_id.get(&id).ok_or_else(|| Fault::damaged(format!("queue {id} does not exist")))
     }
 
     fn queue_mut(&mut self, id: QueueId) -> Result<&mut QueueState> {
-        self.queues.by_id.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+        self.queues.by_id.get_mut(&id).ok_or_else(|| Fault::damaged(format!("queue {id} does not exist")))
     }
 
     pub(crate) fn iter_queues(&self) -> impl Iterator<Item = &QueueState> {
         self.queues.by_id.values()
     }
 
-    /// The queue of a handler and a tenant, made if there is none yet.
+    /// Returns the event queue of a handler and a tenant; creates it if necessary.
     pub(crate) fn get_or_create_event_queue(
         &mut self,
         tables: &dyn Tables,
@@ -177,7 +178,7 @@ impl WriterState {
         }
     }
 
-    /// The queue of a source's collection or of a chain's node, made if there is none yet.
+    /// Returns the queue of a source's collection or of a chain node; creates it if necessary.
     pub(crate) fn get_or_create_queue(
         &mut self,
         tables: &dyn Tables,
@@ -205,7 +206,7 @@ impl WriterState {
         Ok(id)
     }
 
-    /// Looks again at what holds the queues of a place; answers which are held.
+    /// Checks again which of the affected queues are paused; returns those that are.
     pub(crate) fn refresh_paused(
         &mut self,
         is_affected: impl Fn(&QueueState) -> bool,
@@ -232,19 +233,20 @@ impl WriterState {
         Ok(handler.is_defined && fits)
     }
 
-    /// Nobody is in turn until [`WriterState::resume_fair_queues`]: what decides about the queues is about to change.
+    /// Removes all queues from the fair queues until [`WriterState::resume_fair_queues`], because definitions or limits
+    /// are about to change.
     pub(crate) fn suspend_fair_queues(&mut self) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             self.place_queue(id, QueuePlacement::Absent)?;
-            // A turn counts among those of the same pool, and the pool may become another.
+            // A virtual time is only comparable within a pool, and the pool may change.
             self.queue_mut(id)?.virtual_time = 0;
         }
         Ok(())
     }
 
-    /// Looks again at where the ready task of a source's queue stands. It is out of the turns meanwhile, where it stood
-    /// by what was known before.
+    /// Reads the rank of the ready task of a source's queue again. Removes the queue from the fair queue first, where
+    /// it is filed under its old rank.
     pub(crate) fn reload_source_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         if !queue.is_source_queue() {
@@ -256,7 +258,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Takes up again by the definitions and limits as they are now.
+    /// Puts queues back into the fair queues, by the current definitions and limits.
     pub(crate) fn resume_fair_queues(&mut self, now: Timestamp) -> Result<()> {
         let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
@@ -271,7 +273,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// A task went from one phase to another; `None` means it came or went.
+    /// Updates the counts for a task that changed its phase. `None` stands for a task that was created or removed.
     pub(crate) fn count_phase_change(
         &mut self,
         id: QueueId,
@@ -308,8 +310,8 @@ impl WriterState {
         self.update_placement(id)
     }
 
-    /// The rank of a task that becomes ready: behind what its key has waiting at the same score, before the second task
-    /// of any other.
+    /// Assigns the rank of a task that becomes ready: after the tasks of its key that wait with the same score, and
+    /// before the second task of any other key.
     pub(crate) fn assign_rank(
         &mut self,
         tables: &dyn Tables,
@@ -317,7 +319,7 @@ impl WriterState {
         score: i64,
         bucket: Option<u16>,
     ) -> Result<i64> {
-        // Where tasks age, hardly two have the same score: the oldest goes first.
+        // With ageing, two tasks hardly ever have the same score, and the oldest runs first.
         if self.handler(self.queue(id)?.handler)?.def.limits.ageing.is_some() {
             return Ok(0);
         }
@@ -330,7 +332,7 @@ impl WriterState {
         Ok(key_ranks.assign_rank(score, bucket))
     }
 
-    /// A source's queue has a task that could run. Called before it is counted.
+    /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.
     pub(crate) fn set_source_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
         let queue = self.queue_mut(id)?;
         if queue.is_source_queue() {
@@ -339,7 +341,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// A queue was served once, by a task of this score and rank.
+    /// Records that a queue was served, by a task of this score and rank.
     pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
         if let Some(key_ranks) = &mut self.queue_mut(id)?.key_ranks {
             key_ranks.record_served(score, rank);
@@ -347,7 +349,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// How many source tasks of its tenant come before that of a source's queue.
+    /// Counts the source tasks of the tenant that come before that of a source's queue.
     pub(crate) fn count_source_queues_before(&self, id: QueueId) -> Result<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
@@ -359,7 +361,7 @@ impl WriterState {
         Ok(self.iter_queues().filter(before).count() as u64)
     }
 
-    /// Writes the counters that changed.
+    /// Writes the queue counts that changed.
     pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> Result<()> {
         let mut changed = Vec::with_capacity(self.queues.dirty_queues.len());
         for id in std::mem::take(&mut self.queues.dirty_queues) {
@@ -371,7 +373,7 @@ impl WriterState {
     }
 }
 
-/// Where the ready task of a source's queue stands.
+/// Reads the rank of the ready task of a source's queue.
 fn read_source_rank(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
     Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

@@ -1,4 +1,4 @@
-//! Where queues are kept, and how they take their turns.
+//! Placement of queues: in the fair queue, parked, or absent.
 
 use pointsman_core::limit::Opening;
 use pointsman_core::{Tenant, Timestamp, Weight};
@@ -10,7 +10,7 @@ use crate::row::{HandlerId, QueueId};
 use crate::writer_state::WriterState;
 
 impl WriterState {
-    /// Gives a queue a turn: it and its tenant move on.
+    /// Serves a queue once: advances its virtual time and those of its tenant and pool.
     pub(crate) fn serve_queue(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
@@ -34,7 +34,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Pools in the order in which they are to be served.
+    /// Returns the pools in the order in which to serve them.
     pub(crate) fn sort_pools_by_virtual_time(&self, pools: &[WorkerPool]) -> Vec<WorkerPool> {
         let mut pools = pools.to_vec();
         if pools.len() > 1 {
@@ -43,8 +43,8 @@ impl WriterState {
         pools
     }
 
-    /// Whether nobody comes before the first ready task of this queue. What others have scheduled has had its turn, and
-    /// does not keep those waiting who have not.
+    /// Returns whether a new task of this queue would be selected next. Tasks that are already scheduled have been
+    /// served and hold nobody up.
     pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
         let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
@@ -67,7 +67,7 @@ impl WriterState {
         self.queues.fair_queues.get(&pool)
     }
 
-    /// Whether something could run, whoever may run it.
+    /// Returns whether any queue of any pool can run.
     pub(crate) fn has_runnable_queue(&self) -> bool {
         self.queues.fair_queues.values().any(|fair_queue| !fair_queue.is_empty())
     }
@@ -76,7 +76,7 @@ impl WriterState {
         self.queues.tenant_indexes.get(tenant).copied()
     }
 
-    /// Puts a queue where it belongs now.
+    /// Puts a queue where it belongs according to its counts, rules and limits.
     pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
         let can = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
@@ -85,7 +85,7 @@ impl WriterState {
             true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
             true => QueuePlacement::InRotation,
         };
-        // One that is in stays in when its handler closes, until its turn comes.
+        // A queue in the fair queue stays there when its handler closes, until it is selected.
         let stays = rotation == queue.placement
             || (rotation == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
         if stays {
@@ -95,7 +95,7 @@ impl WriterState {
         self.place_queue(id, rotation)?;
         let limiter = self.limiter(handler)?;
         match was_in && !limiter.is_closed && !limiter.parked_queues.is_empty() {
-            // It leaves unserved, so that another of its handler's can have the room.
+            // The queue leaves without being served, so a parked queue of its handler can have the slot.
             true => self.unpark_queues(handler, limiter.free_slots),
             false => Ok(()),
         }
@@ -139,7 +139,7 @@ impl WriterState {
         Ok(())
     }
 
-    /// Takes a queue out of the turns until it is counted anew: all it has ready has been dealt.
+    /// Removes a queue from the fair queue until its counts change: all its ready tasks have been selected.
     pub(crate) fn remove_exhausted_queue(&mut self, id: QueueId) -> Result<()> {
         match self.queue(id)?.placement {
             QueuePlacement::InRotation => self.place_queue(id, QueuePlacement::Absent),
@@ -147,12 +147,13 @@ impl WriterState {
         }
     }
 
-    /// Its handler has no room.
+    /// Parks a queue whose handler has no free slot.
     pub(crate) fn park_queue(&mut self, id: QueueId) -> Result<()> {
         self.place_queue(id, QueuePlacement::Parked)
     }
 
-    /// Fetches a tenant's queues of a handler back, where the handler has room: somebody asks for this tenant alone.
+    /// Returns a tenant's parked queues of a handler to the fair queue, if the handler has free slots: a worker pulls
+    /// for this tenant only.
     pub(crate) fn unpark_tenant_queues(
         &mut self,
         handler: HandlerId,
@@ -169,7 +170,7 @@ impl WriterState {
         ids.into_iter().try_for_each(|id| self.unpark_queue(id))
     }
 
-    /// Its handler has room again.
+    /// Returns a parked queue to the fair queue; its handler has a free slot.
     pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
         self.place_queue(id, QueuePlacement::InRotation)
     }

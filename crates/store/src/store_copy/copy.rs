@@ -1,4 +1,4 @@
-//! Carrying a move out.
+//! Copies a store into another and compares them.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyValue, TableChecksum, TableKind};
 
-/// So many pages are read ahead of the one that is being written.
+/// Pages that are read ahead of the one being written.
 const PAGES_READ_AHEAD: usize = 2;
 
-/// How a move goes on, for whoever watches.
+/// Progress of a copy, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyProgress {
-    /// So many rows are to be copied, of which an earlier move has copied some.
+    /// Copying starts: `total_rows` in all, of which an earlier, interrupted copy has copied some.
     Copying {
         total_rows: u64,
         already_copied: u64,
@@ -23,17 +23,17 @@ pub enum CopyProgress {
         table: TableKind,
         rows: u64,
     },
-    /// So many rows are to be read on both sides.
+    /// Comparing starts: `total_rows` are to be read, in both stores together.
     Comparing {
         total_rows: u64,
     },
-    TableComparison {
+    Compared {
         table: TableKind,
         rows: u64,
     },
 }
 
-/// A section of both stores; none where a store of that kind has no such section.
+/// A table in both stores; `None` where a store of that kind has no such table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableComparison {
     pub table: TableKind,
@@ -41,14 +41,14 @@ pub struct TableComparison {
     pub target: Option<TableChecksum>,
 }
 
-/// What two stores hold.
+/// Result of comparing two stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
     pub tables: Vec<TableComparison>,
 }
 
 impl CopyReport {
-    /// The sections in which the two differ.
+    /// Returns the tables that differ.
     pub fn differing_tables(&self) -> Vec<TableKind> {
         let differs = |both: &&TableComparison| {
             both.source.zip(both.target).is_some_and(|(source_sums, target_sums)| source_sums != target_sums)
@@ -56,14 +56,14 @@ impl CopyReport {
         self.tables.iter().filter(differs).map(|both| both.table).collect()
     }
 
-    /// What the target has no place for.
+    /// Returns the tables that the target does not have, with the number of rows that were not copied.
     pub fn uncopied_rows(&self) -> Vec<(TableKind, u64)> {
         let left = self.tables.iter().filter(|both| both.target.is_none());
         let rows = left.filter_map(|both| both.source.map(|checksum| (both.table, checksum.rows)));
         rows.filter(|(_, rows)| *rows > 0).collect()
     }
 
-    /// How many rows both have.
+    /// Returns how many rows of the source belong to tables that the target has.
     pub fn copied_rows(&self) -> u64 {
         self.tables
             .iter()
@@ -74,10 +74,10 @@ impl CopyReport {
     }
 }
 
-/// How far a move has come, as the target keeps it.
+/// Progress of a copy, as stored in the target.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredProgress {
-    /// The realm of the source, and the checksum of its counters: what they tell changes with every node that joins.
+    /// The source's namespace of task ids and the checksum of its counters, which change whenever a node joins.
     #[serde(rename = "realm")]
     task_id_namespace: i64,
     #[serde(rename = "stamp")]
@@ -86,13 +86,13 @@ struct StoredProgress {
     table: TableKind,
     #[serde(rename = "place")]
     cursor: Option<CopyCursor>,
-    /// How many rows were copied.
+    /// Number of copied rows.
     #[serde(rename = "rows")]
     rows_copied: u64,
 }
 
-/// Moves everything, or goes on with a move that was cut off, and compares both sides. The target is whole if the report
-/// tells of no difference.
+/// Copies a store, or continues an interrupted copy, and compares both stores. The copy is complete if the report shows
+/// no difference.
 pub fn copy_store(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
@@ -112,7 +112,7 @@ pub fn copy_store(
     Ok(report)
 }
 
-/// Compares two stores that are both whole.
+/// Compares two complete stores.
 pub fn verify_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
@@ -127,7 +127,7 @@ pub fn verify_copy(
     compare_stores(source, target, on_progress)
 }
 
-/// How far it has come. A target without a note must be empty.
+/// Loads the progress of an interrupted copy, or starts a new one. A target without progress must be empty.
 fn load_progress(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
@@ -161,7 +161,7 @@ fn load_progress(
     }
 }
 
-/// The realm, and the checksum of all counters.
+/// Reads the namespace of task ids and the checksum of all counters.
 fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
     let mut checksum = TableChecksum::default();
     let page = store.read_page(TableKind::Counters, None)?;
@@ -170,7 +170,7 @@ fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
     Ok((task_id_namespace.unwrap_or_default(), checksum.format_checksum()))
 }
 
-/// What there is in a store, in words. Its counters are there always.
+/// Lists the tables that contain rows, with their counts. Counters always exist and are left out.
 fn describe_contents(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
@@ -184,7 +184,7 @@ fn describe_contents(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// How many rows there are to copy.
+/// Counts the rows to copy.
 fn count_rows_to_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
@@ -196,7 +196,7 @@ fn count_rows_to_copy(
     Ok(all)
 }
 
-/// The sections that the target has a place for.
+/// Returns the tables that the target has.
 fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
     let mut tables = Vec::new();
     for table in TableKind::ALL {
@@ -207,7 +207,7 @@ fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<
     Ok(tables)
 }
 
-/// Copies what is missing. One thread reads ahead while this one writes.
+/// Copies the missing rows. One thread reads ahead while this one writes.
 fn copy_missing_rows(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
@@ -219,14 +219,14 @@ fn copy_missing_rows(
     thread::scope(|scope| {
         let (pages, read) = sync_channel(PAGES_READ_AHEAD);
         let reading = scope.spawn(move || read_pages(source, tables, cursor, &pages));
-        // Whoever cannot write lets go of what was read, and the reader stops.
+        // If writing fails, the channel closes and the reading thread stops.
         let written = write_pages(target, read, progress, on_progress);
         let read = join_thread(reading).map_err(CopyError::ReadSource);
         written.and(read)
     })
 }
 
-/// Reads the first section from a place on, and the others from their beginnings.
+/// Reads the first table from a cursor, and the others from the beginning.
 fn read_pages(
     source: &mut dyn CopyEndpoint,
     tables: Vec<TableKind>,
@@ -269,7 +269,7 @@ fn write_pages(
     Ok(())
 }
 
-/// Reads both stores whole, side by side.
+/// Reads both stores completely, in parallel, and compares their checksums.
 pub fn compare_stores(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
@@ -291,7 +291,7 @@ pub fn compare_stores(
     })
 }
 
-/// A tally for each section.
+/// Computes the checksum of each table.
 fn checksum_tables(
     store: &mut dyn CopyEndpoint,
     steps: &Sender<CopyProgress>,
@@ -315,13 +315,13 @@ fn checksum_table(
             return Ok(checksum);
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
-        // Nobody may be watching any more.
-        let _ = steps.send(CopyProgress::TableComparison { table, rows: page.rows.len() as u64 });
+        // The receiver may be gone.
+        let _ = steps.send(CopyProgress::Compared { table, rows: page.rows.len() as u64 });
         after = Some(page.next_cursor);
     }
 }
 
-/// What a thread answered. If it panicked, so does this one.
+/// Returns the result of a thread, and propagates its panic.
 fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,4 +1,4 @@
-//! Rows as they go from one store to another, and the sum by which two heaps of them are compared.
+//! Rows in the form in which they are copied, and the checksum by which two tables are compared.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A value of a row. What is true or false is 1 or 0.
+/// A value of a row. Booleans are 1 and 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CopyValue {
     Null,
@@ -17,7 +17,7 @@ pub enum CopyValue {
 
 pub type CopyRow = Vec<CopyValue>;
 
-/// Where a section was read up to: the key of the last row, in the order of the store that was read.
+/// How far a table was read: the key of the last row, in the order of the store that was read.
 pub type CopyCursor = Vec<CopyValue>;
 
 impl CopyValue {
@@ -35,7 +35,7 @@ impl CopyValue {
         }
     }
 
-    /// About how much memory it takes.
+    /// Returns the approximate size in memory.
     fn memory_size(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -46,7 +46,7 @@ impl CopyValue {
     }
 }
 
-/// Some rows of a section, and where to go on behind them. Empty: there are no more.
+/// A page of rows of a table, and the cursor after them. An empty page means that there are no more.
 #[derive(Debug, Default)]
 pub struct CopyPage {
     pub rows: Vec<CopyRow>,
@@ -54,13 +54,13 @@ pub struct CopyPage {
     memory_size: usize,
 }
 
-/// So many rows at most go in one transaction.
+/// Most rows in one transaction.
 const MAX_PAGE_ROWS: usize = 5_000;
-/// Beyond so many bytes no further row goes in the same transaction: a row may hold a megabyte.
+/// A page with this many bytes takes no further row: a row may have a megabyte.
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
 impl CopyPage {
-    /// A section of a single row, read from its beginning or from behind that row.
+    /// Builds the page of a table with a single row; empty if `after` is set.
     pub fn single_row(row: CopyRow, after: Option<&CopyCursor>) -> Self {
         let mut page = Self::default();
         if after.is_none() {
@@ -80,7 +80,7 @@ impl CopyPage {
     }
 }
 
-/// How many rows there are, and the sum of what they hash to: in any order it is the same.
+/// Number of rows and the sum of their hashes, which does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableChecksum {
     pub rows: u64,
@@ -127,7 +127,7 @@ fn hash_bytes(hasher: &mut Sha256, tag: u8, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// A text as every store can keep it: what a handler said may hold a NUL, and some have no place for that.
+/// Replaces NUL, which some stores cannot keep in a text, by U+FFFD. Handler output may contain it.
 pub fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{FFFD}").into() } else { text.into() }
 }
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_may_come_in_any_order() {
+    fn checksum_does_not_depend_on_row_order() {
         let (source_sums, two) =
             (vec![CopyValue::Number(1), CopyValue::Null], vec![CopyValue::Number(2), text_value("x")]);
         assert_eq!(checksum_rows(&[source_sums.clone(), two.clone()]), checksum_rows(&[two, source_sums]));
     }
 
     #[test]
-    fn whatever_differs_in_a_row_changes_the_sum() {
+    fn any_difference_in_a_row_changes_the_checksum() {
         let rows = [
             vec![text_value("ab"), text_value("c")],
             vec![text_value("a"), text_value("bc")],
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_not_every_store_can_keep_makes_no_difference() {
+    fn checksum_ignores_nul_replacement() {
         assert_eq!(
             checksum_rows(&[vec![text_value("a\0b")]]),
             checksum_rows(&[vec![text_value("a\u{FFFD}b")]])

@@ -1,15 +1,16 @@
-//! Moving a store: all that one holds is read as rows, written to another of any kind, and compared.
+//! Store copy (`pointsman move`): reads all rows of one store, writes them to another of any kind, and compares both.
 //!
 //! ```text
-//!   source ──▶ pages of rows, a section after the other ──▶ target
-//!   as of one moment        a page and the note how far it came: one transaction
+//!   source ──▶ pages of rows, table by table ──▶ target
+//!   one consistent snapshot      each page and the progress: one transaction
 //! ```
 //!
-//! Whoever is cut off leaves a target with a note, which no node opens; the same move goes on behind it. When all is
-//! there, both sides are read again and compared by counts and checksums, and only then the note goes.
+//! An interrupted copy leaves its progress in the target, and no node opens such a store; the same copy continues from
+//! there. When all rows are copied, both stores are read again and compared by counts and checksums; only then is the
+//! progress deleted.
 //!
-//! - `table.rs` says what there is to move, `cell.rs` what rows are made of.
-//! - `run.rs` moves and compares, over what a store must be able to do for it: [`CopyEndpoint`].
+//! - `table_kind.rs` lists the tables and their columns, `copy_row.rs` defines rows and checksums.
+//! - `copy.rs` copies and compares, using the operations of [`CopyEndpoint`].
 
 mod copy;
 mod copy_row;
@@ -24,43 +25,44 @@ pub use table_kind::TableKind;
 use crate::error::Fault;
 use crate::tables::Tables;
 
-/// Under which name a target keeps how far a move to it has come.
+/// Name of the text in which a target stores the progress of a copy.
 pub const COPY_PROGRESS_TEXT: &str = "move";
 
-/// Every so many events one is marked, so that it is found by its number.
+/// One of this many events is indexed by its number.
 pub const EVENT_INDEX_INTERVAL: i64 = 1000;
 
-/// A store that nobody works with, as somebody sees it who moves it.
+/// A store that takes part in a copy, as source or target. No node uses it meanwhile.
 pub trait CopyEndpoint: Send {
-    /// How many rows of a section it holds; none if a store of this kind has no such section.
+    /// Counts the rows of a table; `None` if a store of this kind has no such table.
     fn count_rows(&mut self, table: TableKind) -> Result<Option<u64>>;
 
-    /// The next rows of a section, in an order of its own.
+    /// Reads the next rows of a table, in an order that the store chooses.
     fn read_page(&mut self, table: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage>;
 
-    /// How many events lie in an outbox and have no id yet.
+    /// Counts the events in an outbox that have no id yet.
     fn count_outbox_events(&mut self) -> Result<u64>;
 
-    /// How many things of an outbox lie aside because they are no events. They are moved nowhere.
+    /// Counts outbox entries that were set aside because they are not events. They are not copied.
     fn count_set_aside_entries(&mut self) -> Result<u64> {
         Ok(0)
     }
 
-    /// Whether nobody has written since it was opened. The last that is asked of a source.
+    /// Returns whether nobody has written since the store was opened. Called last on a source.
     fn is_unchanged(&mut self) -> Result<bool>;
 
-    /// How far a move to here has come that has not ended.
+    /// Reads the progress of an unfinished copy to this store.
     fn read_progress(&mut self) -> Result<Option<String>>;
 
-    /// Writes rows, and in the same transaction another note in place of the one that was read or written last. False if
-    /// somebody else has written there since it was opened: then nothing is written.
+    /// Writes rows and, in the same transaction, replaces the stored progress. Returns false, and writes nothing, if
+    /// somebody else has written since the store was opened.
     fn write_rows(&mut self, table: TableKind, rows: Vec<CopyRow>, progress: &str) -> Result<bool>;
 
-    /// All is there: what hangs on all of it is set, and the note goes. False as for [`CopyEndpoint::write_rows`].
+    /// Completes the copy: sets what depends on all rows and deletes the stored progress. Returns false as
+    /// [`CopyEndpoint::write_rows`] does.
     fn finish_copy(&mut self) -> Result<bool>;
 }
 
-/// Why a store is not ready to be moved, or to be moved to.
+/// Why a store cannot be the source or the target of a copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyNotReady<E: std::error::Error + 'static> {
     #[error(transparent)]
@@ -68,58 +70,62 @@ pub enum CopyNotReady<E: std::error::Error + 'static> {
     #[error("there is no store of Pointsman at {0}")]
     NoStore(String),
     #[error(
-        "{at} is in use by {nodes}; stop the servers first (one that was killed counts as gone a minute after it was last \
-         heard of)"
+        "{at} is in use by {nodes}; stop the servers first (a killed server counts as gone a minute after its last \
+         heartbeat)"
     )]
     InUse { at: String, nodes: String },
     #[error(
-        "the outbox of {at} holds {events} without an id; let a server run until it is empty, while nobody leaves more there"
+        "the outbox of {at} holds {events} without an id; let a server run until it is empty, while producers are stopped"
     )]
     OutboxNotEmpty { at: String, events: String },
     #[error(
-        "the outbox of {at} holds {events} without an id, and no server looks at those of {objects}, which are not in line; \
-         put them there, and let a server run until the outbox is empty: {command}"
+        "the outbox of {at} holds {events} without an id, and no server processes those of {objects}, which are missing from the \
+         outbox's list of objects; add them with this command, and let a server run until the outbox is empty: {command}"
     )]
     OrphanedOutbox { at: String, events: String, objects: String, command: String },
     #[error(
-        "{0} is a pooler, and a move needs one connection from beginning to end; give the URL of the server itself"
+        "{0} is a connection pooler, and a move needs a single connection; give the URL of the server itself"
     )]
     ConnectionPooler(String),
 }
 
-/// Why a move did not come to its end.
+/// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("the source cannot be read")]
     ReadSource(#[source] StoreError),
     #[error("the target cannot be written")]
     WriteTarget(#[source] StoreError),
-    #[error("the source holds only a part of a store: a move to it has not ended")]
+    #[error("the source is incomplete: a move to it has not ended; finish that move first")]
     SourceIncomplete,
-    #[error("the target holds only a part of a store: a move to it has not ended")]
+    #[error("the target is incomplete: a move to it has not ended")]
     TargetIncomplete,
     #[error("the target is not empty: it holds {0}")]
     TargetNotEmpty(String),
     #[error(
-        "the target holds this store already, as it was when it was moved, or before; name an empty target"
+        "the target holds this store already, in its state at the end of a move or earlier; name an empty target"
     )]
     AlreadyCopied,
-    #[error("the target is that of a move from another store, which has not ended")]
+    #[error("a move from another store to this target has not ended; finish it, or name an empty target")]
     OtherCopyUnfinished,
-    #[error("the source has changed since this move to the target began")]
+    #[error("the source has changed since this move to the target began; start again with an empty target")]
     SourceChanged,
-    #[error("the source was written to while it was moved")]
+    #[error(
+        "the source was written to during the move; stop its writers, and start again with an empty target"
+    )]
     SourceWritten,
-    #[error("a server, or another move, has written to the target meanwhile")]
+    #[error(
+        "a server or another move has written to the target during this move; stop it, and run the move again"
+    )]
     TargetWritten,
 }
 
-/// A store to which a move has not ended holds only a part of what belongs together.
+/// Rejects a store to which a copy is unfinished: it contains only part of the data.
 pub(crate) fn reject_incomplete_copy(tables: &dyn Tables) -> crate::error::Result<()> {
     match tables.read_named_text(COPY_PROGRESS_TEXT)? {
         None => Ok(()),
         Some(_) => Err(Fault::damaged(
-            "a move to it has not ended; run the same `pointsman move` again, or begin with another target",
+            "a move to it has not ended; run the same `pointsman move` again, or start again with another target",
         )),
     }
 }

@@ -1,16 +1,16 @@
-//! What a store holds, in sections, and the columns of each.
+//! The tables of a store and their columns.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of what a store holds. They are moved in this order: what others refer to comes before them.
+/// A table of a store. Tables are copied in this order, so that rows come after the rows they refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TableKind {
-    /// One row: how far everything has come, and what numbers are mixed with.
+    /// One row: the counters, the namespace of task ids and the salt.
     Counters,
-    /// What is kept under a name: routes, shares of tenants, who has registered what.
+    /// Named texts: routes, weights of tenants, registrants and others.
     #[serde(rename = "texts")]
     NamedTexts,
     Handlers,
@@ -21,36 +21,36 @@ pub enum TableKind {
     FileDigests,
     Nodes,
     Schedules,
-    /// Events that are not forgotten, and those that are but unfinished tasks need them.
+    /// Events in the journal, and expired events that unfinished tasks need.
     Journal,
     Objects,
     /// Unfinished tasks.
     Tasks,
     Orders,
-    /// Orders that have ended, as far as they are remembered.
+    /// Recorded outcomes of ended orders.
     #[serde(rename = "ended_orders")]
     EndedOrders,
-    /// Ended tasks.
+    /// Archived tasks.
     History,
     Attempts,
     Logs,
-    /// Answers to idempotency keys.
+    /// Idempotency records.
     #[serde(rename = "answers")]
     IdempotencyRecords,
-    /// The ledger of planned times.
+    /// The fire ledger: rows of planned times.
     Fires,
-    /// Who changed what.
+    /// Audit entries: who changed what.
     #[serde(rename = "deeds")]
     AuditEntries,
-    /// Of events that were emitted in SQL: which event each receipt stands for, the idempotency keys, and what was
-    /// refused. Only a store that speaks SQL to producers has these three.
+    /// Events emitted in SQL: the event of each receipt, the idempotency keys, and refused events. Only stores with an
+    /// SQL outbox have these three.
     #[serde(rename = "receipts")]
     OutboxReceipts,
     #[serde(rename = "keys")]
     OutboxKeys,
     #[serde(rename = "refused")]
     OutboxRefusals,
-    /// Rules for tenants that nobody has heard of yet. Only a store in which rules name a tenant by its uuid has them.
+    /// Rules for tenants that have no event yet. Only a store in which rules refer to a tenant by its uuid has them.
     #[serde(rename = "ahead")]
     UnknownTenantRules,
 }
@@ -112,11 +112,11 @@ impl TableKind {
         }
     }
 
-    /// The columns of its rows. What a store reckons from the rest (the numbers of events, the order in which tasks
-    /// ended, slices) is not among them. A store that names one otherwise translates.
+    /// Returns the columns of the rows. Derived columns (numbers of events, the order in which tasks ended, partitions)
+    /// are left out. A store with other column names translates.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
-            // `unseen`: how many events came before the first that is not forgotten.
+            // `unseen`: number of events before the first that has not expired.
             Self::Counters => &[
                 "realm",
                 "salt",
@@ -147,8 +147,8 @@ impl TableKind {
             Self::Chains => &["path", "def", "defined", "state", "pending"],
             Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
             Self::FileDigests => &["key", "digest"],
-            // `received` is 0 for those that had not left: where they are moved to they are not, and what they held is free
-            // at the first sweep.
+            // `heard` is 0 for nodes that had not left: they do not exist in the target, and the first sweep releases
+            // their tasks.
             Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
             Self::Schedules => &["name", "expression", "settled", "unmet", "last_event", "named"],
             Self::Journal => &[
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_sections_are_there_in_their_order() {
+    fn all_tables_are_listed_in_copy_order() {
         assert!(TableKind::ALL.is_sorted());
         for table in TableKind::ALL {
             let name = serde_json::to_string(&table).unwrap();

@@ -8,12 +8,12 @@ use pointsman_core::{Cause, Context, Event, EventId, HandlingKey, Json, ObjectKe
 
 use crate::error::{Fault, Result};
 
-/// So many rows at most are looked at for one page; the page says how far it came.
+/// Most rows scanned for one page. The page says how far it scanned.
 pub const MAX_SCANNED_ROWS: usize = 20_000;
-/// So many bytes of payload at most come in one page.
+/// Most bytes of payload in one page.
 pub const MAX_PAGE_BYTES: usize = 8 << 20;
 
-/// An event as it lies in the journal.
+/// Columns of an event in the journal.
 #[derive(Clone, Copy, Debug)]
 pub struct EventColumns<'a> {
     pub id: i64,
@@ -21,10 +21,10 @@ pub struct EventColumns<'a> {
     pub kind: &'a str,
     pub key: Option<&'a str>,
     pub sub: Option<&'a str>,
-    /// Empty for what is nobody's.
+    /// Empty for an event that belongs to no tenant.
     pub tenant: &'a str,
     pub value: &'a str,
-    /// As [`encode_context`] made it.
+    /// Encoded by [`encode_context`].
     pub context: Option<&'a str>,
     pub cause_event: Option<i64>,
     pub cause_task: Option<i64>,
@@ -59,7 +59,7 @@ impl EventColumns<'_> {
     }
 }
 
-/// The context of an event as it is kept; none if it has none.
+/// Encodes the context of an event; `None` if it is empty.
 pub fn encode_context(event: &Event) -> Result<Option<String>> {
     match event.context.is_empty() {
         true => Ok(None),
@@ -67,13 +67,13 @@ pub fn encode_context(event: &Event) -> Result<Option<String>> {
     }
 }
 
-/// About how many bytes an event takes.
+/// Returns the approximate size of an event in bytes.
 pub fn event_size(event: &Event) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     event.value.as_str().len() + context
 }
 
-/// A page of the journal in the making.
+/// Builds a page of the journal.
 #[derive(Debug)]
 pub struct JournalPageBuilder<'r> {
     request: &'r Read,
@@ -99,13 +99,13 @@ impl<'r> JournalPageBuilder<'r> {
         }
     }
 
-    /// Which events are to be looked at: those after the first id, up to and with the second; the newest first if it
-    /// is read backwards.
+    /// Returns the ids to scan: after the first, up to and including the second. If the request reads backwards, scan
+    /// from the newest.
     pub fn id_range(&self) -> (EventId, EventId) {
         (self.after, self.until)
     }
 
-    /// Looks at the next event; answers whether another is wanted.
+    /// Adds the next event if it matches; returns whether to continue.
     pub fn push_event(&mut self, event: Event) -> bool {
         self.scanned_rows += 1;
         let id = event.id;

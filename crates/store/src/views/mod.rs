@@ -1,5 +1,5 @@
-//! What readers of all stores share: how rows become what callers see, and how long a page is. It knows no database;
-//! whoever reads brings the columns, in whatever way its database likes best.
+//! Conversion of rows into the views that callers see, and limits of pages; shared by the readers of all stores.
+//! Nothing here depends on a database: each reader supplies the columns.
 
 mod events;
 mod objects;

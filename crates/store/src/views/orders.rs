@@ -1,4 +1,4 @@
-//! Orders, chains and queues as their readers see them.
+//! Views of orders, chains and queues.
 
 use pointsman_core::chain::{Chain, NodeId};
 use pointsman_core::journal::{Extent, PathFilter};
@@ -11,7 +11,7 @@ use super::MAX_PAGE_BYTES;
 use crate::chains::ChainRegistry;
 use crate::row::{ChainRow, QueueCounts, TaskPhase};
 
-/// What there is to know of all orders and queues together.
+/// What the views of all orders and queues depend on.
 #[derive(Debug)]
 pub struct ViewEnvironment {
     pub chains: ChainRegistry,
@@ -19,14 +19,14 @@ pub struct ViewEnvironment {
     pub task_id_namespace: Realm,
 }
 
-/// The task of an order's step, as far as it has one.
+/// Columns of the task of an order's step; empty if it has none.
 #[derive(Clone, Debug, Default)]
 pub struct StepTaskColumns {
     pub phase: Option<TaskPhase>,
     pub due: Option<Timestamp>,
     pub retries: i64,
     pub handler: Option<HandlerName>,
-    /// The task that suspended the order by its end, and what it said.
+    /// The task whose end suspended the order, and its error.
     pub failed_task: Option<(TaskId, Option<String>)>,
 }
 
@@ -55,7 +55,7 @@ impl ViewEnvironment {
         }
     }
 
-    /// What holds the waiting task of an order back.
+    /// Describes what keeps the waiting task of an order from running.
     fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
         let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
         let rule = || {
@@ -67,7 +67,7 @@ impl ViewEnvironment {
         self.chains.describe_stop(&of).or_else(rule)
     }
 
-    /// A queue. `head_since`: when the task was made that it would give next.
+    /// Builds the view of a queue. `head_since` is the creation time of the task that would run next.
     pub fn queue_view(
         &self,
         handler: HandlerName,
@@ -95,7 +95,7 @@ impl ViewEnvironment {
     }
 }
 
-/// A page of orders in the making, by key.
+/// Builds a page of orders, by key.
 #[derive(Debug)]
 pub struct OrderPageBuilder {
     limit: usize,
@@ -108,7 +108,7 @@ impl OrderPageBuilder {
         Self { limit, page: OrderPage { orders: Vec::new(), next: None, extent }, bytes: 0 }
     }
 
-    /// Takes the next order if there is room for it; answers whether there was.
+    /// Adds the next order if the page has room; returns whether it had.
     pub fn try_push_order(&mut self, view: OrderView) -> bool {
         if self.page.orders.len() >= self.limit || self.bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
@@ -127,7 +127,8 @@ impl OrderPageBuilder {
     }
 }
 
-/// From where on, and up to where (not included), the keys lie that a path can match. Compared byte by byte.
+/// Returns the range of order keys that a path can match: the start, and the end, which is excluded. Compared byte by
+/// byte.
 pub fn order_key_range(path: &PathFilter) -> (String, String) {
     let prefix = match path {
         PathFilter::Everything => "/",
@@ -136,20 +137,20 @@ pub fn order_key_range(path: &PathFilter) -> (String, String) {
     (prefix.to_string(), format!("{prefix}{}", char::MAX))
 }
 
-/// What statistics look at in an order.
+/// Columns of an order that statistics need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderStatisticsColumns {
     pub is_started: bool,
     pub planned_at: Option<Timestamp>,
     pub is_suspended: bool,
     pub has_task: bool,
-    /// Its task is locked.
+    /// Whether its task is locked.
     pub is_running: bool,
-    /// Its task is `new` and was tried before.
+    /// Whether its task is `new` and has had an attempt.
     pub is_retrying: bool,
 }
 
-/// What one order counts for.
+/// Returns the statistics of a single order.
 pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
     let OrderStatisticsColumns {
         is_started: started,
@@ -173,7 +174,7 @@ pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatis
     }
 }
 
-/// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
+/// Builds the view of a chain, with the number of orders at each node; `None` if it is undefined and has no orders.
 pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
     let ChainRow { chain, is_defined: defined, state } = chain_row;
     if !defined && orders.is_empty() {

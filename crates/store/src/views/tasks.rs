@@ -1,4 +1,4 @@
-//! Tasks as their readers see them, and pages of them.
+//! Views of tasks, and pages of them.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use super::MAX_SCANNED_ROWS;
 use crate::error::{Fault, Result};
 use crate::row::{ActiveTaskRow, ArchivedTaskRow};
 
-/// So many bytes of a log at most come in one page.
+/// Most bytes of a log in one page.
 pub const MAX_LOG_PAGE_BYTES: usize = 1 << 20;
 
-/// What an unfinished task's row does not say itself.
+/// Values that the view of an unfinished task needs beyond its row.
 #[derive(Clone, Debug)]
 pub struct ActiveTaskNames {
     pub handler: HandlerName,
     pub tenant: Tenant,
-    /// The event's type, the source's collection, or the node of the step.
+    /// The event's type, the source's collection, or the chain node of the step.
     pub collection: String,
     pub key: Option<String>,
-    /// When its last attempt ended; asked for only where [`is_halted_or_missing`] says so.
+    /// When its last attempt ended; needed only where [`is_halted_or_missing`].
     pub finished_at: Option<Timestamp>,
 }
 
 impl ActiveTaskNames {
-    /// From what its queue is of, and from its event (type and key) or the key of its order.
+    /// Derives the names from the queue's kind, and from the event (type and key) or the key of the order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
         of: &QueueOf,
@@ -43,12 +43,13 @@ impl ActiveTaskNames {
     }
 }
 
-/// Whether an unfinished task has had its last attempt: it holds its lane in `error`, or has lost its handler.
+/// Returns whether an unfinished task will have no further attempt by itself: it blocks its lane in `error`, or its
+/// handler is missing.
 pub fn is_halted_or_missing(task_row: &ActiveTaskRow) -> bool {
     matches!(task_row.life.state.status(), Status::Error | Status::Missing)
 }
 
-/// An unfinished task, without its attempts.
+/// Builds the view of an unfinished task, without its attempts.
 pub fn task_from_active_row(
     task_row: ActiveTaskRow,
     names: ActiveTaskNames,
@@ -75,7 +76,7 @@ pub fn task_from_active_row(
     })
 }
 
-/// An ended task, without its attempts.
+/// Builds the view of an archived task, without its attempts.
 pub fn task_from_archived_row(
     archived_row: ArchivedTaskRow,
     handler: HandlerName,
@@ -102,7 +103,7 @@ pub fn task_from_archived_row(
     })
 }
 
-/// The attempts of a task, from those that are written down. A success is not; the task itself tells of it.
+/// Adds the successful attempt, which is recorded in the task itself, to the recorded attempts.
 pub fn add_success_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
     if let (Status::Done, Some(started_at), Some(ended_at)) =
         (task.life.state.status(), task.started_at, task.finished_at)
@@ -113,28 +114,28 @@ pub fn add_success_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attem
     attempts
 }
 
-/// Which unfinished tasks a list looks at.
+/// Which unfinished tasks a list scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActiveRowFilter {
     All,
-    /// Those that are locked.
+    /// Locked tasks.
     Running,
-    /// Those that are halted or missing.
+    /// Halted or missing tasks.
     HaltedOrMissing,
 }
 
-/// Which ended tasks a list looks at.
+/// Which archived tasks a list scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchivedRowFilter {
     All,
     None,
-    /// Those without an event and without a key.
+    /// Tasks without an event and without a key.
     SourceRuns,
     Failed,
 }
 
-/// What can be told of the rows beforehand, so that few are looked at in vain: an index holds what is rare among many
-/// (failures, runs of sources, what runs). `of_source`: the handler that is asked for is a source, and nothing else.
+/// Chooses the rows that a list scans, so that few are scanned in vain: rare kinds (failures, runs of sources, running
+/// tasks) have an index. `of_source`: the requested handler is a source and nothing else.
 pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
     use Status::{Done, Error, Locked, Missing, New, Scheduled};
     let only = |wanted: &[Status]| {
@@ -159,7 +160,7 @@ pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFil
     (task_row, archived_row)
 }
 
-/// A page of tasks in the making. They are looked at from the newest on.
+/// Builds a page of tasks, scanned from the newest.
 #[derive(Debug)]
 pub struct TaskPageBuilder<'f> {
     filter: &'f TaskFilter,
@@ -175,7 +176,7 @@ impl<'f> TaskPageBuilder<'f> {
         Self { filter, limit, page, scanned_rows: 0, last_scanned: None }
     }
 
-    /// Looks at the next task; answers whether another is wanted.
+    /// Scans the next task; returns whether to continue.
     pub fn push_task(&mut self, task: Task) -> bool {
         if self.filter.start.is_some_and(|start| are_all_older_than(start, &task)) {
             return false;
@@ -192,14 +193,14 @@ impl<'f> TaskPageBuilder<'f> {
         !full
     }
 
-    /// The page. `more`: there are rows behind the last one that was looked at.
+    /// Returns the page. `more`: there are rows after the last scanned one.
     pub fn into_page(mut self, more: bool) -> TaskPage {
         self.page.next = self.last_scanned.filter(|_| more);
         self.page
     }
 }
 
-/// A page of these tasks, which are few and of any order.
+/// Builds a page from a few tasks in any order.
 pub fn page_of_tasks(
     mut tasks: Vec<Task>,
     filter: &TaskFilter,
@@ -214,9 +215,9 @@ pub fn page_of_tasks(
     TaskPage { tasks, next, extent }
 }
 
-/// Whether this task and all that were made earlier were created before `start`. The ids of their events tell where
-/// the clock stepped back, for they ascend; where it leapt ahead they lag, and the time of creation tells. An id counts
-/// whole milliseconds. A task without an event tells only with a margin.
+/// Returns whether this task and all earlier ones were created before `start`. Event ids ascend even if the clock steps
+/// back; if the clock jumps ahead they lag, and the creation time decides. An event id has millisecond resolution.
+/// Without an event, a margin for clock skew applies.
 pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
     match task.event {
         Some(event) => {
@@ -229,7 +230,7 @@ pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
 
 const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
-/// Whether a task is one of those that are asked for.
+/// Returns whether a task matches a filter.
 pub fn task_matches(filter: &TaskFilter, task: &Task) -> bool {
     let reason_fits = |reason: EndReason| filter.reasons.is_empty() || filter.reasons.contains(&reason);
     (filter.statuses.is_empty() || filter.statuses.contains(&task.life.state.status()))
