@@ -26,7 +26,7 @@ impl<T: Tables> Txn<'_, T> {
         batch: OrderBatch,
         now: Timestamp,
     ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
-        match self.read_recorded(batch.idempotency.as_ref())? {
+        match self.read_recorded_answer(batch.idempotency.as_ref())? {
             Ok(Some(orders)) => return Ok(Ok(OrderReceipt { orders, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
@@ -39,7 +39,7 @@ impl<T: Tables> Txn<'_, T> {
         for (new, node) in batch.orders.into_iter().zip(nodes) {
             orders.push(self.insert_order(new, node, &taken, now)?);
         }
-        self.write_record(batch.idempotency.as_ref(), &orders, now)?;
+        self.write_idempotency_record(batch.idempotency.as_ref(), &orders, now)?;
         Ok(Ok(OrderReceipt { orders, repeated: false }))
     }
 
@@ -122,7 +122,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn allocate_order_id(&mut self, now: Timestamp) -> Result<OrderId> {
-        OrderId::new(self.state.ids.next(now).to_string()).map_err(Fault::damaged)
+        OrderId::new(self.state.id_clock.next(now).to_string()).map_err(Fault::damaged)
     }
 
     /// Inserts an order that passed all checks.

@@ -22,13 +22,13 @@ impl<T: Tables> Txn<'_, T> {
         slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
-        match self.read_recorded(emission.idempotency.as_ref())? {
+        match self.read_recorded_answer(emission.idempotency.as_ref())? {
             Ok(Some(events)) => return Ok(Ok(Receipt { events, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
         let events = self.append_events(emission.events, slots, now)?;
-        self.write_record(emission.idempotency.as_ref(), &events, now)?;
+        self.write_idempotency_record(emission.idempotency.as_ref(), &events, now)?;
         Ok(Ok(Receipt { events, repeated: false }))
     }
 
@@ -62,7 +62,7 @@ impl<T: Tables> Txn<'_, T> {
         slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
-        let id = self.state.ids.take(given, now);
+        let id = self.state.id_clock.take(given, now);
         let handlers = self.state.resolve_handlers(&new.kind);
         let first_task = self.state.allocate_task_numbers(handlers.len());
         let object = match &new.key {
@@ -87,13 +87,13 @@ impl<T: Tables> Txn<'_, T> {
             let task = NewTask {
                 seq,
                 handler: *handler,
-                sync: *sync,
+                is_sync: *sync,
                 stage,
                 priority,
                 due,
-                prev_sent,
-                planned,
-                late: false,
+                prev_sent_event: prev_sent,
+                planned_at: planned,
+                is_late: false,
             };
             tasks.push(self.create_task(task, &event, number, slots, now)?);
         }
@@ -157,17 +157,17 @@ impl<T: Tables> Txn<'_, T> {
             lane_position: lane.map(|_| task.seq.0),
             concurrency_group,
             key_bucket: bucket,
-            sync: task.sync,
+            is_sync: task.is_sync,
             stage: task.stage,
             priority: task.priority.into(),
             score: handler.def.limits.score(task.priority, now),
             rank: 0,
-            prev_sent: task.prev_sent,
-            planned: task.planned,
-            created: now,
-            started: None,
+            prev_sent_event: task.prev_sent_event,
+            planned_at: task.planned_at,
+            created_at: now,
+            started_at: None,
             error: None,
-            life: if task.late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
+            life: if task.is_late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
         };
         let id = self.state.task_id(handler.id, event.kind.as_str(), task_row.seq)?;
         if task_row.stage > 0 {
@@ -199,13 +199,13 @@ impl<T: Tables> Txn<'_, T> {
         let task = NewTask {
             seq: self.state.allocate_task_numbers(1),
             handler,
-            sync: false,
+            is_sync: false,
             stage: 0,
             priority: Priority::LOWEST,
             due: now,
-            prev_sent: None,
-            planned: None,
-            late: true,
+            prev_sent_event: None,
+            planned_at: None,
+            is_late: true,
         };
         let object = self.read_object_number(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
         self.create_task(task, event, object, &mut ClaimSlots::default(), now)
@@ -216,13 +216,13 @@ impl<T: Tables> Txn<'_, T> {
 struct NewTask {
     seq: TaskSeq,
     handler: HandlerId,
-    sync: bool,
+    is_sync: bool,
     stage: i64,
     priority: Priority,
     due: Timestamp,
-    prev_sent: Option<EventId>,
-    planned: Option<Timestamp>,
-    late: bool,
+    prev_sent_event: Option<EventId>,
+    planned_at: Option<Timestamp>,
+    is_late: bool,
 }
 
 fn build_event(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {

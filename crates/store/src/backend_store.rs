@@ -35,12 +35,12 @@ use crate::writer::{JobPosition, JobRequest, Writer};
 /// the same store.
 pub struct BackendStore<R: StoreReader> {
     writer: Writer<R::Tables>,
-    reads: R,
+    reader: R,
 }
 
 impl<R: StoreReader> BackendStore<R> {
     pub fn new(writer: Writer<R::Tables>, reads: R) -> Self {
-        Self { writer, reads }
+        Self { writer, reader: reads }
     }
 
     pub fn writer(&self) -> &Writer<R::Tables> {
@@ -49,7 +49,7 @@ impl<R: StoreReader> BackendStore<R> {
 
     /// Fails if the store takes no new events and orders now. Called before they are accepted.
     fn check_accepts_writes(&self) -> Result<()> {
-        self.reads.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
+        self.reader.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
     /// Re-evaluates all orders whose chains have changed, batch by batch.
@@ -61,7 +61,7 @@ impl<R: StoreReader> BackendStore<R> {
 
 impl<R: StoreReader> Clone for BackendStore<R> {
     fn clone(&self) -> Self {
-        Self { writer: self.writer.clone(), reads: self.reads.clone() }
+        Self { writer: self.writer.clone(), reader: self.reader.clone() }
     }
 }
 
@@ -76,7 +76,7 @@ impl<R: StoreReader> Deref for BackendStore<R> {
     type Target = R;
 
     fn deref(&self) -> &R {
-        &self.reads
+        &self.reader
     }
 }
 
@@ -90,12 +90,12 @@ impl<R: StoreReader> Store for BackendStore<R> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.reads.storage_warnings()
+        self.reader.storage_warnings()
     }
 
     fn close(&self) {
         // The writer closes last, because closing the reader may still write.
-        self.reads.close();
+        self.reader.close();
         self.writer.close();
     }
 }
@@ -130,7 +130,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         &self,
         idempotency: Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
-        self.writer.run(move |txn| txn.read_recorded_text(&idempotency)).await
+        self.writer.run(move |txn| txn.read_recorded_answer_text(&idempotency)).await
     }
 
     async fn record_answer(
@@ -139,7 +139,7 @@ impl<R: StoreReader> Journal for BackendStore<R> {
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
-        self.writer.run(move |txn| txn.write_record_once(&idempotency, answer, now)).await
+        self.writer.run(move |txn| txn.write_idempotency_record_once(&idempotency, answer, now)).await
     }
 
     async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
@@ -149,19 +149,19 @@ impl<R: StoreReader> Journal for BackendStore<R> {
     }
 
     async fn extent(&self) -> Result<Extent> {
-        self.reads.extent().await
+        self.reader.extent().await
     }
 
     async fn read(&self, read: Read) -> Result<Page> {
-        self.reads.journal_page(read).await
+        self.reader.journal_page(read).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.reads.event(id).await
+        self.reader.event(id).await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
-        self.reads.object(tenant, key, limit).await
+        self.reader.object(tenant, key, limit).await
     }
 
     async fn prune(
@@ -227,7 +227,7 @@ impl<R: StoreReader> Queue for BackendStore<R> {
     async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
         match held.is_empty() {
             true => Ok(vec![]),
-            false => self.reads.lost_leases(held).await,
+            false => self.reader.lost_leases(held).await,
         }
     }
 
@@ -280,11 +280,11 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.reads.nodes().await
+        self.reader.nodes().await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.reads.read_clock().await
+        self.reader.read_clock().await
     }
 
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -305,11 +305,11 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.reads.rules().await
+        self.reader.rules().await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
-        self.reads.queues(handler).await
+        self.reader.queues(handler).await
     }
 
     async fn note(&self, deed: Deed) -> Result<()> {
@@ -317,22 +317,22 @@ impl<R: StoreReader> Registry for BackendStore<R> {
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.reads.audit_entries(before, limit).await
+        self.reader.audit_entries(before, limit).await
     }
 }
 
 #[async_trait]
 impl<R: StoreReader> Tasks for BackendStore<R> {
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
-        self.reads.task(id).await
+        self.reader.task(id).await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.reads.tasks(filter, before, limit).await
+        self.reader.tasks(filter, before, limit).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-        self.reads.logs(id, from, limit).await
+        self.reader.logs(id, from, limit).await
     }
 
     async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
@@ -412,7 +412,7 @@ impl<R: StoreReader> Schedules for BackendStore<R> {
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<FirePage> {
-        self.reads.fires(schedule, before, limit).await
+        self.reader.fires(schedule, before, limit).await
     }
 }
 
@@ -428,7 +428,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        self.reads.order(tenant, key).await
+        self.reader.order(tenant, key).await
     }
 
     async fn orders(
@@ -438,11 +438,11 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
-        self.reads.orders(path, tenant, after, limit).await
+        self.reader.orders(path, tenant, after, limit).await
     }
 
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-        self.reads.all_orders(path, tenant).await
+        self.reader.all_orders(path, tenant).await
     }
 
     async fn order_statistics(
@@ -451,7 +451,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, Extent)> {
-        self.reads.order_statistics(path, tenant, now).await
+        self.reader.order_statistics(path, tenant, now).await
     }
 
     async fn steer_order(
@@ -466,7 +466,7 @@ impl<R: StoreReader> Orders for BackendStore<R> {
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.reads.chains().await
+        self.reader.chains().await
     }
 
     async fn stop_chain(

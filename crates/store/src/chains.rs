@@ -207,7 +207,7 @@ impl<T: Tables> Txn<'_, T> {
         for queue in self.state.refresh_paused(|queue| is_step_queue_of(queue, &path))? {
             self.unschedule_queue(queue, now)?;
         }
-        self.state.has_new_ready = true;
+        self.state.has_new_ready_tasks = true;
         Ok(())
     }
 

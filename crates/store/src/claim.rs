@@ -27,7 +27,7 @@ pub struct ClaimSlots {
     /// otherwise a later event of the batch with a higher priority would be overtaken.
     top_priority: Option<Priority>,
     /// Tasks that could have been created locked if the claim had had a free slot.
-    lacked_slots: usize,
+    tasks_without_slot: usize,
 }
 
 impl<T: Tables> Txn<'_, T> {
@@ -68,7 +68,7 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Locks tasks for the free slots of a claim.
     pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<Claims> {
-        let ClaimSlots { claim, claimed: mut tasks, lacked_slots: turned_away, .. } = slots;
+        let ClaimSlots { claim, claimed: mut tasks, tasks_without_slot: turned_away, .. } = slots;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
         let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull(&claim, now);
@@ -216,7 +216,7 @@ impl<T: Tables> Txn<'_, T> {
             })?;
         task_row.life = life;
         task_row.phase = TaskPhase::Locked;
-        task_row.started = Some(now);
+        task_row.started_at = Some(now);
         Ok(lease)
     }
 
@@ -238,7 +238,7 @@ impl<T: Tables> Txn<'_, T> {
             && (!self.state.is_limited(handler.id)?
                 || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(_)));
         let Some(claim) = slots.claim.as_ref().filter(|claim| slots.claimed.len() < claim.max) else {
-            slots.lacked_slots += usize::from(next);
+            slots.tasks_without_slot += usize::from(next);
             return Ok(false);
         };
         Ok(next
@@ -279,7 +279,7 @@ impl<T: Tables> Txn<'_, T> {
         lease: Lease,
     ) -> Claimed {
         let Life { attempt, retries, late, .. } = running.row.life;
-        let ActiveTaskRow { seq, prev_sent, planned, .. } = running.row;
+        let ActiveTaskRow { seq, prev_sent_event: prev_sent, planned_at: planned, .. } = running.row;
         let subject = running.subject.clone();
         self.state.running_tasks.insert(seq, running);
         Claimed {

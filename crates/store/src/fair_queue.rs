@@ -148,7 +148,7 @@ impl FairQueue {
 
     /// Serves an entry once: advances the virtual times of the entry and its tenant. Returns the entry's new virtual
     /// time.
-    pub(crate) fn serve(
+    pub(crate) fn serve_entry(
         &mut self,
         tenant: TenantIndex,
         entry: FairQueueEntry,
@@ -200,7 +200,7 @@ mod tests {
     const EQUAL_STRIDES: Strides = Strides { tenant: 100, entry: 100 };
 
     /// Serves `count` times; returns how often each queue was served.
-    fn run(
+    fn serve_repeatedly(
         fair_queue: &mut FairQueue,
         virtual_times: &mut HashMap<QueueId, i64>,
         strides: &dyn Fn(TenantIndex, QueueId) -> Strides,
@@ -209,7 +209,7 @@ mod tests {
         let mut served = HashMap::default();
         for _ in 0..count {
             let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
-            let virtual_time = fair_queue.serve(
+            let virtual_time = fair_queue.serve_entry(
                 tenant,
                 FairQueueEntry::Queue(queue),
                 virtual_times[&queue],
@@ -228,7 +228,7 @@ mod tests {
             virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
         }
         virtual_times.insert(99, fair_queue.add_queue(2, 99, 0));
-        let served = run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 200);
+        let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 200);
         assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
         assert!((1..=10).all(|queue| served[&queue] == 10));
     }
@@ -244,7 +244,7 @@ mod tests {
             tenant: if tenant == 2 { 25 } else { 100 },
             entry: if queue == 1 { 50 } else { 100 },
         };
-        let served = run(&mut fair_queue, &mut virtual_times, &strides, 500);
+        let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &strides, 500);
         assert_eq!(served[&3], 400);
         assert!(served[&1].abs_diff(66) <= 1 && served[&2].abs_diff(33) <= 1, "{served:?}");
     }
@@ -253,9 +253,9 @@ mod tests {
     fn idle_time_earns_no_credit() {
         let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
         virtual_times.insert(1, fair_queue.add_queue(1, 1, 0));
-        run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 50);
+        serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 50);
         virtual_times.insert(2, fair_queue.add_queue(2, 2, 0));
-        let served = run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 20);
+        let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 20);
         assert!(served[&1].abs_diff(served[&2]) <= 1, "{served:?}");
     }
 
@@ -273,9 +273,9 @@ mod tests {
             order.push(queue);
             if queue == 9 {
                 virtual_time =
-                    fair_queue.serve(tenant, FairQueueEntry::Queue(9), virtual_time, EQUAL_STRIDES);
+                    fair_queue.serve_entry(tenant, FairQueueEntry::Queue(9), virtual_time, EQUAL_STRIDES);
             } else {
-                fair_queue.serve(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
+                fair_queue.serve_entry(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
                 let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
                 fair_queue.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
             }
@@ -294,7 +294,7 @@ mod tests {
         let mut fair_queue = FairQueue::default();
         assert!(fair_queue.would_be_first(1, 0), "where nobody is");
         let mut virtual_times = HashMap::from_iter([(1, fair_queue.add_queue(1, 1, 0))]);
-        run(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 3);
+        serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 3);
         assert!(fair_queue.would_be_first(2, 0), "a tenant that has not been served");
         assert!(fair_queue.would_be_first(1, 0), "a queue beside the one that was");
         assert!(!fair_queue.would_be_first(1, virtual_times[&1] + 100), "but not one that has had more");

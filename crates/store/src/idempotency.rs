@@ -15,7 +15,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns the answer recorded under a key; `None` if the request has no key or the key is new. A key that was used
     /// for another request is refused. So is an answer of another type, which belongs to another request: a fault here
     /// would fail every job of the commit.
-    pub(crate) fn read_recorded<A: DeserializeOwned>(
+    pub(crate) fn read_recorded_answer<A: DeserializeOwned>(
         &self,
         idempotency: Option<&Idempotency>,
     ) -> Result<std::result::Result<Option<A>, Refused>> {
@@ -31,7 +31,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Returns the text of the answer recorded under a key, whichever kind of request recorded it.
-    pub(crate) fn read_recorded_text(
+    pub(crate) fn read_recorded_answer_text(
         &self,
         idempotency: &Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
@@ -39,11 +39,11 @@ impl<T: Tables> Txn<'_, T> {
             Value::String(text) => text,
             answer => answer.to_string(),
         };
-        Ok(self.read_recorded::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
+        Ok(self.read_recorded_answer::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
     }
 
     /// Records the answer to a request, if the request has a key.
-    pub(crate) fn write_record<A: Serialize + ?Sized>(
+    pub(crate) fn write_idempotency_record<A: Serialize + ?Sized>(
         &self,
         idempotency: Option<&Idempotency>,
         answer: &A,
@@ -55,16 +55,16 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records an answer unless the key has one; returns the recorded answer.
-    pub(crate) fn write_record_once(
+    pub(crate) fn write_idempotency_record_once(
         &self,
         idempotency: &Idempotency,
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
-        Ok(match self.read_recorded::<String>(Some(idempotency))? {
+        Ok(match self.read_recorded_answer::<String>(Some(idempotency))? {
             Ok(Some(answer)) => Ok(RecordedAnswer { answer, repeated: true }),
             Ok(None) => {
-                self.write_record(Some(idempotency), &answer, now)?;
+                self.write_idempotency_record(Some(idempotency), &answer, now)?;
                 Ok(RecordedAnswer { answer, repeated: false })
             }
             Err(conflict) => Err(conflict),

@@ -102,7 +102,7 @@ mod tests {
         CommitVersion { number: version, nonce: version * 10 }
     }
 
-    fn commits(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
+    fn commit_records(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
         let versions = changes.into_iter().zip(7..);
         versions
             .map(|(changes, version)| CommitRecord {
@@ -112,7 +112,7 @@ mod tests {
             .collect()
     }
 
-    fn changed_since(commits: &[CommitRecord], version: CommitVersion) -> Option<Vec<Invalidation>> {
+    fn invalidations_since(commits: &[CommitRecord], version: CommitVersion) -> Option<Vec<Invalidation>> {
         decode_invalidations(
             commits_since(commits, version, |commit| commit.version)?
                 .iter()
@@ -123,21 +123,25 @@ mod tests {
     #[test]
     fn invalidations_of_missed_commits_are_decoded() {
         let second = vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
-        let records = commits(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
+        let records =
+            commit_records(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
         let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
-        assert_eq!(changed_since(&records, version_numbered(7)), Some(all));
+        assert_eq!(invalidations_since(&records, version_numbered(7)), Some(all));
     }
 
     #[test]
     fn current_node_gets_no_invalidations_and_outdated_node_must_reload() {
-        let records = commits(vec![vec![Invalidation::Queue(9)]]);
-        assert_eq!(changed_since(&records, version_numbered(7)), Some(vec![]));
+        let records = commit_records(vec![vec![Invalidation::Queue(9)]]);
+        assert_eq!(invalidations_since(&records, version_numbered(7)), Some(vec![]));
         assert_eq!(
-            (changed_since(&records, version_numbered(6)), changed_since(&records, version_numbered(8))),
+            (
+                invalidations_since(&records, version_numbered(6)),
+                invalidations_since(&records, version_numbered(8))
+            ),
             (None, None)
         );
         assert_eq!(
-            changed_since(&records, CommitVersion { nonce: 71, ..version_numbered(7) }),
+            invalidations_since(&records, CommitVersion { nonce: 71, ..version_numbered(7) }),
             None,
             "of another history"
         );
@@ -153,8 +157,11 @@ mod tests {
             encode_invalidations((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()),
             None
         );
-        let records =
-            commits(vec![vec![], (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(), vec![]]);
-        assert_eq!(changed_since(&records, version_numbered(7)), None);
+        let records = commit_records(vec![
+            vec![],
+            (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(),
+            vec![],
+        ]);
+        assert_eq!(invalidations_since(&records, version_numbered(7)), None);
     }
 }

@@ -115,7 +115,7 @@ impl<T: Tables> Txn<'_, T> {
             match effect {
                 Effect::RecordAttempt(end) => self.record_attempt(&task_row, end, output.error, now)?,
                 Effect::OpenGate => {
-                    if let Some(event) = task_row.event.filter(|_| task_row.sync) {
+                    if let Some(event) = task_row.event.filter(|_| task_row.is_sync) {
                         self.release_gated_tasks(event, now)?;
                     }
                 }
@@ -279,15 +279,15 @@ impl<T: Tables> Txn<'_, T> {
             lane_position: None,
             concurrency_group: track.concurrency_group,
             key_bucket: track.key_bucket,
-            sync: archived_row.sync,
+            is_sync: archived_row.is_sync,
             stage: archived_row.stage,
             priority: archived_row.priority,
-            score: handler.def.limits.score(priority, archived_row.created),
+            score: handler.def.limits.score(priority, archived_row.created_at),
             rank: 0,
-            prev_sent: archived_row.prev_sent,
-            planned: archived_row.planned,
-            created: archived_row.created,
-            started: archived_row.started,
+            prev_sent_event: archived_row.prev_sent_event,
+            planned_at: archived_row.planned_at,
+            created_at: archived_row.created_at,
+            started_at: archived_row.started_at,
             error: archived_row.error.clone(),
             life,
         };
@@ -325,7 +325,7 @@ impl<T: Tables> Txn<'_, T> {
         task_row.error = error.filter(|_| before != TaskPhase::Missing);
         task_row.lane_position = task_row.lane_position.filter(|_| life.ordered);
         task_row.life = life;
-        task_row.started = task_row.lease().map(|lease| lease.since).or(task_row.started);
+        task_row.started_at = task_row.lease().map(|lease| lease.since).or(task_row.started_at);
         self.tables.update_active_task(&task_row)?;
         self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
         if task_row.phase == TaskPhase::Blocked {
@@ -400,8 +400,16 @@ impl<T: Tables> Txn<'_, T> {
         if end == AttemptEnd::Succeeded {
             return Ok(());
         }
-        let ActiveTaskRow { seq: task, started, life: Life { attempt: number, .. }, .. } = *task_row;
+        let ActiveTaskRow { seq: task, started_at: started, life: Life { attempt: number, .. }, .. } =
+            *task_row;
         let started = started.unwrap_or(now);
-        self.tables.write_attempt(&AttemptRow { task, number, started, ended: now, end, error })
+        self.tables.write_attempt(&AttemptRow {
+            task,
+            number,
+            started_at: started,
+            ended_at: now,
+            end,
+            error,
+        })
     }
 }

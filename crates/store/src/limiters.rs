@@ -60,7 +60,7 @@ impl WriterState {
         let back: Vec<QueueId> = limiter.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
         for id in back {
             self.unpark_queue(id)?;
-            self.has_new_ready = true;
+            self.has_new_ready_tasks = true;
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl WriterState {
                 self.has_earlier_due |= self.counters.next_due.is_none_or(|due| at < due);
             }
         }
-        self.has_new_ready |= opened;
+        self.has_new_ready_tasks |= opened;
         match opening {
             Opening::Open(free_slots) => self.unpark_queues(handler, free_slots),
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => Ok(()),

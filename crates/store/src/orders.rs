@@ -26,7 +26,7 @@ impl<T: Tables> Txn<'_, T> {
         event: &EngineEvent,
         now: Timestamp,
     ) -> Result<EventId> {
-        let event = Event { tenant: tenant.clone(), ..event.at(self.state.ids.next(now)) };
+        let event = Event { tenant: tenant.clone(), ..event.at(self.state.id_clock.next(now)) };
         self.insert_event(&event, TaskSeq(0), 0)?;
         Ok(event.id)
     }
@@ -212,15 +212,15 @@ impl<T: Tables> Txn<'_, T> {
             lane_position: None,
             concurrency_group: None,
             key_bucket: None,
-            sync: false,
+            is_sync: false,
             stage: 0,
             priority: order.priority.into(),
             score: handler.def.limits.score(order.priority, now),
             rank: 0,
-            prev_sent: None,
-            planned: order.planned.filter(|_| order.started.is_none()),
-            created: now,
-            started: None,
+            prev_sent_event: None,
+            planned_at: order.planned.filter(|_| order.started.is_none()),
+            created_at: now,
+            started_at: None,
             error: None,
             life: Life::beginning(due, false),
         };

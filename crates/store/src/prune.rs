@@ -60,7 +60,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Moves the low-water mark up.
     fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
-        let mut mark = by_age.min(self.state.ids.last());
+        let mut mark = by_age.min(self.state.id_clock.last());
         let surplus = count_above_retention(self.state.counters.journaled_events, retention);
         if surplus >= EVENT_NUMBER_PRECISION {
             mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));

@@ -75,7 +75,7 @@ impl ObjectRound {
 impl<T: Tables> Txn<'_, T> {
     /// Deletes a batch of unused objects; returns how many, and whether the round continues.
     pub(crate) fn prune_objects(&mut self, retain_for: Duration, now: Timestamp) -> Result<(u64, bool)> {
-        let cutoff = self.object_cutoff(retain_for, now);
+        let cutoff = self.compute_object_cutoff(retain_for, now);
         if cutoff == EventId::ZERO {
             return Ok((0, false));
         }
@@ -101,9 +101,9 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the cutoff: events up to this id are older than the retention period and no longer in the journal. An
     /// empty journal has no later event, so its low-water mark does not count.
-    fn object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
+    fn compute_object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
         let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
-        if forgotten >= self.state.ids.last() { age } else { age.min(forgotten) }
+        if forgotten >= self.state.id_clock.last() { age } else { age.min(forgotten) }
     }
 
     fn begin_object_round(

@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    fn event(id: u64, bytes: usize) -> Arc<Event> {
+    fn event_of_size(id: u64, bytes: usize) -> Arc<Event> {
         Arc::new(Event {
             id: EventId::new(id).unwrap(),
             prev: None,
@@ -57,12 +57,12 @@ mod tests {
     fn cache_is_bounded_in_number_and_bytes() {
         let mut recent = RecentEvents::default();
         for id in 0..MAX_EVENTS as u64 + 10 {
-            recent.add(&event(id, 1));
+            recent.add(&event_of_size(id, 1));
         }
         assert_eq!((recent.events.len(), recent.bytes), (MAX_EVENTS, MAX_EVENTS));
         assert!(recent.find(EventId::new(9).unwrap()).is_none());
         assert!(recent.find(EventId::new(10).unwrap()).is_some());
-        recent.add(&event(1_000_000, MAX_BYTES + 1));
+        recent.add(&event_of_size(1_000_000, MAX_BYTES + 1));
         assert_eq!((recent.events.len(), recent.bytes), (0, 0));
     }
 }

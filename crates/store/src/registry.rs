@@ -32,7 +32,7 @@ impl<T: Tables> Txn<'_, T> {
         self.state.load_registry(self.tables)?;
         for handler in self.state.handlers.clone() {
             let was_there = before.iter().any(|old| old.id == handler.id && old.is_defined);
-            self.record_presence(handler.id, was_there, handler.is_defined)?;
+            self.record_handler_presence(handler.id, was_there, handler.is_defined)?;
         }
         self.rescore_changed_handlers(&before)?;
         self.state.resume_fair_queues(now)?;
@@ -41,7 +41,7 @@ impl<T: Tables> Txn<'_, T> {
         let fresh: Vec<_> = fresh.map(|handler| handler.def.name.clone()).collect();
         self.register_chains(&registration.chains, &registration.chain_routes, &fresh)?;
         self.publish_file_changes(&registration.files, now)?;
-        self.state.has_new_ready = true;
+        self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
@@ -59,14 +59,14 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
-        self.state.ids.observe(now);
+        self.state.id_clock.observe(now);
         let node = self.tables.insert_node(name, now)?;
         self.state.nodes.insert(node);
         Ok(node)
     }
 
     pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.state.ids.observe(now);
+        self.state.id_clock.observe(now);
         self.tables.record_node_heartbeat(node, now)
     }
 
@@ -117,7 +117,7 @@ impl<T: Tables> Txn<'_, T> {
         for queue in self.state.refresh_paused(|_| true)? {
             self.unschedule_queue(queue, now)?;
         }
-        self.state.has_new_ready = true;
+        self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.delete_rule(kind, place, tenant)?;
         self.state.load_rules(self.tables)?;
         self.refresh_paused_queues(place)?;
-        self.state.has_new_ready = true;
+        self.state.has_new_ready_tasks = true;
         Ok(true)
     }
 

@@ -65,7 +65,7 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Records that a handler was added or removed.
-    pub(crate) fn record_presence(
+    pub(crate) fn record_handler_presence(
         &mut self,
         handler: HandlerId,
         was_there: bool,
@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
         if was_there == is_there {
             return Ok(());
         }
-        let head = self.state.ids.last().as_i64();
+        let head = self.state.id_clock.last().as_i64();
         let mut gaps = self.read_gaps(handler)?;
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
             Some(gap) if is_there => gap.1 = Some(head),

@@ -34,18 +34,18 @@ pub struct ActiveTaskRow {
     pub concurrency_group: Option<i64>,
     /// Bucket of its key in the queue's round robin of keys.
     pub key_bucket: Option<u16>,
-    pub sync: bool,
+    pub is_sync: bool,
     pub stage: i64,
     pub priority: i64,
     pub score: i64,
     /// Its rank among tasks of the same score; assigned when it becomes ready.
     pub rank: i64,
-    pub prev_sent: Option<EventId>,
+    pub prev_sent_event: Option<EventId>,
     /// The time for which a schedule planned it.
-    pub planned: Option<Timestamp>,
-    pub created: Timestamp,
+    pub planned_at: Option<Timestamp>,
+    pub created_at: Timestamp,
     /// When its latest attempt started.
-    pub started: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
     pub error: Option<String>,
     pub life: Life,
 }
@@ -55,7 +55,7 @@ impl ActiveTaskRow {
     pub fn due_time(&self) -> Timestamp {
         match self.life.state {
             State::New { due } | State::Missing { due } => due,
-            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created,
+            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created_at,
         }
     }
 
@@ -99,15 +99,15 @@ pub struct ArchivedTaskRow {
     /// The event's type, the source's collection, or the chain node of the step.
     pub collection: String,
     pub key: Option<String>,
-    pub sync: bool,
+    pub is_sync: bool,
     pub stage: i64,
     pub priority: i64,
     pub life: Life,
-    pub prev_sent: Option<EventId>,
-    pub planned: Option<Timestamp>,
-    pub created: Timestamp,
-    pub started: Option<Timestamp>,
-    pub finished: Timestamp,
+    pub prev_sent_event: Option<EventId>,
+    pub planned_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Timestamp,
     pub error: Option<String>,
     pub result: Option<String>,
 }
@@ -130,15 +130,15 @@ impl ArchivedTaskRow {
             event: task_row.event,
             collection: subject.collection().into(),
             key: subject.key().map(|key| key.as_str().into()),
-            sync: task_row.sync,
+            is_sync: task_row.is_sync,
             stage: task_row.stage,
             priority: task_row.priority,
             life,
-            prev_sent: task_row.prev_sent,
-            planned: task_row.planned,
-            created: task_row.created,
-            started: task_row.started,
-            finished,
+            prev_sent_event: task_row.prev_sent_event,
+            planned_at: task_row.planned_at,
+            created_at: task_row.created_at,
+            started_at: task_row.started_at,
+            finished_at: finished,
             error: error.map(str::to_string),
             result: output.result.map(str::to_string),
         }
@@ -344,8 +344,8 @@ pub struct ScheduleRow {
 pub struct AttemptRow<'a> {
     pub task: TaskSeq,
     pub number: u32,
-    pub started: Timestamp,
-    pub ended: Timestamp,
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
     pub end: AttemptEnd,
     pub error: Option<&'a str>,
 }

@@ -52,7 +52,7 @@ impl<T: Tables> Txn<'_, T> {
         idempotency: Option<&Idempotency>,
         now: Timestamp,
     ) -> Result<std::result::Result<RunTask, RunRefused>> {
-        match self.read_recorded::<RunTask>(idempotency)? {
+        match self.read_recorded_answer::<RunTask>(idempotency)? {
             Ok(Some(answer)) => return Ok(Ok(RunTask { repeated: true, ..answer })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
@@ -61,7 +61,7 @@ impl<T: Tables> Txn<'_, T> {
             Ok(ran) => ran,
             Err(gone) => return Ok(Err(gone.into())),
         };
-        self.write_record(idempotency, &ran, now)?;
+        self.write_idempotency_record(idempotency, &ran, now)?;
         Ok(Ok(ran))
     }
 
@@ -104,15 +104,15 @@ impl<T: Tables> Txn<'_, T> {
             lane_position: Some(seq.0),
             concurrency_group: None,
             key_bucket: None,
-            sync: false,
+            is_sync: false,
             stage: 0,
             priority: priority.into(),
             score: handler.def.limits.score(priority, now),
             rank: 0,
-            prev_sent: None,
-            planned,
-            created: now,
-            started: None,
+            prev_sent_event: None,
+            planned_at: planned,
+            created_at: now,
+            started_at: None,
             error: None,
             life: Life::beginning(now, true),
         };

@@ -287,7 +287,7 @@ impl<B: Backend> WriterThread<B> {
         let mut group = Vec::new();
         while wait_for_first_job(&mut group, &mut inbox) {
             fill_group(&mut group, &mut inbox);
-            let head = self.state.ids.last();
+            let head = self.state.id_clock.last();
             self.status.record_begin(Instant::now());
             let outcome =
                 self.commit_group(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
@@ -390,9 +390,9 @@ impl<B: Backend> WriterThread<B> {
     }
 
     fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
-        self.state = WriterState::load(self.backend.tables(), self.state.ids.seen())?;
+        self.state = WriterState::load(self.backend.tables(), self.state.id_clock.seen())?;
         // Listeners here were not notified of tasks that other nodes made ready.
-        self.state.has_new_ready = true;
+        self.state.has_new_ready_tasks = true;
         if std::mem::take(&mut self.must_reload) {
             // No read set could be collected with an invalid state.
             let read_set = self.collect_read_set(group);
@@ -403,14 +403,14 @@ impl<B: Backend> WriterThread<B> {
 
     /// Notifies listeners of the journal's new head, if it moved; returns it.
     fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
-        let head = Some(self.state.ids.last()).filter(|head| *head != before)?;
+        let head = Some(self.state.id_clock.last()).filter(|head| *head != before)?;
         notify_listeners(&self.listeners, Signal::Journal(head));
         Some(head)
     }
 
     /// Notifies listeners if a commit created work; returns whether it did.
     fn notify_work(&mut self) -> bool {
-        let woke = std::mem::take(&mut self.state.has_new_ready) && self.state.has_runnable_queue();
+        let woke = std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
         let brought = std::mem::take(&mut self.state.has_earlier_due) || woke;
         if brought {
             notify_listeners(&self.listeners, Signal::Work);

@@ -42,7 +42,7 @@ pub(crate) struct RunningTask {
 
 #[derive(Debug)]
 pub struct WriterState {
-    pub(crate) ids: IdClock,
+    pub(crate) id_clock: IdClock,
     /// Allocated numbers. The id of the last event is in `ids`, and is copied here when the counters are written.
     pub(crate) counters: Counters,
     /// The counters as last written.
@@ -75,7 +75,7 @@ pub struct WriterState {
     /// Number of `scheduled` tasks in all queues.
     pub(crate) scheduled_count: i64,
     /// A task became ready in this transaction.
-    pub(crate) has_new_ready: bool,
+    pub(crate) has_new_ready_tasks: bool,
     /// A task will be due earlier than all that waited before this transaction.
     pub(crate) has_earlier_due: bool,
 }
@@ -88,7 +88,7 @@ impl WriterState {
         store_copy::reject_incomplete_copy(tables)?;
         let counters = tables.read_counters()?;
         let mut state = Self {
-            ids: IdClock::starting(counters.last_event, now),
+            id_clock: IdClock::starting(counters.last_event, now),
             counters,
             written_counters: counters,
             task_id_namespace: tables.read_task_id_namespace()?,
@@ -109,7 +109,7 @@ impl WriterState {
             registrants_checked_at: Timestamp::MIN,
             scheduled_count: 0,
             pruned_up_to: EventId::ZERO,
-            has_new_ready: false,
+            has_new_ready_tasks: false,
             has_earlier_due: false,
         };
         state.load_registry(tables)?;
@@ -150,7 +150,7 @@ impl WriterState {
         let PeerChanges { counters, queues, limiter_states: paces, stale_tasks: tasks } = changes;
         let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
         self.has_earlier_due |= counters.next_due.as_ref().is_some_and(earlier);
-        self.ids.went_on(counters.last_event);
+        self.id_clock.went_on(counters.last_event);
         (self.counters, self.written_counters) = (counters, counters);
         for task in tasks {
             self.running_tasks.remove(&task);
@@ -158,7 +158,7 @@ impl WriterState {
         let mut concerned = BTreeSet::new();
         for row in queues {
             let known = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
-            self.has_new_ready |= row.counts.ready > known;
+            self.has_new_ready_tasks |= row.counts.ready > known;
             concerned.insert(row.handler);
             self.apply_queue_row(tables, row)?;
         }
@@ -167,7 +167,7 @@ impl WriterState {
             concerned.insert(handler);
         }
         for handler in concerned {
-            self.apply_limits(handler, self.ids.seen())?;
+            self.apply_limits(handler, self.id_clock.seen())?;
         }
         Ok(())
     }
@@ -180,12 +180,12 @@ impl WriterState {
 
     /// Reserves ids up to this one, which may have been given to events that are not journaled yet.
     pub fn reserve_ids(&mut self, up_to: EventId) {
-        self.ids.reserve(up_to);
+        self.id_clock.reserve(up_to);
     }
 
     /// Returns the latest time that a caller has reported.
     pub fn last_observed_time(&self) -> Timestamp {
-        self.ids.seen()
+        self.id_clock.seen()
     }
 
     pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
@@ -232,7 +232,7 @@ impl WriterState {
     pub fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
         self.flush_queue_counts(tables)?;
         self.flush_limiter_states(tables)?;
-        self.counters.last_event = self.ids.last();
+        self.counters.last_event = self.id_clock.last();
         if self.counters != self.written_counters {
             tables.write_counters(&self.counters)?;
             self.written_counters = self.counters;

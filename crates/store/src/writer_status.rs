@@ -12,7 +12,7 @@ const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub struct WriterStatus {
-    commits: AtomicU64,
+    commit_count: AtomicU64,
     rows_written: AtomicU64,
     transaction: Mutex<TransactionStatus>,
 }
@@ -25,8 +25,8 @@ struct TransactionStatus {
 }
 
 impl WriterStatus {
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+    pub fn commit_count(&self) -> u64 {
+        self.commit_count.load(Ordering::Relaxed)
     }
 
     pub fn rows_written(&self) -> u64 {
@@ -46,7 +46,7 @@ impl WriterStatus {
     }
 
     pub(crate) fn record_commit(&self, rows: u64) {
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commit_count.fetch_add(1, Ordering::Relaxed);
         self.rows_written.store(rows, Ordering::Relaxed);
     }
 

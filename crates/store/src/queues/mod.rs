@@ -283,7 +283,7 @@ impl WriterState {
         if from == to {
             return Ok(());
         }
-        self.has_new_ready |= to == Some(TaskPhase::Ready);
+        self.has_new_ready_tasks |= to == Some(TaskPhase::Ready);
         self.scheduled_count +=
             i64::from(to == Some(TaskPhase::Scheduled)) - i64::from(from == Some(TaskPhase::Scheduled));
         let queue = self.queue_mut(id)?;

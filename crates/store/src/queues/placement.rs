@@ -21,8 +21,12 @@ impl WriterState {
         let entry = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
         let (pool, tenant, virtual_time) =
             (self.worker_pool_of(queue.handler)?, queue.tenant_index, queue.virtual_time);
-        let virtual_time =
-            self.queues.fair_queues.entry(pool).or_default().serve(tenant, entry, virtual_time, strides);
+        let virtual_time = self.queues.fair_queues.entry(pool).or_default().serve_entry(
+            tenant,
+            entry,
+            virtual_time,
+            strides,
+        );
         self.queue_mut(id)?.virtual_time = virtual_time;
         if pool != WorkerPool::Nodes {
             let now = self.queues.last_served_pool_time;
