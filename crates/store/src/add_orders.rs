@@ -155,11 +155,11 @@ impl<T: Tables> Txn<'_, T> {
             halted_by: None,
             took_on_error: false,
         };
-        let n = self.state.allocate_order_number();
-        self.tables.insert_order(n, &order)?;
+        let number = self.state.allocate_order_number();
+        self.tables.insert_order(number, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
         let event = self.publish_tenant_event(&order.tenant, &added, now)?;
-        self.apply_order_input(OrderRow { number: n, order }, Input::Added, now)?;
+        self.apply_order_input(OrderRow { number, order }, Input::Added, now)?;
         Ok(Added { order: key, tenant, event })
     }
 }

@@ -144,7 +144,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
         let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
-        let TaskGrouping { lane, concurrency_group, key_bucket: bucket } =
+        let TaskGrouping { lane, concurrency_group, key_bucket } =
             TaskGrouping::for_object(self.state.salt, &handler, object);
         let laned = lane.is_some();
         let mut task_row = ActiveTaskRow {
@@ -156,7 +156,7 @@ impl<T: Tables> Txn<'_, T> {
             lane,
             lane_position: lane.map(|_| task.seq.0),
             concurrency_group,
-            key_bucket: bucket,
+            key_bucket,
             is_sync: task.is_sync,
             stage: task.stage,
             priority: task.priority.into(),

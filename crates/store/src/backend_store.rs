@@ -224,10 +224,10 @@ impl<R: StoreReader> Queue for BackendStore<R> {
         self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        match held.is_empty() {
+    async fn lost(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        match leases.is_empty() {
             true => Ok(vec![]),
-            false => self.reader.lost_leases(held).await,
+            false => self.reader.lost_leases(leases).await,
         }
     }
 
@@ -312,8 +312,8 @@ impl<R: StoreReader> Registry for BackendStore<R> {
         self.reader.queues(handler).await
     }
 
-    async fn note(&self, deed: Deed) -> Result<()> {
-        self.writer.run(move |txn| txn.record_audit_entry(&deed)).await
+    async fn note(&self, entry: Deed) -> Result<()> {
+        self.writer.run(move |txn| txn.record_audit_entry(&entry)).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
@@ -347,10 +347,10 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
     ) -> Result<Vec<std::result::Result<(), Rejected>>> {
         self.writer
             .run(move |txn| {
-                let again = |task| {
+                let retry_task = |task| {
                     Ok(txn.apply_command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()))
                 };
-                tasks.into_iter().map(again).collect()
+                tasks.into_iter().map(retry_task).collect()
             })
             .await
     }
@@ -372,9 +372,9 @@ impl<R: StoreReader> Tasks for BackendStore<R> {
         let mut adopted = 0;
         loop {
             let handler = handler.clone();
-            let piece = self.writer.run(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
-            adopted += piece;
-            if piece < MAX_ADOPTED_PER_TRANSACTION as u64 {
+            let batch = self.writer.run(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
+            adopted += batch;
+            if batch < MAX_ADOPTED_PER_TRANSACTION as u64 {
                 return Ok(adopted);
             }
         }

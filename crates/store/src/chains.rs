@@ -56,14 +56,14 @@ impl ChainRegistry {
     }
 
     /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
-    pub fn is_stopped(&self, of: &QueueOf) -> bool {
-        let QueueOf::Node { chain, node } = of else { return false };
+    pub fn is_stopped(&self, kind: &QueueOf) -> bool {
+        let QueueOf::Node { chain, node } = kind else { return false };
         self.chains.get(chain).is_some_and(|chain_row| chain_row.state.holds(node))
     }
 
     /// Describes why the steps of a chain node do not run, or `None` if nothing stops them.
-    pub fn describe_stop(&self, of: &QueueOf) -> Option<String> {
-        let QueueOf::Node { chain, node } = of else { return None };
+    pub fn describe_stop(&self, kind: &QueueOf) -> Option<String> {
+        let QueueOf::Node { chain, node } = kind else { return None };
         let state = &self.chains.get(chain)?.state;
         match (state.stopped, state.holds(node)) {
             (true, _) => Some(format!("the chain {chain} is stopped")),
@@ -73,8 +73,8 @@ impl ChainRegistry {
     }
 
     /// Returns the retry policy of a chain node that replaces the handler's.
-    pub(crate) fn find_retry_override(&self, of: &QueueOf) -> Option<&RetryPolicy> {
-        let QueueOf::Node { chain, node } = of else { return None };
+    pub(crate) fn find_retry_override(&self, kind: &QueueOf) -> Option<&RetryPolicy> {
+        let QueueOf::Node { chain, node } = kind else { return None };
         self.chains.get(chain)?.chain.step(node)?.setback.as_ref()
     }
 

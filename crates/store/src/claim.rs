@@ -70,14 +70,14 @@ impl<T: Tables> Txn<'_, T> {
     pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<Claims> {
         let ClaimSlots { claim, claimed: mut tasks, tasks_without_slot: turned_away, .. } = slots;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
-        let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
+        let free_slots = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
         self.record_pull(&claim, now);
-        let (scheduled, more_scheduled) = self.select_scheduled(&claim, left, now)?;
-        if left > 0 {
-            let left = left - scheduled.len();
+        let (scheduled, more_scheduled) = self.select_scheduled(&claim, free_slots, now)?;
+        if free_slots > 0 {
+            let free_slots = free_slots - scheduled.len();
             tasks.extend(self.lock_tasks(scheduled, &claim, now)?);
-            let dealt = self.select_for_claim(&claim, left, now)?;
-            tasks.extend(self.lock_tasks(dealt, &claim, now)?);
+            let selected = self.select_for_claim(&claim, free_slots, now)?;
+            tasks.extend(self.lock_tasks(selected, &claim, now)?);
         }
         let more = more_scheduled || self.has_more_for_claim(&claim, now)?;
         Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
@@ -191,7 +191,9 @@ impl<T: Tables> Txn<'_, T> {
         self.publish_attempt_start(task_row, handler, task, now)?;
         self.state.record_served(task_row.queue, task_row.score, task_row.rank)?;
         if self.state.is_limited(handler.id)? {
-            self.state.update_limiter_state(handler.id, |pace| pace.started(&handler.def.limits, now))?;
+            self.state.update_limiter_state(handler.id, |limiter_state| {
+                limiter_state.started(&handler.def.limits, now)
+            })?;
             self.state.apply_limits(handler.id, now)?;
         }
         Ok(())
@@ -211,8 +213,8 @@ impl<T: Tables> Txn<'_, T> {
             Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
         };
         let (life, _) = transition(task_row.seq, task_row.life, Command::Lock(lease), &handler.def, now)
-            .map_err(|why| {
-                Fault::damaged(format!("task {} was selected but cannot be locked: {why}", task_row.seq))
+            .map_err(|rejected| {
+                Fault::damaged(format!("task {} was selected but cannot be locked: {rejected}", task_row.seq))
             })?;
         task_row.life = life;
         task_row.phase = TaskPhase::Locked;

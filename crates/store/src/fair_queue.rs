@@ -265,9 +265,9 @@ mod tests {
         for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
             fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
         }
-        let place = fair_queue.add_queue(1, 9, 0);
+        let virtual_time_of_queue = fair_queue.add_queue(1, 9, 0);
         let mut order = Vec::new();
-        let mut virtual_time = place;
+        let mut virtual_time = virtual_time_of_queue;
         for _ in 0..6 {
             let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
             order.push(queue);

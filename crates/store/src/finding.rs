@@ -47,16 +47,16 @@ impl Finding {
 /// Largest clock difference, in seconds, that is no warning.
 const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
-/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within `took`
+/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within `read_seconds`
 /// seconds after this machine's was read.
-pub fn check_clock_offset(ahead: f64, took: f64) -> Finding {
-    let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
-    let found = match apart {
-        apart if apart.abs() < 0.05 => "as this machine's".into(),
-        apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
-        apart => format!("{:.1} s behind this machine's", -apart),
+pub fn check_clock_offset(ahead: f64, read_seconds: f64) -> Finding {
+    let offset = if ahead < 0.0 { ahead } else { (ahead - read_seconds).max(0.0) };
+    let found = match offset {
+        offset if offset.abs() < 0.05 => "as this machine's".into(),
+        offset if offset > 0.0 => format!("{offset:.1} s ahead of this machine's"),
+        offset => format!("{:.1} s behind this machine's", -offset),
     };
-    match apart.abs() > MAX_CLOCK_OFFSET_SECONDS {
+    match offset.abs() > MAX_CLOCK_OFFSET_SECONDS {
         true => Finding::warning("clock", found)
             .with_advice("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
         false => Finding::ok("clock", found),
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn clock_offset_is_a_warning_only_beyond_the_read_delay() {
-        let result = |ahead, took| {
-            let Finding { severity: verdict, observation: found, .. } = check_clock_offset(ahead, took);
-            (verdict, found)
+        let result = |ahead, read_seconds| {
+            let Finding { severity, observation, .. } = check_clock_offset(ahead, read_seconds);
+            (severity, observation)
         };
         assert_eq!(result(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
         assert_eq!(result(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));

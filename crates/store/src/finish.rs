@@ -75,7 +75,9 @@ impl<T: Tables> Txn<'_, T> {
         target: Target,
         now: Timestamp,
     ) -> Result<()> {
-        self.state.update_limiter_state(handler.id, |pace| pace.told(target, &handler.def.retry, now))?;
+        self.state.update_limiter_state(handler.id, |limiter_state| {
+            limiter_state.told(target, &handler.def.retry, now)
+        })?;
         self.state.apply_limits(handler.id, now)
     }
 

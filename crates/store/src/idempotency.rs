@@ -19,14 +19,16 @@ impl<T: Tables> Txn<'_, T> {
         &self,
         idempotency: Option<&Idempotency>,
     ) -> Result<std::result::Result<Option<A>, Refused>> {
-        let Some(used) = idempotency else { return Ok(Ok(None)) };
-        let Some((digest, answer)) = self.tables.read_idempotency_record(&used.tenant, &used.key)? else {
+        let Some(idempotency_key) = idempotency else { return Ok(Ok(None)) };
+        let Some((digest, answer)) =
+            self.tables.read_idempotency_record(&idempotency_key.tenant, &idempotency_key.key)?
+        else {
             return Ok(Ok(None));
         };
-        let answer = if digest == used.digest { serde_json::from_str(&answer).ok() } else { None };
+        let answer = if digest == idempotency_key.digest { serde_json::from_str(&answer).ok() } else { None };
         Ok(match answer {
             Some(answer) => Ok(Some(answer)),
-            None => Err(Refused::IdempotencyConflict(used.key.clone())),
+            None => Err(Refused::IdempotencyConflict(idempotency_key.key.clone())),
         })
     }
 
@@ -49,9 +51,9 @@ impl<T: Tables> Txn<'_, T> {
         answer: &A,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(used) = idempotency else { return Ok(()) };
+        let Some(idempotency_key) = idempotency else { return Ok(()) };
         let answer = serde_json::to_string(answer).map_err(Fault::damaged)?;
-        self.tables.write_idempotency_record(used, &answer, now)
+        self.tables.write_idempotency_record(idempotency_key, &answer, now)
     }
 
     /// Records an answer unless the key has one; returns the recorded answer.

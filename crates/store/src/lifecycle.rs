@@ -136,11 +136,11 @@ impl<T: Tables> Txn<'_, T> {
         task_row: &ActiveTaskRow,
         handler: &'h RegisteredHandler,
     ) -> Result<Cow<'h, HandlerDef>> {
-        let setback = match task_row.order {
+        let retry_override = match task_row.order {
             Some(_) => self.state.chains.find_retry_override(&self.state.queue(task_row.queue)?.kind),
             None => None,
         };
-        Ok(match setback {
+        Ok(match retry_override {
             Some(retry) => Cow::Owned(HandlerDef { retry: retry.clone(), ..handler.def.clone() }),
             None => Cow::Borrowed(&handler.def),
         })
@@ -158,9 +158,10 @@ impl<T: Tables> Txn<'_, T> {
         let subject = self.read_subject(&task_row)?;
         let key = subject.key().map(|key| key.as_str());
         let object = self.read_object_number(subject.tenant(), key)?;
-        let TaskGrouping { lane, concurrency_group, key_bucket: bucket } =
+        let TaskGrouping { lane, concurrency_group, key_bucket } =
             TaskGrouping::for_object(self.state.salt, handler, object);
-        (task_row.lane, task_row.concurrency_group, task_row.key_bucket) = (lane, concurrency_group, bucket);
+        (task_row.lane, task_row.concurrency_group, task_row.key_bucket) =
+            (lane, concurrency_group, key_bucket);
         task_row.life.laned = lane.is_some();
         self.tables.set_task_grouping(&task_row)?;
         Ok(task_row)

@@ -57,8 +57,8 @@ impl WriterState {
         let limiter = self.limiter(handler)?;
         let missing =
             usize::try_from(free_slots.saturating_sub(limiter.queues_in_rotation)).unwrap_or(usize::MAX);
-        let back: Vec<QueueId> = limiter.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
-        for id in back {
+        let returning: Vec<QueueId> = limiter.parked_queues.iter().take(missing).map(|(_, id)| *id).collect();
+        for id in returning {
             self.unpark_queue(id)?;
             self.has_new_ready_tasks = true;
         }
@@ -82,10 +82,12 @@ impl WriterState {
     }
 
     /// Adds limiters for new handlers; existing limiters keep their state.
-    pub(crate) fn add_missing_limiters(&mut self, paces: Vec<Pace>) {
-        let known = self.limiters.by_handler.len();
-        for pace in paces.into_iter().skip(known) {
-            self.limiters.by_handler.push(HandlerLimiter { state: pace, ..HandlerLimiter::default() });
+    pub(crate) fn add_missing_limiters(&mut self, limiter_states: Vec<Pace>) {
+        let existing = self.limiters.by_handler.len();
+        for limiter_state in limiter_states.into_iter().skip(existing) {
+            self.limiters
+                .by_handler
+                .push(HandlerLimiter { state: limiter_state, ..HandlerLimiter::default() });
         }
     }
 
@@ -93,11 +95,11 @@ impl WriterState {
     pub(crate) fn is_limited(&self, handler: HandlerId) -> Result<bool> {
         let limits = &self.handler(handler)?.def.limits;
         let limiter = self.limiter(handler)?;
-        let pace = &limiter.state;
+        let limiter_state = &limiter.state;
         Ok(limits.concurrency.is_some()
             || limits.rate.is_some()
-            || pace.ailing()
-            || pace.quiet_until > Timestamp::MIN
+            || limiter_state.ailing()
+            || limiter_state.quiet_until > Timestamp::MIN
             || limiter.is_closed)
     }
 

@@ -60,8 +60,8 @@ impl PeerNotifier {
         self.messages_sent.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn set_has_peers(&self, there: bool) {
-        self.has_peers.store(there, Ordering::Relaxed);
+    pub fn set_has_peers(&self, has_peers: bool) {
+        self.has_peers.store(has_peers, Ordering::Relaxed);
     }
 
     /// Waits for something to publish; returns the message for the channel.

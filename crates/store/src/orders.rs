@@ -99,8 +99,8 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     /// Applies an input to the order with this number, if it exists.
-    pub(crate) fn apply_input_by_number(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
-        match self.tables.read_order(n)? {
+    pub(crate) fn apply_input_by_number(&mut self, number: i64, input: Input, now: Timestamp) -> Result<()> {
+        match self.tables.read_order(number)? {
             Some(found) => self.apply_order_input(found, input, now).map(drop),
             None => Ok(()),
         }
@@ -113,13 +113,13 @@ impl<T: Tables> Txn<'_, T> {
         input: Input,
         now: Timestamp,
     ) -> Result<OrderRow> {
-        let OrderRow { number: n, order } = found;
+        let OrderRow { number, order } = found;
         let before = order.clone();
         let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
         let state = chain_row.as_ref().map_or_else(ChainState::default, |chain_row| chain_row.state.clone());
         let chain = chain_row.as_ref().and_then(|chain_row| chain_row.definition());
         let (order, effects) = order.input(input, chain, &state, now);
-        let mut found = OrderRow { number: n, order };
+        let mut found = OrderRow { number, order };
         let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
@@ -185,8 +185,8 @@ impl<T: Tables> Txn<'_, T> {
         let Some(task) = task else { return Ok(false) };
         let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
         let queue = self.state.queue(task_row.queue)?;
-        let here = matches!(&queue.kind, QueueOf::Node { node: of, .. } if of == node);
-        Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
+        let is_at_node = matches!(&queue.kind, QueueOf::Node { node: queue_node, .. } if queue_node == node);
+        Ok(is_at_node && self.state.handler(queue.handler)?.def.name == *handler)
     }
 
     /// Creates the task of an order's step. If the handler was never registered, the order gets no task.
@@ -198,8 +198,8 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Option<TaskSeq>> {
         let order = &found.order;
         let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
-        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
-        let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, of)?;
+        let kind = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, kind)?;
         let due = order.planned.unwrap_or(now).max(now);
         let seq = self.state.allocate_task_numbers(1);
         let mut task_row = ActiveTaskRow {
@@ -243,8 +243,8 @@ impl<T: Tables> Txn<'_, T> {
 
     /// Returns the order whose step a task is.
     pub(crate) fn read_task_order(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
-        let Some(n) = task_row.order else { return Ok(None) };
-        let order = self.tables.read_order(n)?;
+        let Some(number) = task_row.order else { return Ok(None) };
+        let order = self.tables.read_order(number)?;
         order
             .ok_or_else(|| Fault::damaged(format!("the order of task {} does not exist", task_row.seq)))
             .map(Some)
@@ -269,10 +269,10 @@ impl<T: Tables> Txn<'_, T> {
         end: Option<StepEnd>,
         now: Timestamp,
     ) -> Result<()> {
-        let (Some(n), Some(end)) = (task_row.order, end) else { return Ok(()) };
+        let (Some(number), Some(end)) = (task_row.order, end) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),
-            None => self.tables.read_order(n)?,
+            None => self.tables.read_order(number)?,
         };
         match order {
             // An order that has moved on from the task ignores its end.
@@ -298,10 +298,10 @@ pub(crate) fn step_end_of_command(
     life: &Life,
     output: AttemptOutput<'_>,
 ) -> Option<StepEnd> {
-    let over = matches!(life.state, State::Done | State::Error { .. });
+    let has_ended = matches!(life.state, State::Done | State::Error { .. });
     Some(match command {
         Command::Succeed { .. } => StepEnd::Success { value: output.result.map(Json::trusted) },
-        Command::Fail { .. } | Command::Expire { .. } if over => {
+        Command::Fail { .. } | Command::Expire { .. } if has_ended => {
             StepEnd::Error { return_code: output.return_code }
         }
         Command::Fail { .. } => StepEnd::SetBack,

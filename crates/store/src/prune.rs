@@ -52,9 +52,9 @@ impl<T: Tables> Txn<'_, T> {
     /// Deletes archived tasks beyond the maximum count or age.
     fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
         let surplus = count_above_retention(self.state.counters.archived_tasks, retention);
-        let (gone, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
-        self.state.counters.archived_tasks -= gone as i64;
-        Ok((gone, more))
+        let (deleted, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
+        self.state.counters.archived_tasks -= deleted as i64;
+        Ok((deleted, more))
     }
 
     /// Moves the low-water mark up.

@@ -102,8 +102,8 @@ impl<T: Tables> Txn<'_, T> {
     /// Returns the cutoff: events up to this id are older than the retention period and no longer in the journal. An
     /// empty journal has no later event, so its low-water mark does not count.
     fn compute_object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
-        let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
-        if forgotten >= self.state.id_clock.last() { age } else { age.min(forgotten) }
+        let (age, low_water_mark) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
+        if low_water_mark >= self.state.id_clock.last() { age } else { age.min(low_water_mark) }
     }
 
     fn begin_object_round(
@@ -114,9 +114,9 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Option<ObjectRound>> {
         let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH } else { 1 };
         let is_due = self.tables.list_idle_objects(cutoff, least)?.len() >= least;
-        let newest = cutoff.min(self.state.counters.expired_up_to);
+        let last_dropped_event = cutoff.min(self.state.counters.expired_up_to);
         let step = RoundStep::Events(EventId::ZERO);
-        Ok(is_due.then_some(ObjectRound { begun_at: now.micros(), cutoff, last_dropped_event: newest, step }))
+        Ok(is_due.then_some(ObjectRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
     }
 
     fn mark_event_objects_in_use(
@@ -131,15 +131,18 @@ impl<T: Tables> Txn<'_, T> {
     }
 
     fn delete_unused_objects(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
-        let ObjectRound { cutoff, last_dropped_event: newest, .. } = *round;
+        let ObjectRound { cutoff, last_dropped_event, .. } = *round;
         let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH)?;
         let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
-        let (unused, used): (Vec<_>, Vec<_>) =
-            idle.into_iter().partition(|idle| idle.row.last_event <= newest && !idle.has_outbox_events);
+        let (unused, in_use_objects): (Vec<_>, Vec<_>) = idle
+            .into_iter()
+            .partition(|idle| idle.row.last_event <= last_dropped_event && !idle.has_outbox_events);
         let checked = |last: EventId| if last > cutoff { last } else { in_use };
-        let used: Vec<_> =
-            used.into_iter().map(|idle| (idle.tenant, idle.key, checked(idle.row.last_event))).collect();
-        self.tables.set_objects_checked(&used)?;
+        let in_use_objects: Vec<_> = in_use_objects
+            .into_iter()
+            .map(|idle| (idle.tenant, idle.key, checked(idle.row.last_event)))
+            .collect();
+        self.tables.set_objects_checked(&in_use_objects)?;
         self.tables.delete_objects(&unused)?;
         Ok((unused.len() as u64, next))
     }

@@ -63,7 +63,7 @@ impl<T: Tables> Txn<'_, T> {
     /// Applies a new limit per key to the tasks of a queue: running tasks count first, then the oldest get the
     /// remaining slots.
     fn regroup_queue(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
-        let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
+        let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
         let tenant = self.state.queue(queue)?.tenant.clone();
         let mut active: HashMap<String, usize> = HashMap::new();
         for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
@@ -74,7 +74,7 @@ impl<T: Tables> Txn<'_, T> {
             let active = active.entry(key).or_default();
             match phase {
                 TaskPhase::Scheduled | TaskPhase::Locked => *active += 1,
-                TaskPhase::Ready | TaskPhase::Blocked if *active < most => {
+                TaskPhase::Ready | TaskPhase::Blocked if *active < max => {
                     *active += 1;
                     if phase == TaskPhase::Blocked {
                         self.change_phase(&waiting, phase, TaskPhase::Ready)?;
@@ -90,8 +90,9 @@ impl<T: Tables> Txn<'_, T> {
         }
         // Running tasks leave their concurrency group by the new definition; tasks in a lane keep their lane.
         let mut concurrency_groups = HashMap::new();
-        let here = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
-        for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| here(&running.row)) {
+        let is_in_queue = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
+        for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| is_in_queue(&running.row))
+        {
             let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
             concurrency_groups
                 .insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group);

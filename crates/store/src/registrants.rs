@@ -48,12 +48,12 @@ impl Registrants {
 
     /// Adds or replaces a registrant. An unchanged registration keeps its position, so that a restart changes nothing.
     fn upsert(&mut self, registration: Registration, now: Timestamp) {
-        let registrants =
-            self.registrants.iter_mut().find(|registrants| registrants.registration.by == registration.by);
-        match registrants {
-            Some(registrants) if registrants.registration == registration => registrants.last_live_at = now,
+        let registrant =
+            self.registrants.iter_mut().find(|registrant| registrant.registration.by == registration.by);
+        match registrant {
+            Some(registrant) if registrant.registration == registration => registrant.last_live_at = now,
             Some(_) | None => {
-                self.registrants.retain(|registrants| registrants.registration.by != registration.by);
+                self.registrants.retain(|registrant| registrant.registration.by != registration.by);
                 self.registrants.push(Registrant { registration, last_live_at: now });
             }
         }
@@ -61,30 +61,30 @@ impl Registrants {
 
     fn merged_registration(&self) -> Registration {
         let mut union = Registration::default();
-        self.registrants.iter().for_each(|registrants| union.add(registrants.registration.clone()));
+        self.registrants.iter().for_each(|registrant| union.add(registrant.registration.clone()));
         union
     }
 
     /// Updates when registrants were last live, and removes those that have been absent too long; returns their names.
     fn expire_absent(&mut self, live_registrants: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
-        let unwatched = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
-        for registrants in &mut self.registrants {
-            match live_registrants.contains(&registrants.registration.by) {
-                true => registrants.last_live_at = now,
+        let unchecked = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
+        for registrant in &mut self.registrants {
+            match live_registrants.contains(&registrant.registration.by) {
+                true => registrant.last_live_at = now,
                 // No check took place for a while, because no node was running: absent registrants may be about to come
                 // back.
-                false if unwatched > 2 * CHECK_INTERVAL => {
-                    registrants.last_live_at = registrants.last_live_at.plus(unwatched).min(now);
+                false if unchecked > 2 * CHECK_INTERVAL => {
+                    registrant.last_live_at = registrant.last_live_at.plus(unchecked).min(now);
                 }
                 false => {}
             }
         }
         self.checked_at = Some(now);
-        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.registrants)
+        let (kept, expired): (Vec<_>, Vec<_>) = std::mem::take(&mut self.registrants)
             .into_iter()
-            .partition(|registrants| registrants.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
+            .partition(|registrant| registrant.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
         self.registrants = kept;
-        gone.into_iter().map(|registrants| registrants.registration.by).collect()
+        expired.into_iter().map(|registrant| registrant.registration.by).collect()
     }
 }
 
@@ -98,7 +98,7 @@ impl<T: Tables> Txn<'_, T> {
 
     pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
         let registrants = Registrants::load(self.tables)?;
-        Ok(registrants.registrants.into_iter().map(|registrants| registrants.registration.by).collect())
+        Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.by).collect())
     }
 
     /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
@@ -115,13 +115,13 @@ impl<T: Tables> Txn<'_, T> {
         }
         let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
         let live_registrants = nodes.filter_map(|node| node.abilities.registrant).collect();
-        let gone = registrants.expire_absent(&live_registrants, now);
+        let expired = registrants.expire_absent(&live_registrants, now);
         write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
-        if gone.is_empty() {
+        if expired.is_empty() {
             return Ok(false);
         }
         tracing::warn!(
-            registrants = gone.join(", "),
+            registrants = expired.join(", "),
             "registrants had no live node for a day; their handlers, routes and chains are removed until they register again"
         );
         self.apply_registration(&registrants.merged_registration(), now)?;

@@ -37,9 +37,9 @@ impl<T: Tables> Txn<'_, T> {
         self.rescore_changed_handlers(&before)?;
         self.state.resume_fair_queues(now)?;
         self.reconcile_tasks(&before, now)?;
-        let fresh = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
-        let fresh: Vec<_> = fresh.map(|handler| handler.def.name.clone()).collect();
-        self.register_chains(&registration.chains, &registration.chain_routes, &fresh)?;
+        let new_handlers = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
+        let new_handlers: Vec<_> = new_handlers.map(|handler| handler.def.name.clone()).collect();
+        self.register_chains(&registration.chains, &registration.chain_routes, &new_handlers)?;
         self.publish_file_changes(&registration.files, now)?;
         self.state.has_new_ready_tasks = true;
         Ok(())
@@ -74,8 +74,8 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.write_node_capabilities(node, abilities)
     }
 
-    pub(crate) fn record_audit_entry(&mut self, deed: &Deed) -> Result<()> {
-        self.tables.insert_audit_entry(deed)
+    pub(crate) fn record_audit_entry(&mut self, entry: &Deed) -> Result<()> {
+        self.tables.insert_audit_entry(entry)
     }
 
     /// Removes a node that leaves, and releases the tasks it still has locked.
@@ -211,8 +211,8 @@ impl<T: Tables> Txn<'_, T> {
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
             for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
-                let why = AttemptOutput::from_error("its handler is no longer defined");
-                if self.apply_command(seq, Command::Lose, why, now)?.is_ok() {
+                let error = AttemptOutput::from_error("its handler is no longer defined");
+                if self.apply_command(seq, Command::Lose, error, now)?.is_ok() {
                     parked += 1;
                 }
                 if parked >= MAX_MISSING_PER_SWEEP as u64 {
@@ -226,9 +226,9 @@ impl<T: Tables> Txn<'_, T> {
     /// Adopts some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] if no more are left.
     pub(crate) fn adopt_missing_tasks(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
         let Some(handler) = self.state.find_handler(handler).map(|h| h.id) else { return Ok(0) };
-        let mine =
+        let adoptable =
             self.state.iter_queues().filter(|q| q.handler == handler && q.is_defined && q.counts.missing > 0);
-        let queues: Vec<QueueId> = mine.map(|q| q.id).collect();
+        let queues: Vec<QueueId> = adoptable.map(|q| q.id).collect();
         let mut adopted = 0;
         for queue in queues {
             for seq in

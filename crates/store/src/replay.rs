@@ -40,8 +40,8 @@ impl<T: Tables> Txn<'_, T> {
         let JournalGap(first, last) = gaps.remove(index);
         let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
         // Expired events may still be stored for other tasks.
-        let remembered = begin.max(self.state.counters.expired_up_to.as_i64() + 1);
-        let (from_id, to_id) = (EventId::from_i64(remembered), EventId::from_i64(last));
+        let first_stored = begin.max(self.state.counters.expired_up_to.as_i64() + 1);
+        let (from_id, to_id) = (EventId::from_i64(first_stored), EventId::from_i64(last));
         let events = self.tables.list_events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
         let reached = match events.last() {
             Some(event) if events.len() == MAX_EVENTS_PER_REPLAY => event.id.as_i64(),
@@ -56,8 +56,8 @@ impl<T: Tables> Txn<'_, T> {
                 tasks += 1;
             }
         }
-        let left = [JournalGap(first, Some(begin - 1)), JournalGap(reached + 1, Some(last))];
-        for gap in left.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
+        let remaining = [JournalGap(first, Some(begin - 1)), JournalGap(reached + 1, Some(last))];
+        for gap in remaining.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
         self.write_gaps(id, &gaps)?;
@@ -83,8 +83,8 @@ impl<T: Tables> Txn<'_, T> {
             None => gaps.push(JournalGap(head + 1, None)),
         }
         // Expired events cannot be replayed.
-        let forgotten = self.state.counters.expired_up_to.as_i64();
-        gaps.retain(|gap| gap.1.is_none_or(|last| last > forgotten && last >= gap.0));
+        let low_water_mark = self.state.counters.expired_up_to.as_i64();
+        gaps.retain(|gap| gap.1.is_none_or(|last| last > low_water_mark && last >= gap.0));
         self.write_gaps(handler, &gaps)
     }
 

@@ -174,8 +174,8 @@ pub struct WaitingTask {
 
 impl WaitingTask {
     pub fn from_row(task_row: &ActiveTaskRow, due: Timestamp) -> Self {
-        let ActiveTaskRow { seq, queue, key_bucket: bucket, concurrency_group, score, .. } = *task_row;
-        Self { seq, queue, key_bucket: bucket, concurrency_group, score, due }
+        let ActiveTaskRow { seq, queue, key_bucket, concurrency_group, score, .. } = *task_row;
+        Self { seq, queue, key_bucket, concurrency_group, score, due }
     }
 }
 

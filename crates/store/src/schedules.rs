@@ -37,11 +37,11 @@ impl FireResult {
 impl<T: Tables> Txn<'_, T> {
     pub(crate) fn register_plans(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
         let mut registered = self.tables.list_schedules()?;
-        let (mut standings, mut registered_names) = (Vec::with_capacity(plans.len()), Vec::new());
+        let (mut progress, mut registered_names) = (Vec::with_capacity(plans.len()), Vec::new());
         for plan in plans {
             let is_paused = self.state.is_schedule_paused(&plan.name);
             let before = registered.remove(plan.name.as_str());
-            standings.push(match before.filter(|row| row.expression == plan.expression) {
+            progress.push(match before.filter(|row| row.expression == plan.expression) {
                 Some(row) => {
                     if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
                         registered_names.push(plan.name.to_string());
@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
         if !registered_names.is_empty() {
             self.tables.record_schedules_registered(&registered_names, now)?;
         }
-        Ok(standings)
+        Ok(progress)
     }
 
     /// Deletes schedules that no node has registered for a day; another node may have schedules that this one lacks. If
@@ -73,9 +73,9 @@ impl<T: Tables> Txn<'_, T> {
             registered_names.extend(unnamed.into_keys());
             return Ok(());
         }
-        let gone =
+        let unregistered_names =
             unnamed.iter().filter(|(_, row)| row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER));
-        gone.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
+        unregistered_names.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
     }
 
     /// Records that a node plans schedules now; returns whether one did within the last hours.

@@ -92,9 +92,9 @@ impl<T: Tables> Txn<'_, T> {
             Claimant::Node(_) => {
                 scope.pools.push(WorkerPool::Nodes);
                 // Most nodes can run all handlers; then the handler of each queue need not be checked.
-                let here = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
-                let mut here = self.state.handlers.iter().filter(here);
-                if !here.all(|handler| claim.handlers.contains(&handler.def.name)) {
+                let on_nodes = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
+                let mut on_nodes = self.state.handlers.iter().filter(on_nodes);
+                if !on_nodes.all(|handler| claim.handlers.contains(&handler.def.name)) {
                     let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
                     scope.only_handlers = Some(ids.collect());
                 }

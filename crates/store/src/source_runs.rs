@@ -28,8 +28,8 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<RunTask, NoSuchPair>> {
         let Some(pair_def) = self.find_pair(&run.pair) else { return Ok(Err(NoSuchPair(run.pair.clone()))) };
         let collection = run.pair.collection.as_str();
-        let of = QueueOf::Collection(run.pair.collection.clone());
-        let queue = self.state.get_or_create_queue(self.tables, pair_def.source, &pair_def.tenant, of)?;
+        let kind = QueueOf::Collection(run.pair.collection.clone());
+        let queue = self.state.get_or_create_queue(self.tables, pair_def.source, &pair_def.tenant, kind)?;
         let (seq, created) = match self.find_pair_task(pair_def.source, collection)? {
             Some(seq) => (seq, false),
             None => {
@@ -59,18 +59,23 @@ impl<T: Tables> Txn<'_, T> {
         }
         let ran = match self.create_run(run, None, now)? {
             Ok(ran) => ran,
-            Err(gone) => return Ok(Err(gone.into())),
+            Err(no_such_pair) => return Ok(Err(no_such_pair.into())),
         };
         self.write_idempotency_record(idempotency, &ran, now)?;
         Ok(Ok(ran))
     }
 
     /// Cancels the queued or running task of a pair.
-    pub(crate) fn cancel_run(&mut self, pair: &Pair, why: AttemptOutput<'_>, now: Timestamp) -> Result<()> {
+    pub(crate) fn cancel_run(
+        &mut self,
+        pair: &Pair,
+        reason: AttemptOutput<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
         let Some(pair_def) = self.find_pair(pair) else { return Ok(()) };
         if let Some(seq) = self.find_pair_task(pair_def.source, pair.collection.as_str())? {
             // A refusal means that the task has already ended.
-            let _ = self.apply_command(seq, Command::Cancel, why, now)?;
+            let _ = self.apply_command(seq, Command::Cancel, reason, now)?;
         }
         Ok(())
     }

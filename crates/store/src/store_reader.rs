@@ -45,7 +45,7 @@ pub trait StoreReader: Clone + Send + Sync + 'static {
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
 
-    async fn lost_leases(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+    async fn lost_leases(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 

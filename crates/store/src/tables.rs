@@ -90,7 +90,7 @@ pub trait Tables: 'static {
     fn read_event(&self, id: EventId) -> Result<Option<Event>>;
 
     /// Lists events from one id to another, both inclusive, the oldest first.
-    fn list_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>>;
+    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>>;
 
     /// Returns an event whose number is at most `number`, and not much smaller.
     fn find_event_by_number(&self, number: i64) -> Result<Option<EventId>>;
@@ -140,7 +140,7 @@ pub trait Tables: 'static {
     fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
 
     /// Lists active tasks (ready, scheduled or locked) of a concurrency group.
-    fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>>;
+    fn list_active_in_concurrency_group(&self, concurrency_group: i64, limit: usize) -> Result<Vec<TaskSeq>>;
 
     /// Returns the oldest blocked task of a concurrency group.
     fn find_oldest_blocked_in_concurrency_group(&self, concurrency_group: i64)
@@ -153,7 +153,7 @@ pub trait Tables: 'static {
     fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>>;
 
     /// Lists delayed tasks whose due time has come, the earliest first.
-    fn list_due_tasks(&self, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>>;
+    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>>;
 
     /// Returns the earliest due time of the delayed tasks.
     fn read_earliest_due(&self) -> Result<Option<Timestamp>>;
@@ -167,7 +167,7 @@ pub trait Tables: 'static {
         &self,
         event: EventId,
         stage: i64,
-        fresh: bool,
+        only_fresh: bool,
     ) -> Result<Option<TaskSeq>>;
 
     /// Lists the tasks that a node has locked, by age.
@@ -177,11 +177,15 @@ pub trait Tables: 'static {
     fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>>;
 
     /// Lists tasks of a queue in these phases, by age.
-    fn list_tasks_in_phases(&self, queue: QueueId, phases: &[TaskPhase], most: usize)
-    -> Result<Vec<TaskSeq>>;
+    fn list_tasks_in_phases(
+        &self,
+        queue: QueueId,
+        phases: &[TaskPhase],
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>>;
 
     /// Lists locked tasks of a handler.
-    fn list_running_tasks(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>>;
+    fn list_running_tasks(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>>;
 
     /// Lists the unfinished tasks of a queue with priority and creation time.
     fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>>;
@@ -191,7 +195,7 @@ pub trait Tables: 'static {
     fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>>;
 
     /// Counts the ready tasks of its queue that come before a task, up to `limit`.
-    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, most: u64) -> Result<u64>;
+    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> Result<u64>;
 
     // --- archived tasks, attempts, logs ------------------------------------------------------------------------
 
@@ -214,7 +218,7 @@ pub trait Tables: 'static {
     fn list_queues(&self) -> Result<Vec<QueueRow>>;
 
     /// Creates a queue without tasks; returns its id.
-    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId>;
+    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, kind: &QueueOf) -> Result<QueueId>;
 
     fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()>;
 
@@ -230,7 +234,7 @@ pub trait Tables: 'static {
     /// Makes these the defined handlers; all others become undefined.
     fn write_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
 
-    fn write_limiter_state(&self, handler: HandlerId, pace: &Pace) -> Result<()>;
+    fn write_limiter_state(&self, handler: HandlerId, state: &Pace) -> Result<()>;
 
     /// Reads the ranges of the journal in which a handler was not defined, as written by
     /// [`Tables::write_handler_gaps`].
@@ -271,7 +275,7 @@ pub trait Tables: 'static {
     /// Lists live nodes whose last heartbeat is older than `before`.
     fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>>;
 
-    fn insert_audit_entry(&self, deed: &Deed) -> Result<()>;
+    fn insert_audit_entry(&self, entry: &Deed) -> Result<()>;
 
     // --- chains and orders -------------------------------------------------------------------------------------
 
@@ -288,20 +292,20 @@ pub trait Tables: 'static {
 
     fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
 
-    fn read_order(&self, n: i64) -> Result<Option<OrderRow>>;
+    fn read_order(&self, number: i64) -> Result<Option<OrderRow>>;
 
     /// Returns the tenant's order with this key.
     fn find_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>>;
 
     /// Lists the numbers of a chain's orders after this one.
-    fn list_order_numbers_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>>;
+    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>>;
 
-    fn insert_order(&self, n: i64, order: &Order) -> Result<()>;
+    fn insert_order(&self, number: i64, order: &Order) -> Result<()>;
 
     /// Writes what may change in an order: node, value, times, task and whether it is suspended.
     fn update_order(&self, order: &OrderRow) -> Result<()>;
 
-    fn delete_order(&self, n: i64) -> Result<()>;
+    fn delete_order(&self, number: i64) -> Result<()>;
 
     /// Returns the recorded outcome of the last order with this key.
     fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>>;
@@ -325,7 +329,7 @@ pub trait Tables: 'static {
 
     /// Writes the row of a planned time and the schedule's progress. `needs_catch_up`: the time is to be caught up
     /// later.
-    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()>;
+    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()>;
 
     /// Makes the first planned time after `up_to` that was skipped because of a rule the schedule's next one to catch
     /// up.
@@ -338,7 +342,8 @@ pub trait Tables: 'static {
 
     /// Deletes some expired events after `after` that no unfinished task needs. Returns how many, and after which event
     /// to continue if there may be more.
-    fn delete_expired_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)>;
+    fn delete_expired_events(&self, after: EventId, expired_up_to: EventId)
+    -> Result<(u64, Option<EventId>)>;
 
     /// Deletes some archived tasks with their attempts and logs: the `surplus` oldest ones, and those that ended before
     /// `before`. Returns how many, and whether there may be more.
@@ -356,7 +361,7 @@ pub trait Tables: 'static {
 
     /// Lists objects whose `checked` id is at most `up_to`, the smallest first. A new object is checked at its first
     /// event, an object copied from another store at 0.
-    fn list_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>>;
+    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>>;
 
     /// Sets the `checked` ids of objects; [`Tables::write_object`] leaves them unchanged.
     fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()>;
@@ -372,7 +377,7 @@ pub trait Tables: 'static {
         &self,
         after: EventId,
         up_to: EventId,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)>;
 
     // --- prefetching -------------------------------------------------------------------------------------------

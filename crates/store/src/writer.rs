@@ -59,8 +59,8 @@ pub struct JobRequest<A> {
 
 impl<A> JobRequest<A> {
     /// Builds a request without a read set.
-    fn without_read_set(with: A) -> Self {
-        Self { position: JobPosition::Last, input: with, add_to_read_set: |_, _, _| {} }
+    fn without_read_set(input: A) -> Self {
+        Self { position: JobPosition::Last, input, add_to_read_set: |_, _, _| {} }
     }
 }
 
@@ -96,9 +96,9 @@ where
     }
 
     fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
-        let Self { result, reply: answer, .. } = *self;
+        let Self { result, reply, .. } = *self;
         // The caller may be gone; the commit stands.
-        let _ = answer.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
+        let _ = reply.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
     }
 }
 
@@ -126,13 +126,13 @@ pub struct Writer<T> {
 
 impl<T> Clone for Writer<T> {
     fn clone(&self) -> Self {
-        let Self { jobs, listeners, commit_hook: overhearing, thread, status: work } = self;
+        let Self { jobs, listeners, commit_hook, thread, status } = self;
         Self {
             jobs: jobs.clone(),
             listeners: listeners.clone(),
-            commit_hook: overhearing.clone(),
+            commit_hook: commit_hook.clone(),
             thread: thread.clone(),
-            status: work.clone(),
+            status: status.clone(),
         }
     }
 }
@@ -149,24 +149,24 @@ impl<T: Tables> Writer<T> {
             Err(fault) => return Ok(Err(fault)),
         };
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let (listeners, overhearing) = (ListenerList::default(), CommitHookSlot::default());
-        let work = Arc::new(WriterStatus::default());
+        let (listeners, commit_hook) = (ListenerList::default(), CommitHookSlot::default());
+        let status = Arc::new(WriterStatus::default());
         let mut thread = WriterThread {
             backend,
             state,
             listeners: listeners.clone(),
-            commit_hook: overhearing.clone(),
+            commit_hook: commit_hook.clone(),
             must_reload: false,
             unreported_attempts: Vec::new(),
-            status: work.clone(),
+            status: status.clone(),
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
         Ok(Ok(Self {
             jobs: Arc::new(Mutex::new(Some(jobs))),
             listeners,
-            commit_hook: overhearing,
+            commit_hook,
             thread: Arc::new(Mutex::new(Some(thread))),
-            status: work,
+            status,
         }))
     }
 
@@ -184,9 +184,8 @@ impl<T: Tables> Writer<T> {
         request: JobRequest<A>,
         work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
-        let (answer, result) = oneshot::channel();
-        let job =
-            Box::new(AwaitedJob { request: Some(request), work: Some(work), result: None, reply: answer });
+        let (reply, result) = oneshot::channel();
+        let job = Box::new(AwaitedJob { request: Some(request), work: Some(work), result: None, reply });
         {
             let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
@@ -201,12 +200,12 @@ impl<T: Tables> Writer<T> {
         name: &'static str,
         text: &str,
     ) -> std::result::Result<String, StoreError> {
-        let mine = text.to_string();
+        let initial = text.to_string();
         let keep = move |txn: &mut Txn<'_, T>| match txn.tables.read_named_text(name)? {
             Some(kept) => Ok(kept),
             None => {
-                txn.tables.write_named_text(name, &mine)?;
-                Ok(mine)
+                txn.tables.write_named_text(name, &initial)?;
+                Ok(initial)
             }
         };
         self.run(keep).await
@@ -410,12 +409,13 @@ impl<B: Backend> WriterThread<B> {
 
     /// Notifies listeners if a commit created work; returns whether it did.
     fn notify_work(&mut self) -> bool {
-        let woke = std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
-        let brought = std::mem::take(&mut self.state.has_earlier_due) || woke;
-        if brought {
+        let has_ready =
+            std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
+        let has_work = std::mem::take(&mut self.state.has_earlier_due) || has_ready;
+        if has_work {
             notify_listeners(&self.listeners, Signal::Work);
         }
-        brought
+        has_work
     }
 
     fn call_commit_hook(&self, head: Option<EventId>, work: bool) {

@@ -123,13 +123,13 @@ impl WriterState {
         self.handlers.clear();
         self.handler_by_name.clear();
         self.resolved_routes.clear();
-        let mut paces = Vec::new();
-        for HandlerRow { id, def, is_defined: defined, limiter_state: pace } in tables.list_handlers()? {
+        let mut limiter_states = Vec::new();
+        for HandlerRow { id, def, is_defined, limiter_state } in tables.list_handlers()? {
             self.handler_by_name.insert(def.name.clone(), id);
-            self.handlers.push(Arc::new(RegisteredHandler { id, def, is_defined: defined }));
-            paces.push(pace);
+            self.handlers.push(Arc::new(RegisteredHandler { id, def, is_defined }));
+            limiter_states.push(limiter_state);
         }
-        self.add_missing_limiters(paces);
+        self.add_missing_limiters(limiter_states);
         self.routes = read_json_text(tables, "routes")?.unwrap_or_default();
         self.tenant_weights = read_json_text(tables, "tenants")?.unwrap_or_default();
         Ok(())
@@ -147,26 +147,26 @@ impl WriterState {
 
     /// Applies changes that other nodes have committed.
     pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
-        let PeerChanges { counters, queues, limiter_states: paces, stale_tasks: tasks } = changes;
-        let earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|known| *due < known);
-        self.has_earlier_due |= counters.next_due.as_ref().is_some_and(earlier);
+        let PeerChanges { counters, queues, limiter_states, stale_tasks } = changes;
+        let is_earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|cached| *due < cached);
+        self.has_earlier_due |= counters.next_due.as_ref().is_some_and(is_earlier);
         self.id_clock.went_on(counters.last_event);
         (self.counters, self.written_counters) = (counters, counters);
-        for task in tasks {
+        for task in stale_tasks {
             self.running_tasks.remove(&task);
         }
-        let mut concerned = BTreeSet::new();
+        let mut changed_handlers = BTreeSet::new();
         for row in queues {
-            let known = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
-            self.has_new_ready_tasks |= row.counts.ready > known;
-            concerned.insert(row.handler);
+            let cached = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
+            self.has_new_ready_tasks |= row.counts.ready > cached;
+            changed_handlers.insert(row.handler);
             self.apply_queue_row(tables, row)?;
         }
-        for (handler, pace) in paces {
-            self.limiter_mut(handler)?.state = pace;
-            concerned.insert(handler);
+        for (handler, limiter_state) in limiter_states {
+            self.limiter_mut(handler)?.state = limiter_state;
+            changed_handlers.insert(handler);
         }
-        for handler in concerned {
+        for handler in changed_handlers {
             self.apply_limits(handler, self.id_clock.seen())?;
         }
         Ok(())
@@ -200,8 +200,8 @@ impl WriterState {
 
     /// Returns the handlers of an event type, synchronous ones first, and whether each is synchronous.
     pub(crate) fn resolve_handlers(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
-        if let Some(known) = self.resolved_routes.get(kind) {
-            return known.clone();
+        if let Some(cached) = self.resolved_routes.get(kind) {
+            return cached.clone();
         }
         let bindings = self.routes.resolve(kind);
         let found: Arc<[_]> = bindings
@@ -215,9 +215,10 @@ impl WriterState {
         found
     }
 
-    pub(crate) fn is_queue_paused(&self, handler: HandlerId, of: &QueueOf, tenant: &Tenant) -> bool {
+    pub(crate) fn is_queue_paused(&self, handler: HandlerId, kind: &QueueOf, tenant: &Tenant) -> bool {
         let Ok(handler) = self.handler(handler) else { return false };
-        self.rules.iter().any(|rule| rule.holds(&handler.def.name, of, tenant)) || self.chains.is_stopped(of)
+        self.rules.iter().any(|rule| rule.holds(&handler.def.name, kind, tenant))
+            || self.chains.is_stopped(kind)
     }
 
     pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {

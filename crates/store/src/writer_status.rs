@@ -120,26 +120,26 @@ mod tests {
 
     #[test]
     fn trouble_lasts_from_a_failure_to_the_next_success() {
-        let (work, start) = (WriterStatus::default(), Instant::now());
+        let (status, start) = (WriterStatus::default(), Instant::now());
         let lost = Err(StoreError::Unavailable("the disk is full".into()));
-        assert_eq!(work.describe_trouble(start), None);
-        work.record_begin(start);
-        work.record_end(&lost, start);
-        work.record_begin(start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(status.describe_trouble(start), None);
+        status.record_begin(start);
+        status.record_end(&lost, start);
+        status.record_begin(start + SLOW_COMMIT_THRESHOLD);
         assert_eq!(
-            work.describe_trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
+            status.describe_trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
             Some("commits have failed for 10 s")
         );
-        work.record_end(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
-        assert_eq!(work.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        status.record_end(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(status.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
     }
 
     #[test]
     fn slow_commit_is_reported_as_trouble() {
-        let (work, start) = (WriterStatus::default(), Instant::now());
-        work.record_begin(start);
-        assert_eq!(work.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
-        let trouble = work.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
+        let (status, start) = (WriterStatus::default(), Instant::now());
+        status.record_begin(start);
+        assert_eq!(status.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        let trouble = status.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
         assert_eq!(trouble.as_deref(), Some("a commit has been under way for 20 s"));
     }
 }

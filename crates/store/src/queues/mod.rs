@@ -95,9 +95,9 @@ impl WriterState {
 
     /// Applies a queue's row from the table, whether the queue is cached or new.
     pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
-        let QueueRow { id, handler, tenant, kind: of, counts } = row;
+        let QueueRow { id, handler, tenant, kind, counts } = row;
         if !self.queues.by_id.contains_key(&id) {
-            let queue = self.build_queue_state(id, handler, tenant, of);
+            let queue = self.build_queue_state(id, handler, tenant, kind);
             self.insert_queue_state(queue)?;
         }
         let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
@@ -118,7 +118,7 @@ impl WriterState {
         id: QueueId,
         handler: HandlerId,
         tenant: Tenant,
-        of: QueueOf,
+        kind: QueueOf,
     ) -> QueueState {
         let next = self.queues.tenant_indexes.len() as TenantIndex;
         let tenant_id = *self.queues.tenant_indexes.entry(tenant.clone()).or_insert(next);
@@ -127,7 +127,7 @@ impl WriterState {
             handler,
             tenant,
             tenant_index: tenant_id,
-            kind: of,
+            kind,
             counts: QueueCounts::default(),
             is_paused: false,
             is_defined: false,
@@ -145,8 +145,8 @@ impl WriterState {
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
         match &queue.kind {
             QueueOf::Events => self.queues.event_queues.insert((handler, tenant), id),
-            of @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
-                self.queues.other_queues.insert((handler, tenant, of.clone()), id)
+            kind @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
+                self.queues.other_queues.insert((handler, tenant, kind.clone()), id)
             }
         };
         self.queues.by_id.insert(id, queue);
@@ -184,9 +184,9 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        of: QueueOf,
+        kind: QueueOf,
     ) -> Result<QueueId> {
-        let name = (handler, tenant.clone(), of);
+        let name = (handler, tenant.clone(), kind);
         match self.queues.other_queues.get(&name) {
             Some(id) => Ok(*id),
             None => self.create_queue(tables, handler, tenant, name.2),
@@ -198,10 +198,10 @@ impl WriterState {
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        of: QueueOf,
+        kind: QueueOf,
     ) -> Result<QueueId> {
-        let id = tables.create_queue(handler, tenant, &of)?;
-        let queue = self.build_queue_state(id, handler, tenant.clone(), of);
+        let id = tables.create_queue(handler, tenant, &kind)?;
+        let queue = self.build_queue_state(id, handler, tenant.clone(), kind);
         self.insert_queue_state(queue)?;
         Ok(id)
     }
@@ -223,9 +223,9 @@ impl WriterState {
         Ok(paused)
     }
 
-    fn is_queue_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
+    fn is_queue_defined(&self, handler: HandlerId, kind: &QueueOf) -> Result<bool> {
         let handler = self.handler(handler)?;
-        let fits = match (&handler.def.source, of) {
+        let fits = match (&handler.def.source, kind) {
             (Some(source), QueueOf::Collection(name)) => source.collections.contains_key(name),
             (Some(_), QueueOf::Events | QueueOf::Node { .. }) | (None, QueueOf::Collection(_)) => false,
             (None, QueueOf::Events | QueueOf::Node { .. }) => true,
@@ -317,7 +317,7 @@ impl WriterState {
         tables: &dyn Tables,
         id: QueueId,
         score: i64,
-        bucket: Option<u16>,
+        key_bucket: Option<u16>,
     ) -> Result<i64> {
         // With ageing, two tasks hardly ever have the same score, and the oldest runs first.
         if self.handler(self.queue(id)?.handler)?.def.limits.ageing.is_some() {
@@ -329,7 +329,7 @@ impl WriterState {
             unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
             unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
         };
-        Ok(key_ranks.assign_rank(score, bucket))
+        Ok(key_ranks.assign_rank(score, key_bucket))
     }
 
     /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.

@@ -51,9 +51,9 @@ impl WriterState {
     /// served and hold nobody up.
     pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
         let queue = self.queue(id)?;
-        let fresh = queue.counts.ready == 0 && queue.counts.scheduled == 0;
+        let is_idle = queue.counts.ready == 0 && queue.counts.scheduled == 0;
         let fair_queue = self.fair_queue(self.worker_pool_of(queue.handler)?);
-        Ok(fresh
+        Ok(is_idle
             && fair_queue
                 .is_none_or(|fair_queue| fair_queue.would_be_first(queue.tenant_index, queue.virtual_time)))
     }
@@ -83,20 +83,20 @@ impl WriterState {
     /// Puts a queue where it belongs according to its counts, rules and limits.
     pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
-        let can = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
-        let rotation = match can {
+        let is_runnable = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
+        let placement = match is_runnable {
             false => QueuePlacement::Absent,
             true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
             true => QueuePlacement::InRotation,
         };
         // A queue in the fair queue stays there when its handler closes, until it is selected.
-        let stays = rotation == queue.placement
-            || (rotation == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
-        if stays {
+        let is_unchanged = placement == queue.placement
+            || (placement == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
+        if is_unchanged {
             return Ok(());
         }
         let (was_in, handler) = (queue.placement == QueuePlacement::InRotation, queue.handler);
-        self.place_queue(id, rotation)?;
+        self.place_queue(id, placement)?;
         let limiter = self.limiter(handler)?;
         match was_in && !limiter.is_closed && !limiter.parked_queues.is_empty() {
             // The queue leaves without being served, so a parked queue of its handler can have the slot.

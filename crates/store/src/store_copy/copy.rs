@@ -50,16 +50,20 @@ pub struct CopyReport {
 impl CopyReport {
     /// Returns the tables that differ.
     pub fn differing_tables(&self) -> Vec<TableKind> {
-        let differs = |both: &&TableComparison| {
-            both.source.zip(both.target).is_some_and(|(source_sums, target_sums)| source_sums != target_sums)
+        let differs = |comparison: &&TableComparison| {
+            comparison
+                .source
+                .zip(comparison.target)
+                .is_some_and(|(source_sums, target_sums)| source_sums != target_sums)
         };
-        self.tables.iter().filter(differs).map(|both| both.table).collect()
+        self.tables.iter().filter(differs).map(|comparison| comparison.table).collect()
     }
 
     /// Returns the tables that the target does not have, with the number of rows that were not copied.
     pub fn uncopied_rows(&self) -> Vec<(TableKind, u64)> {
-        let left = self.tables.iter().filter(|both| both.target.is_none());
-        let rows = left.filter_map(|both| both.source.map(|checksum| (both.table, checksum.rows)));
+        let missing = self.tables.iter().filter(|comparison| comparison.target.is_none());
+        let rows = missing
+            .filter_map(|comparison| comparison.source.map(|checksum| (comparison.table, checksum.rows)));
         rows.filter(|(_, rows)| *rows > 0).collect()
     }
 
@@ -67,8 +71,8 @@ impl CopyReport {
     pub fn copied_rows(&self) -> u64 {
         self.tables
             .iter()
-            .filter(|both| both.target.is_some())
-            .filter_map(|both| both.source)
+            .filter(|comparison| comparison.target.is_some())
+            .filter_map(|comparison| comparison.source)
             .map(|t| t.rows)
             .sum()
     }
@@ -99,8 +103,8 @@ pub fn copy_store(
     on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
     let mut progress = load_progress(source, target)?;
-    let all = count_rows_to_copy(source, target)?;
-    on_progress(CopyProgress::Copying { total_rows: all, already_copied: progress.rows_copied });
+    let total_rows = count_rows_to_copy(source, target)?;
+    on_progress(CopyProgress::Copying { total_rows, already_copied: progress.rows_copied });
     copy_missing_rows(source, target, &mut progress, on_progress)?;
     let report = compare_stores(source, target, on_progress)?;
     if !source.is_unchanged().map_err(CopyError::ReadSource)? {
@@ -135,11 +139,14 @@ fn load_progress(
     if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
         return Err(CopyError::SourceIncomplete);
     }
-    let (task_id_namespace, stamp) = read_counters(source).map_err(CopyError::ReadSource)?;
+    let (task_id_namespace, counters_checksum) = read_counters(source).map_err(CopyError::ReadSource)?;
     if let Some(text) = target.read_progress().map_err(CopyError::WriteTarget)? {
         let progress: StoredProgress =
             serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
-        return match (progress.task_id_namespace == task_id_namespace, progress.counters_checksum == stamp) {
+        return match (
+            progress.task_id_namespace == task_id_namespace,
+            progress.counters_checksum == counters_checksum,
+        ) {
             (true, true) => Ok(progress),
             (true, false) => Err(CopyError::SourceChanged),
             (false, _) => Err(CopyError::OtherCopyUnfinished),
@@ -149,7 +156,7 @@ fn load_progress(
     if holds.is_empty() {
         return Ok(StoredProgress {
             task_id_namespace,
-            counters_checksum: stamp,
+            counters_checksum,
             table: TableKind::Counters,
             cursor: None,
             rows_copied: 0,
@@ -189,11 +196,11 @@ fn count_rows_to_copy(
     source: &mut dyn CopyEndpoint,
     target: &mut dyn CopyEndpoint,
 ) -> std::result::Result<u64, CopyError> {
-    let mut all = 0;
+    let mut total_rows = 0;
     for table in list_common_tables(target)? {
-        all += source.count_rows(table).map_err(CopyError::ReadSource)?.unwrap_or(0);
+        total_rows += source.count_rows(table).map_err(CopyError::ReadSource)?.unwrap_or(0);
     }
-    Ok(all)
+    Ok(total_rows)
 }
 
 /// Returns the tables that the target has.
@@ -275,29 +282,31 @@ pub fn compare_stores(
     target: &mut dyn CopyEndpoint,
     on_progress: &mut dyn FnMut(CopyProgress),
 ) -> std::result::Result<CopyReport, CopyError> {
-    let all = 2 * count_rows_to_copy(source, target)?;
-    on_progress(CopyProgress::Comparing { total_rows: all });
+    let total_rows = 2 * count_rows_to_copy(source, target)?;
+    on_progress(CopyProgress::Comparing { total_rows });
     thread::scope(|scope| {
-        let (steps, received) = channel();
-        let target_steps = steps.clone();
-        let source_sums = scope.spawn(move || checksum_tables(source, &steps));
+        let (progress_sender, received) = channel();
+        let target_steps = progress_sender.clone();
+        let source_sums = scope.spawn(move || checksum_tables(source, &progress_sender));
         let target_sums = scope.spawn(move || checksum_tables(target, &target_steps));
         received.into_iter().for_each(on_progress);
         let source_sums = join_thread(source_sums).map_err(CopyError::ReadSource)?;
         let target_sums = join_thread(target_sums).map_err(CopyError::WriteTarget)?;
-        let both = TableKind::ALL.into_iter().zip(source_sums.into_iter().zip(target_sums));
-        let tables = both.map(|(table, (source, target))| TableComparison { table, source, target });
-        Ok(CopyReport { tables: tables.filter(|both| both.source.or(both.target).is_some()).collect() })
+        let comparison = TableKind::ALL.into_iter().zip(source_sums.into_iter().zip(target_sums));
+        let tables = comparison.map(|(table, (source, target))| TableComparison { table, source, target });
+        Ok(CopyReport {
+            tables: tables.filter(|comparison| comparison.source.or(comparison.target).is_some()).collect(),
+        })
     })
 }
 
 /// Computes the checksum of each table.
 fn checksum_tables(
     store: &mut dyn CopyEndpoint,
-    steps: &Sender<CopyProgress>,
+    progress_sender: &Sender<CopyProgress>,
 ) -> Result<Vec<Option<TableChecksum>>> {
     let checksum = |table| match store.count_rows(table)? {
-        Some(_) => checksum_table(store, table, steps).map(Some),
+        Some(_) => checksum_table(store, table, progress_sender).map(Some),
         None => Ok(None),
     };
     TableKind::ALL.into_iter().map(checksum).collect()
@@ -306,7 +315,7 @@ fn checksum_tables(
 fn checksum_table(
     store: &mut dyn CopyEndpoint,
     table: TableKind,
-    steps: &Sender<CopyProgress>,
+    progress_sender: &Sender<CopyProgress>,
 ) -> Result<TableChecksum> {
     let (mut checksum, mut after) = (TableChecksum::default(), None);
     loop {
@@ -316,7 +325,7 @@ fn checksum_table(
         }
         page.rows.iter().for_each(|row| checksum.add_row(row));
         // The receiver may be gone.
-        let _ = steps.send(CopyProgress::Compared { table, rows: page.rows.len() as u64 });
+        let _ = progress_sender.send(CopyProgress::Compared { table, rows: page.rows.len() as u64 });
         after = Some(page.next_cursor);
     }
 }

@@ -57,14 +57,14 @@ impl ViewEnvironment {
 
     /// Describes what keeps the waiting task of an order from running.
     fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
-        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let kind = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
         let rule = || {
-            let rule = self.rules.iter().find(|rule| rule.holds(handler, &of, &order.tenant))?;
+            let rule = self.rules.iter().find(|rule| rule.holds(handler, &kind, &order.tenant))?;
             let Rule { kind, place, by, reason, .. } = rule;
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.space(), place.name()))
         };
-        self.chains.describe_stop(&of).or_else(rule)
+        self.chains.describe_stop(&kind).or_else(rule)
     }
 
     /// Builds the view of a queue. `head_since` is the creation time of the task that would run next.
@@ -72,17 +72,17 @@ impl ViewEnvironment {
         &self,
         handler: HandlerName,
         tenant: Tenant,
-        of: QueueOf,
+        kind: QueueOf,
         counts: QueueCounts,
         head_since: Option<Timestamp>,
     ) -> QueueView {
         let count = |number: i64| number.max(0) as u64;
         let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
-            held: self.rules.iter().any(|rule| rule.holds(&handler, &of, &tenant))
-                || self.chains.is_stopped(&of),
+            held: self.rules.iter().any(|rule| rule.holds(&handler, &kind, &tenant))
+                || self.chains.is_stopped(&kind),
             handler,
-            of,
+            of: kind,
             tenant,
             ready: count(ready),
             waiting: count(waiting),
@@ -153,33 +153,33 @@ pub struct OrderStatisticsColumns {
 /// Returns the statistics of a single order.
 pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
     let OrderStatisticsColumns {
-        is_started: started,
+        is_started,
         planned_at: planned,
-        is_suspended: suspended,
+        is_suspended,
         has_task,
-        is_running: runs,
-        is_retrying: set_back,
+        is_running,
+        is_retrying,
     } = order;
     OrderStatistics {
         total: 1,
-        not_planned: u64::from(!started && planned.is_none()),
-        planned: u64::from(!started && planned.is_some_and(|planned| planned > now)),
-        due: u64::from(!started && planned.is_some_and(|planned| planned <= now)),
-        started: started.into(),
-        suspended: suspended.into(),
+        not_planned: u64::from(!is_started && planned.is_none()),
+        planned: u64::from(!is_started && planned.is_some_and(|planned| planned > now)),
+        due: u64::from(!is_started && planned.is_some_and(|planned| planned <= now)),
+        started: is_started.into(),
+        suspended: is_suspended.into(),
         in_task: has_task.into(),
-        in_process: runs.into(),
-        setback: set_back.into(),
+        in_process: is_running.into(),
+        setback: is_retrying.into(),
         ..OrderStatistics::default()
     }
 }
 
 /// Builds the view of a chain, with the number of orders at each node; `None` if it is undefined and has no orders.
 pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
-    let ChainRow { chain, is_defined: defined, state } = chain_row;
-    if !defined && orders.is_empty() {
+    let ChainRow { chain, is_defined, state } = chain_row;
+    if !is_defined && orders.is_empty() {
         return None;
     }
-    let nodes = if defined { chain.nodes } else { vec![] };
+    let nodes = if is_defined { chain.nodes } else { vec![] };
     Some(ChainView { chain: Chain { path: chain.path, nodes }, state, orders })
 }

@@ -30,14 +30,14 @@ impl ActiveTaskNames {
     /// Derives the names from the queue's kind, and from the event (type and key) or the key of the order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
-        of: &QueueOf,
+        kind: &QueueOf,
         event: Option<(String, Option<String>)>,
         order: Option<String>,
     ) -> Self {
-        let (collection, key) = match (event, of) {
+        let (collection, key) = match (event, kind) {
             (Some(event), _) => event,
             (None, QueueOf::Node { node, .. }) => (node.to_string(), order),
-            (None, QueueOf::Events | QueueOf::Collection(_)) => (of.text(), None),
+            (None, QueueOf::Events | QueueOf::Collection(_)) => (kind.text(), None),
         };
         Self { handler, tenant, collection, key, finished_at: None }
     }
