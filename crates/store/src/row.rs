@@ -274,7 +274,7 @@ pub struct QueueRow {
     pub id: QueueId,
     pub handler: HandlerId,
     pub tenant: Tenant,
-    /// What the tasks of the queue run for.
+    /// Whether its tasks run for events, for a collection or for a chain node.
     pub kind: QueueOf,
     pub counts: QueueCounts,
 }

@@ -53,8 +53,8 @@ pub struct ReadSet {
     pub idempotency_keys: Vec<(Tenant, String)>,
     /// Unfinished tasks.
     pub tasks: Vec<TaskSeq>,
-    /// Outbox entries by holder and object, as the outbox names them; they are journaled first.
-    pub outbox_entries: Vec<(String, Vec<u8>)>,
+    /// Event workers, and objects whose outbox they have claimed, as the outbox names them: its events are journaled first.
+    pub claimed_outbox_objects: Vec<(String, Vec<u8>)>,
 }
 
 pub trait Tables: 'static {

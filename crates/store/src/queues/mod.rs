@@ -27,7 +27,7 @@ pub(crate) struct QueueState {
     pub(crate) handler: HandlerId,
     pub(crate) tenant: Tenant,
     tenant_index: TenantIndex,
-    /// What the tasks of the queue run for.
+    /// Whether its tasks run for events, for a collection or for a chain node.
     pub(crate) kind: QueueOf,
     pub(crate) counts: QueueCounts,
     pub(crate) is_paused: bool,

@@ -28,7 +28,7 @@ use crate::tables::Tables;
 /// Name of the text in which a target stores the progress of a copy.
 pub const COPY_PROGRESS_TEXT: &str = "move";
 
-/// One of this many events is indexed by its number.
+/// Every 1000th event is indexed by its number.
 pub const EVENT_INDEX_INTERVAL: i64 = 1000;
 
 /// A store that takes part in a copy, as source or target. No node uses it meanwhile.

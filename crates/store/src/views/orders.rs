@@ -11,7 +11,7 @@ use super::MAX_PAGE_BYTES;
 use crate::chains::ChainRegistry;
 use crate::row::{ChainRow, QueueCounts, TaskPhase};
 
-/// What the views of all orders and queues depend on.
+/// Chains, rules and task ids, on which the views of orders and queues depend.
 #[derive(Debug)]
 pub struct ViewEnvironment {
     pub chains: ChainRegistry,
