@@ -47,8 +47,8 @@ impl Finding {
 /// Largest clock difference, in seconds, that is no warning.
 const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
-/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within `read_seconds`
-/// seconds after this machine's was read.
+/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within
+/// `read_seconds` after this machine's was read.
 pub fn check_clock_offset(ahead: f64, read_seconds: f64) -> Finding {
     let offset = if ahead < 0.0 { ahead } else { (ahead - read_seconds).max(0.0) };
     let found = match offset {

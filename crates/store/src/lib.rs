@@ -17,8 +17,8 @@
 //! - `append.rs`, `claim.rs`, `finish.rs`, `source_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
 //!   `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies lifecycle transitions,
 //!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting tasks.
-//! - Selection of the next tasks: `queues/` has the counts and placement of queues, `fair_queue.rs` the round robin of tenants and
-//!   queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects. `wait_reasons.rs`
+//! - Selection of the next tasks: `queues/` has the counts and placement of queues, `fair_queue.rs` the round robin of
+//!   tenants and queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects. `wait_reasons.rs`
 //!   collects the same facts for one task.
 //! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
 //! - `caller_time.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that

@@ -122,7 +122,7 @@ impl<T: Tables> Txn<'_, T> {
         }
         tracing::warn!(
             registrants = expired.join(", "),
-            "registrants had no live node for a day; their handlers, routes and chains are removed until they register again"
+            "registrants had no live node for a day; their handlers and chains are removed until they register again"
         );
         self.apply_registration(&registrants.merged_registration(), now)?;
         Ok(true)

@@ -80,7 +80,8 @@ pub enum CopyNotReady<E: std::error::Error + 'static> {
     OutboxNotEmpty { at: String, events: String },
     #[error(
         "the outbox of {at} holds {events} without an id, and no server processes those of {objects}, which are missing from the \
-         outbox's list of objects; add them with this command, and let a server run until the outbox is empty: {command}"
+         outbox's list of objects; add them with this command, and let a server run until it is \
+         empty: {command}"
     )]
     OrphanedOutbox { at: String, events: String, objects: String, command: String },
     #[error(
