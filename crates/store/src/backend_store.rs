@@ -1,4 +1,4 @@
-//! The store traits: each verb is handed to the writer or to a reader.
+//! Implements the core's store traits: writes go to the writer thread, reads to a [`StoreReader`].
 
 use std::fmt;
 use std::ops::Deref;
@@ -25,96 +25,103 @@ use pointsman_core::{
     EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
 };
 
-use crate::foresight::{foresee_emissions, foresee_endings, foresee_firings};
-use crate::life::Remains;
-use crate::reads::Reads;
-use crate::registry::ADOPTED_AT_ONCE;
-use crate::writer::{Asked, Place as InGroup, Writer};
+use crate::lifecycle::AttemptOutput;
+use crate::read_set::{add_emissions_to_read_set, add_endings_to_read_set, add_firings_to_read_set};
+use crate::registry::MAX_ADOPTED_PER_TRANSACTION;
+use crate::store_reader::StoreReader;
+use crate::writer::{JobPosition, JobRequest, Writer};
 
-/// A store: verbs that write go to the writer, verbs that read to `R`. Cheap to clone; all clones are the same store.
-pub struct Keeper<R: Reads> {
+/// A store over a database backend: writes go to the writer thread, reads to `R`. Cloning is cheap, and all clones are
+/// the same store.
+pub struct BackendStore<R: StoreReader> {
     writer: Writer<R::Tables>,
-    reads: R,
+    reader: R,
 }
 
-impl<R: Reads> Keeper<R> {
+impl<R: StoreReader> BackendStore<R> {
     pub fn new(writer: Writer<R::Tables>, reads: R) -> Self {
-        Self { writer, reads }
+        Self { writer, reader: reads }
     }
 
     pub fn writer(&self) -> &Writer<R::Tables> {
         &self.writer
     }
 
-    /// Asked before anything is taken in.
-    fn has_room(&self) -> Result<()> {
-        self.reads.full().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
+    /// Fails if the store takes no new events and orders now. Called before they are accepted.
+    fn check_accepts_writes(&self) -> Result<()> {
+        self.reader.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
     }
 
-    /// Looks at all orders again whose chains have changed.
-    async fn reconsider(&self, now: Timestamp) -> Result<()> {
-        while self.writer.run(move |txn| txn.reconsider_some(now)).await? {}
+    /// Re-evaluates all orders whose chains have changed, batch by batch.
+    async fn reevaluate_orders(&self, now: Timestamp) -> Result<()> {
+        while self.writer.run(move |txn| txn.reevaluate_some_orders(now)).await? {}
         Ok(())
     }
 }
 
-impl<R: Reads> Clone for Keeper<R> {
+impl<R: StoreReader> Clone for BackendStore<R> {
     fn clone(&self) -> Self {
-        Self { writer: self.writer.clone(), reads: self.reads.clone() }
+        Self { writer: self.writer.clone(), reader: self.reader.clone() }
     }
 }
 
-impl<R: Reads> fmt::Debug for Keeper<R> {
+impl<R: StoreReader> fmt::Debug for BackendStore<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keeper")
+        f.write_str("BackendStore")
     }
 }
 
-/// What a store can do beyond the traits, whoever reads can do.
-impl<R: Reads> Deref for Keeper<R> {
+/// Exposes what a particular reader offers beyond the store traits.
+impl<R: StoreReader> Deref for BackendStore<R> {
     type Target = R;
 
     fn deref(&self) -> &R {
-        &self.reads
+        &self.reader
     }
 }
 
-impl<R: Reads> Store for Keeper<R> {
+impl<R: StoreReader> Store for BackendStore<R> {
     fn listen(&self, listener: Arc<dyn Listener>) {
-        self.writer.listen(listener);
+        self.writer.add_listener(listener);
     }
 
     fn trouble(&self) -> Option<String> {
-        self.writer.work().trouble(Instant::now())
+        self.writer.status().describe_trouble(Instant::now())
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.reads.warnings()
+        self.reader.storage_warnings()
     }
 
     fn close(&self) {
-        // The writer goes last: only one who may write can leave everything in order.
-        self.reads.close();
+        // The writer closes last, because closing the reader may still write.
+        self.reader.close();
         self.writer.close();
     }
 }
 
 #[async_trait]
-impl<R: Reads> Journal for Keeper<R> {
+impl<R: StoreReader> Journal for BackendStore<R> {
     async fn append(
         &self,
         emissions: Vec<Emission>,
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
-        self.has_room()?;
-        let asked = Asked { place: InGroup::First, with: (emissions, claim), foresee: foresee_emissions };
+        self.check_accepts_writes()?;
+        let request = JobRequest {
+            position: JobPosition::First,
+            input: (emissions, claim),
+            add_to_read_set: add_emissions_to_read_set,
+        };
         self.writer
-            .run_asked(asked, move |txn, (emissions, claim)| {
-                let mut room = txn.room(claim, emissions.iter().flat_map(|e| &e.events), now)?;
-                let receipts = emissions.into_iter().map(|emission| txn.append(emission, &mut room, now));
+            .run_job(request, move |txn, (emissions, claim)| {
+                let mut slots =
+                    txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
+                let receipts =
+                    emissions.into_iter().map(|emission| txn.append_emission(emission, &mut slots, now));
                 let receipts = receipts.collect::<crate::error::Result<_>>()?;
-                Ok((receipts, txn.claim(room, now)?))
+                Ok((receipts, txn.claim_tasks(slots, now)?))
             })
             .await
     }
@@ -123,7 +130,7 @@ impl<R: Reads> Journal for Keeper<R> {
         &self,
         idempotency: Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
-        self.writer.run(move |txn| txn.recorded_text(&idempotency)).await
+        self.writer.run(move |txn| txn.read_recorded_answer_text(&idempotency)).await
     }
 
     async fn record_answer(
@@ -132,27 +139,29 @@ impl<R: Reads> Journal for Keeper<R> {
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
-        self.writer.run(move |txn| txn.record_answer(&idempotency, answer, now)).await
+        self.writer.run(move |txn| txn.write_idempotency_record_once(&idempotency, answer, now)).await
     }
 
     async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| events.iter().try_for_each(|event| txn.tell(event, now))).await
+        self.writer
+            .run(move |txn| events.iter().try_for_each(|event| txn.publish_engine_event(event, now)))
+            .await
     }
 
     async fn extent(&self) -> Result<Extent> {
-        self.reads.extent().await
+        self.reader.extent().await
     }
 
     async fn read(&self, read: Read) -> Result<Page> {
-        self.reads.page(read).await
+        self.reader.journal_page(read).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.reads.event(id).await
+        self.reader.event(id).await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
-        self.reads.object(tenant, key, limit).await
+        self.reader.object(tenant, key, limit).await
     }
 
     async fn prune(
@@ -162,21 +171,21 @@ impl<R: Reads> Journal for Keeper<R> {
         objects: Duration,
         now: Timestamp,
     ) -> Result<Pruned> {
-        self.writer.run(move |txn| txn.prune(journal, history, objects, now)).await
+        self.writer.run(move |txn| txn.prune_store(journal, history, objects, now)).await
     }
 }
 
 #[async_trait]
-impl<R: Reads> Queue for Keeper<R> {
+impl<R: StoreReader> Queue for BackendStore<R> {
     async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
-        self.writer.run(move |txn| txn.schedule(ahead, now)).await
+        self.writer.run(move |txn| txn.schedule_ahead(ahead, now)).await
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
         self.writer
             .run(move |txn| {
-                let room = txn.room(Some(claim), std::iter::empty(), now)?;
-                txn.claim(room, now)
+                let slots = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
+                txn.claim_tasks(slots, now)
             })
             .await
     }
@@ -187,19 +196,23 @@ impl<R: Reads> Queue for Keeper<R> {
         claim: Option<Claim>,
         now: Timestamp,
     ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
-        let asked = Asked { place: InGroup::Last, with: (endings, claim), foresee: foresee_endings };
+        let request = JobRequest {
+            position: JobPosition::Last,
+            input: (endings, claim),
+            add_to_read_set: add_endings_to_read_set,
+        };
         self.writer
-            .run_asked(asked, move |txn, (endings, claim)| {
-                let mut room = txn.room(claim, endings.iter().flat_map(|e| &e.emits), now)?;
-                let finished = endings.into_iter().map(|ending| txn.finish(ending, &mut room, now));
+            .run_job(request, move |txn, (endings, claim)| {
+                let mut slots = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
+                let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut slots, now));
                 let finished = finished.collect::<crate::error::Result<_>>()?;
-                Ok((finished, txn.claim(room, now)?))
+                Ok((finished, txn.claim_tasks(slots, now)?))
             })
             .await
     }
 
     async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize> {
-        self.writer.run(move |txn| txn.log(lines)).await
+        self.writer.run(move |txn| txn.append_attempt_logs(lines)).await
     }
 
     async fn renew(
@@ -208,13 +221,13 @@ impl<R: Reads> Queue for Keeper<R> {
         fence: i64,
         until: Timestamp,
     ) -> Result<std::result::Result<(), Rejected>> {
-        self.writer.run(move |txn| txn.renew(task, fence, until)).await
+        self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
     }
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        match held.is_empty() {
+    async fn lost(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        match leases.is_empty() {
             true => Ok(vec![]),
-            false => self.reads.lost(held).await,
+            false => self.reader.lost_leases(leases).await,
         }
     }
 
@@ -224,107 +237,107 @@ impl<R: Reads> Queue for Keeper<R> {
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<std::result::Result<RunTask, RunRefused>> {
-        self.writer.run(move |txn| txn.run_on_request(&run, idempotency.as_ref(), now)).await
+        self.writer.run(move |txn| txn.create_requested_run(&run, idempotency.as_ref(), now)).await
     }
 
     async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
         let (rescued, redefined) = self
             .writer
             .run(move |txn| {
-                let redefined = sweep.missing && txn.forget_registrants(now)?;
-                Ok((txn.rescue(sweep, now)?, redefined))
+                let redefined = sweep.missing && txn.expire_registrants(now)?;
+                Ok((txn.rescue_tasks(sweep, now)?, redefined))
             })
             .await?;
         if redefined {
-            self.reconsider(now).await?;
+            self.reevaluate_orders(now).await?;
         }
         Ok(rescued)
     }
 }
 
 #[async_trait]
-impl<R: Reads> Registry for Keeper<R> {
+impl<R: StoreReader> Registry for BackendStore<R> {
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.register(registration, now)).await?;
-        self.reconsider(now).await
+        self.writer.run(move |txn| txn.register_definitions(registration, now)).await?;
+        self.reevaluate_orders(now).await
     }
 
     async fn registration(&self) -> Result<Registration> {
-        self.writer.run(|txn| txn.registration()).await
+        self.writer.run(|txn| txn.current_registration()).await
     }
 
     async fn registrants(&self) -> Result<Vec<String>> {
-        self.writer.run(|txn| txn.registrants()).await
+        self.writer.run(|txn| txn.list_registrants()).await
     }
 
     async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let name = name.to_string();
-        self.writer.run(move |txn| txn.join(&name, now)).await
+        self.writer.run(move |txn| txn.join_node(&name, now)).await
     }
 
     async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()> {
-        self.writer.run(move |txn| txn.announce(node, &abilities)).await
+        self.writer.run(move |txn| txn.announce_capabilities(node, &abilities)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.reads.nodes().await
+        self.reader.nodes().await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.reads.read_clock().await
+        self.reader.read_clock().await
     }
 
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.writer.run(move |txn| txn.heartbeat(node, now)).await
+        self.writer.run(move |txn| txn.record_heartbeat(node, now)).await
     }
 
     async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
-        self.writer.run(move |txn| txn.leave(node, now)).await
+        self.writer.run(move |txn| txn.remove_node(node, now)).await
     }
 
     async fn hold(&self, rule: Rule) -> Result<()> {
-        self.writer.run(move |txn| txn.hold(rule)).await
+        self.writer.run(move |txn| txn.add_rule(rule)).await
     }
 
     async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
         let (place, tenant) = (place.clone(), tenant.cloned());
-        self.writer.run(move |txn| txn.release(kind, &place, tenant.as_ref())).await
+        self.writer.run(move |txn| txn.remove_rule(kind, &place, tenant.as_ref())).await
     }
 
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.reads.rules().await
+        self.reader.rules().await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
-        self.reads.queues(handler).await
+        self.reader.queues(handler).await
     }
 
-    async fn note(&self, deed: Deed) -> Result<()> {
-        self.writer.run(move |txn| txn.note(&deed)).await
+    async fn note(&self, entry: Deed) -> Result<()> {
+        self.writer.run(move |txn| txn.record_audit_entry(&entry)).await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        self.reads.deeds(before, limit).await
+        self.reader.audit_entries(before, limit).await
     }
 }
 
 #[async_trait]
-impl<R: Reads> Tasks for Keeper<R> {
+impl<R: StoreReader> Tasks for BackendStore<R> {
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
-        self.reads.task(id).await
+        self.reader.task(id).await
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        self.reads.tasks(filter, before, limit).await
+        self.reader.tasks(filter, before, limit).await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-        self.reads.logs(id, from, limit).await
+        self.reader.logs(id, from, limit).await
     }
 
     async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
         let id = id.clone();
-        self.writer.run(move |txn| txn.why(&id, now)).await
+        self.writer.run(move |txn| txn.explain_waiting(&id, now)).await
     }
 
     async fn retry(
@@ -334,9 +347,10 @@ impl<R: Reads> Tasks for Keeper<R> {
     ) -> Result<Vec<std::result::Result<(), Rejected>>> {
         self.writer
             .run(move |txn| {
-                let again =
-                    |task| Ok(txn.command(task, Command::Retry, Remains::default(), now)?.map(|_| ()));
-                tasks.into_iter().map(again).collect()
+                let retry_task = |task| {
+                    Ok(txn.apply_command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()))
+                };
+                tasks.into_iter().map(retry_task).collect()
             })
             .await
     }
@@ -344,23 +358,23 @@ impl<R: Reads> Tasks for Keeper<R> {
     async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
         let id = id.clone();
         self.writer
-            .run(move |txn| match txn.task_named(&id)? {
-                Some(task) => {
-                    Ok(txn.command(task.seq, Command::Cancel, Remains::default(), now)?.map(|_| ()))
-                }
+            .run(move |txn| match txn.find_task_by_id(&id)? {
+                Some(task) => Ok(txn
+                    .apply_command(task.seq, Command::Cancel, AttemptOutput::default(), now)?
+                    .map(|_| ())),
                 None => Ok(Err(Rejected::NoSuchTask)),
             })
             .await
     }
 
     async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
-        // In pieces, so that nobody who emits waits behind a whole backlog.
+        // In batches, so that emits do not wait for a whole backlog.
         let mut adopted = 0;
         loop {
             let handler = handler.clone();
-            let piece = self.writer.run(move |txn| txn.adopt(&handler, now)).await?;
-            adopted += piece;
-            if piece < ADOPTED_AT_ONCE as u64 {
+            let batch = self.writer.run(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
+            adopted += batch;
+            if batch < MAX_ADOPTED_PER_TRANSACTION as u64 {
                 return Ok(adopted);
             }
         }
@@ -368,24 +382,28 @@ impl<R: Reads> Tasks for Keeper<R> {
 
     async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed> {
         let handler = handler.clone();
-        self.writer.run(move |txn| txn.replay(&handler, from, now)).await
+        self.writer.run(move |txn| txn.replay_gap(&handler, from, now)).await
     }
 }
 
 #[async_trait]
-impl<R: Reads> Schedules for Keeper<R> {
+impl<R: StoreReader> Schedules for BackendStore<R> {
     async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
-        self.writer.run(move |txn| txn.plan(plans, now)).await
+        self.writer.run(move |txn| txn.register_plans(plans, now)).await
     }
 
     async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        let asked = Asked { place: InGroup::Last, with: firings, foresee: foresee_firings };
-        self.writer.run_asked(asked, move |txn, firings| txn.settle(firings, now)).await
+        let request = JobRequest {
+            position: JobPosition::Last,
+            input: firings,
+            add_to_read_set: add_firings_to_read_set,
+        };
+        self.writer.run_job(request, move |txn, firings| txn.resolve_firings(firings, now)).await
     }
 
     async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
         let schedule = schedule.clone();
-        self.writer.run(move |txn| txn.made_up(&schedule, up_to)).await
+        self.writer.run(move |txn| txn.advance_catch_up(&schedule, up_to)).await
     }
 
     async fn fires(
@@ -394,23 +412,23 @@ impl<R: Reads> Schedules for Keeper<R> {
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<FirePage> {
-        self.reads.fires(schedule, before, limit).await
+        self.reader.fires(schedule, before, limit).await
     }
 }
 
 #[async_trait]
-impl<R: Reads> Orders for Keeper<R> {
+impl<R: StoreReader> Orders for BackendStore<R> {
     async fn add_orders(
         &self,
         batch: OrderBatch,
         now: Timestamp,
     ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
-        self.has_room()?;
+        self.check_accepts_writes()?;
         self.writer.run(move |txn| txn.add_orders(batch, now)).await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        self.reads.order(tenant, key).await
+        self.reader.order(tenant, key).await
     }
 
     async fn orders(
@@ -420,11 +438,11 @@ impl<R: Reads> Orders for Keeper<R> {
         after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
-        self.reads.orders(path, tenant, after, limit).await
+        self.reader.orders(path, tenant, after, limit).await
     }
 
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-        self.reads.all_orders(path, tenant).await
+        self.reader.all_orders(path, tenant).await
     }
 
     async fn order_statistics(
@@ -433,7 +451,7 @@ impl<R: Reads> Orders for Keeper<R> {
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, Extent)> {
-        self.reads.order_statistics(path, tenant, now).await
+        self.reader.order_statistics(path, tenant, now).await
     }
 
     async fn steer_order(
@@ -444,11 +462,11 @@ impl<R: Reads> Orders for Keeper<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let (tenant, key) = (tenant.clone(), key.clone());
-        self.writer.run(move |txn| txn.steer_order(&tenant, &key, command, now)).await
+        self.writer.run(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.reads.chains().await
+        self.reader.chains().await
     }
 
     async fn stop_chain(
@@ -458,8 +476,8 @@ impl<R: Reads> Orders for Keeper<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let chain = chain.clone();
-        let done = self.writer.run(move |txn| txn.stop_chain(&chain, stopped, now)).await?;
-        self.reconsider(now).await?;
+        let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
+        self.reevaluate_orders(now).await?;
         Ok(done)
     }
 
@@ -471,8 +489,8 @@ impl<R: Reads> Orders for Keeper<R> {
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let (chain, node) = (chain.clone(), node.clone());
-        let done = self.writer.run(move |txn| txn.set_node(&chain, &node, action, now)).await?;
-        self.reconsider(now).await?;
+        let done = self.writer.run(move |txn| txn.set_node_action(&chain, &node, action, now)).await?;
+        self.reevaluate_orders(now).await?;
         Ok(done)
     }
 }

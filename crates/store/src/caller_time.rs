@@ -15,26 +15,26 @@ pub struct CallerTime {
 
 impl Default for CallerTime {
     fn default() -> Self {
-        Self::starting(Timestamp::MIN)
+        Self::starting_at(Timestamp::MIN)
     }
 }
 
 impl CallerTime {
-    pub fn starting(now: Timestamp) -> Self {
+    pub fn starting_at(now: Timestamp) -> Self {
         Self { reported: Mutex::new((now, Instant::now())) }
     }
 
-    /// A caller says that it is this time.
+    /// Records the time that a caller reports.
     pub fn report(&self, now: Timestamp) {
-        *self.reported() = (now, Instant::now());
+        *self.lock_reported() = (now, Instant::now());
     }
 
     pub fn now(&self) -> Timestamp {
-        let (reported, at) = *self.reported();
+        let (reported, at) = *self.lock_reported();
         reported.plus(at.elapsed())
     }
 
-    fn reported(&self) -> MutexGuard<'_, (Timestamp, Instant)> {
+    fn lock_reported(&self) -> MutexGuard<'_, (Timestamp, Instant)> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_report_counts_even_if_it_is_earlier() {
-        let time = CallerTime::starting(Timestamp::from_millis(1_800_000_000_000));
+    fn last_reported_time_counts_even_if_it_is_earlier() {
+        let time = CallerTime::starting_at(Timestamp::from_millis(1_800_000_000_000));
         let (first, second) = (time.now(), time.now());
         assert!(first <= second);
         time.report(Timestamp::from_millis(1_000));

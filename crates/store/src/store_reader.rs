@@ -1,5 +1,5 @@
-//! The verbs that read. Each answer is of one moment, and where the core's trait says so it comes with the extent of the
-//! journal that it is true at.
+//! Read operations of a store. Each result is consistent as of one moment; where the core's trait says so, it includes
+//! the extent of the journal at that moment.
 
 use async_trait::async_trait;
 use pointsman_core::chain::OrderKey;
@@ -14,21 +14,21 @@ use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant
 
 use crate::tables::Tables;
 
-/// Whoever reads what the writer has committed. The verbs mean what they mean in the core's traits.
+/// Reads what the writer has committed. The operations have the meaning of the core's traits.
 #[async_trait]
-pub trait Reads: Clone + Send + Sync + 'static {
-    /// What the writer beside it writes to.
+pub trait StoreReader: Clone + Send + Sync + 'static {
+    /// Tables that the writer of the same store writes to.
     type Tables: Tables;
 
     async fn extent(&self) -> Result<Extent>;
 
-    async fn page(&self, read: Read) -> Result<Page>;
+    async fn journal_page(&self, read: Read) -> Result<Page>;
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>>;
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
 
-    /// The clock of the server that holds the store; `None` for an embedded store.
+    /// Reads the clock of the store's server; `None` for an embedded store.
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
         Ok(None)
     }
@@ -39,13 +39,13 @@ pub trait Reads: Clone + Send + Sync + 'static {
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
 
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+    async fn lost_leases(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
@@ -77,16 +77,16 @@ pub trait Reads: Clone + Send + Sync + 'static {
         limit: usize,
     ) -> Result<FirePage>;
 
-    /// Why no events and orders are taken in now, though what is there can be worked off.
-    fn full(&self) -> Option<String> {
+    /// Returns why new events and orders are rejected now, while existing ones can still be processed.
+    fn reject_reason(&self) -> Option<String> {
         None
     }
 
-    /// What is known to be not as it should be where the data lie.
-    fn warnings(&self) -> Vec<String> {
+    /// Returns warnings about the storage, for operators.
+    fn storage_warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Reads no more. The writer is closed after it.
+    /// Stops reading. The writer is closed afterwards.
     fn close(&self);
 }

@@ -1,61 +1,69 @@
-//! What a store holds, in sections, and the columns of each.
+//! The tables of a store and their columns.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of what a store holds. They are moved in this order: what others refer to comes before them.
+/// A table of a store. Tables are copied in this order, so that rows come after the rows they refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Section {
-    /// One row: how far everything has come, and what numbers are mixed with.
+pub enum TableKind {
+    /// One row: the counters, the namespace of task ids and the salt.
     Counters,
-    /// What is kept under a name: routes, shares of tenants, who has registered what.
-    Texts,
+    /// Named texts: routes, weights of tenants, registrants and others.
+    #[serde(rename = "texts")]
+    NamedTexts,
     Handlers,
     Queues,
     Chains,
     Rules,
-    Files,
+    #[serde(rename = "files")]
+    FileDigests,
     Nodes,
     Schedules,
-    /// Events that are not forgotten, and those that are but unfinished tasks need them.
+    /// Events in the journal, and expired events that unfinished tasks need.
     Journal,
     Objects,
     /// Unfinished tasks.
     Tasks,
     Orders,
-    /// Orders that have ended, as far as they are remembered.
+    /// Recorded outcomes of ended orders.
     #[serde(rename = "ended_orders")]
     EndedOrders,
-    /// Ended tasks.
+    /// Archived tasks.
     History,
     Attempts,
     Logs,
-    /// Answers to idempotency keys.
-    Answers,
-    /// The ledger of planned times.
+    /// Idempotency records.
+    #[serde(rename = "answers")]
+    IdempotencyRecords,
+    /// The fire ledger: rows of planned times.
     Fires,
-    /// Who changed what.
-    Deeds,
-    /// Of events that were emitted in SQL: which event each receipt stands for, the idempotency keys, and what was
-    /// refused. Only a store that speaks SQL to producers has these three.
-    Receipts,
-    Keys,
-    Refused,
-    /// Rules for tenants that nobody has heard of yet. Only a store in which rules name a tenant by its uuid has them.
-    Ahead,
+    /// Audit entries: who changed what.
+    #[serde(rename = "deeds")]
+    AuditEntries,
+    /// Events emitted in SQL: the event of each receipt, the idempotency keys, and refused events. Only stores with an
+    /// SQL outbox have these three.
+    #[serde(rename = "receipts")]
+    OutboxReceipts,
+    #[serde(rename = "keys")]
+    OutboxKeys,
+    #[serde(rename = "refused")]
+    OutboxRefusals,
+    /// Rules for tenants that have no event yet. Only a store in which rules refer to a tenant by its uuid has them.
+    #[serde(rename = "ahead")]
+    UnknownTenantRules,
 }
 
-impl Section {
+impl TableKind {
     pub const ALL: [Self; 24] = [
         Self::Counters,
-        Self::Texts,
+        Self::NamedTexts,
         Self::Handlers,
         Self::Queues,
         Self::Chains,
         Self::Rules,
-        Self::Files,
+        Self::FileDigests,
         Self::Nodes,
         Self::Schedules,
         Self::Journal,
@@ -66,24 +74,24 @@ impl Section {
         Self::History,
         Self::Attempts,
         Self::Logs,
-        Self::Answers,
+        Self::IdempotencyRecords,
         Self::Fires,
-        Self::Deeds,
-        Self::Receipts,
-        Self::Keys,
-        Self::Refused,
-        Self::Ahead,
+        Self::AuditEntries,
+        Self::OutboxReceipts,
+        Self::OutboxKeys,
+        Self::OutboxRefusals,
+        Self::UnknownTenantRules,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Counters => "counters",
-            Self::Texts => "texts",
+            Self::NamedTexts => "texts",
             Self::Handlers => "handlers",
             Self::Queues => "queues",
             Self::Chains => "chains",
             Self::Rules => "rules",
-            Self::Files => "files",
+            Self::FileDigests => "files",
             Self::Nodes => "nodes",
             Self::Schedules => "schedules",
             Self::Journal => "journal",
@@ -94,21 +102,21 @@ impl Section {
             Self::History => "history",
             Self::Attempts => "attempts",
             Self::Logs => "logs",
-            Self::Answers => "answers",
+            Self::IdempotencyRecords => "answers",
             Self::Fires => "fires",
-            Self::Deeds => "deeds",
-            Self::Receipts => "receipts",
-            Self::Keys => "keys",
-            Self::Refused => "refused",
-            Self::Ahead => "ahead",
+            Self::AuditEntries => "deeds",
+            Self::OutboxReceipts => "receipts",
+            Self::OutboxKeys => "keys",
+            Self::OutboxRefusals => "refused",
+            Self::UnknownTenantRules => "ahead",
         }
     }
 
-    /// The columns of its rows. What a store reckons from the rest (the numbers of events, the order in which tasks
-    /// ended, slices) is not among them. A store that names one otherwise translates.
+    /// Returns the columns of the rows. Derived columns (numbers of events, the order in which tasks ended, partitions)
+    /// are left out. A store with other column names translates.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
-            // `unseen`: how many events came before the first that is not forgotten.
+            // `unseen`: number of events before the first that has not expired.
             Self::Counters => &[
                 "realm",
                 "salt",
@@ -122,7 +130,7 @@ impl Section {
                 "ended",
                 "nodes",
             ],
-            Self::Texts => &["name", "text"],
+            Self::NamedTexts => &["name", "text"],
             Self::Handlers => &["id", "name", "def", "defined", "pace", "gaps"],
             Self::Queues => &[
                 "id",
@@ -138,9 +146,9 @@ impl Section {
             ],
             Self::Chains => &["path", "def", "defined", "state", "pending"],
             Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
-            Self::Files => &["key", "digest"],
-            // `heard` is 0 for those that had not left: where they are moved to they are not, and what they held is free
-            // at the first sweep.
+            Self::FileDigests => &["key", "digest"],
+            // `heard` is 0 for nodes that had not left: they do not exist in the target, and the first sweep releases
+            // their tasks.
             Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
             Self::Schedules => &["name", "expression", "settled", "unmet", "last_event", "named"],
             Self::Journal => &[
@@ -235,12 +243,12 @@ impl Section {
             ],
             Self::Attempts => &["task", "number", "started", "ended", "how", "error"],
             Self::Logs => &["task", "n", "time", "level", "message"],
-            Self::Answers => &["tenant", "key", "digest", "answer", "at"],
+            Self::IdempotencyRecords => &["tenant", "key", "digest", "answer", "at"],
             Self::Fires => &["schedule", "planned", "at", "outcome", "event", "task"],
-            Self::Deeds => &["n", "at", "by", "action", "what", "detail"],
-            Self::Receipts => &["n", "receipt", "event"],
-            Self::Keys => &["tenant", "key", "digest", "receipt", "at"],
-            Self::Refused => &[
+            Self::AuditEntries => &["n", "at", "by", "action", "what", "detail"],
+            Self::OutboxReceipts => &["n", "receipt", "event"],
+            Self::OutboxKeys => &["tenant", "key", "digest", "receipt", "at"],
+            Self::OutboxRefusals => &[
                 "n",
                 "receipt",
                 "type",
@@ -257,12 +265,12 @@ impl Section {
                 "reason",
                 "refused_at",
             ],
-            Self::Ahead => &["kind", "space", "name", "canvas", "since"],
+            Self::UnknownTenantRules => &["kind", "space", "name", "canvas", "since"],
         }
     }
 }
 
-impl fmt::Display for Section {
+impl fmt::Display for TableKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -273,11 +281,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_sections_are_there_in_their_order() {
-        assert!(Section::ALL.is_sorted());
-        for section in Section::ALL {
-            let name = serde_json::to_string(&section).unwrap();
-            assert_eq!(name, format!("{:?}", section.name()));
+    fn all_tables_are_listed_in_copy_order() {
+        assert!(TableKind::ALL.is_sorted());
+        for table in TableKind::ALL {
+            let name = serde_json::to_string(&table).unwrap();
+            assert_eq!(name, format!("{:?}", table.name()));
         }
     }
 }
