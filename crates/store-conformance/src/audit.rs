@@ -3,15 +3,15 @@
 use pointsman_core::store::Deed;
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn deed(world: &World<'_>, n: usize) -> Deed {
+fn deed(world: &StoreFixture<'_>, n: usize) -> Deed {
     let (by, action) = ("ops \"the\" second".to_string(), ["pause", "retry", "run"][n % 3].to_string());
     Deed { at: world.now, by, action, what: format!("thing-{n}"), detail: "weil's klemmt".into() }
 }
 
-pub async fn deeds_are_read_newest_first_page_by_page(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     assert!(must(world.store.deeds(None, 10).await).is_empty());
     let mut done = Vec::new();
     for n in 0..7 {
@@ -36,8 +36,8 @@ pub async fn deeds_are_read_newest_first_page_by_page(harness: &dyn Harness) {
     assert_ascending(&numbers);
 }
 
-pub async fn equal_deeds_are_all_kept(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for _ in 0..5 {
         must(world.store.note(deed(&world, 1)).await);
     }

@@ -5,31 +5,31 @@ use pointsman_core::chain::Action;
 use pointsman_core::store::{OrderRefused, TaskFilter};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
 /// The same chain without its node `a`.
-fn shorter() -> Plan {
+fn shorter() -> RegistrationBuilder {
     plan().chain("/x/y", "b=second>done!failed done failed")
 }
 
 const KEY: &str = "/x/y,1";
 
-async fn waiting(harness: &dyn Harness) -> World<'_> {
-    let world = World::new(harness, plan()).await;
+async fn waiting(harness: &dyn Harness) -> StoreFixture<'_> {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order(KEY).holding("1")).await;
     world
 }
 
-async fn live_tasks(world: &World<'_>) -> usize {
+async fn live_tasks(world: &StoreFixture<'_>) -> usize {
     let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
     world.tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await.len()
 }
 
-pub async fn an_unchanged_chain_leaves_its_orders_alone(harness: &dyn Harness) {
+pub async fn registering_an_unchanged_chain_does_not_change_its_orders(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let (before, since) = (world.look(KEY).await, world.head().await);
     world.register(plan()).await;
@@ -37,7 +37,7 @@ pub async fn an_unchanged_chain_leaves_its_orders_alone(harness: &dyn Harness) {
     assert_eq!(live_tasks(&world).await, 1);
 }
 
-pub async fn an_order_waits_at_a_node_that_is_gone(harness: &dyn Harness) {
+pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.register(shorter()).await;
     let view = world.look(KEY).await;
@@ -55,7 +55,7 @@ pub async fn an_order_waits_at_a_node_that_is_gone(harness: &dyn Harness) {
     assert_eq!((task.step().node.as_str(), task.step().value.as_str()), ("a", "1"));
 }
 
-pub async fn a_stranded_order_can_be_moved(harness: &dyn Harness) {
+pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.register(shorter()).await;
     let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("a")));
@@ -67,7 +67,7 @@ pub async fn a_stranded_order_can_be_moved(harness: &dyn Harness) {
     assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
-pub async fn a_stranded_order_can_be_suspended_and_removed(harness: &dyn Harness) {
+pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.register(shorter()).await;
     world.suspend(KEY).await;
@@ -78,7 +78,7 @@ pub async fn a_stranded_order_can_be_suspended_and_removed(harness: &dyn Harness
     world.nothing_begins("it is gone").await;
 }
 
-pub async fn a_running_step_ends_though_its_node_is_gone(harness: &dyn Harness) {
+pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let task = world.claim_one().await;
     world.register(shorter()).await;
@@ -94,7 +94,7 @@ pub async fn a_running_step_ends_though_its_node_is_gone(harness: &dyn Harness) 
 }
 
 /// A node that was a step when its step began, and is an end when that ends.
-pub async fn a_step_may_end_where_an_end_is_now(harness: &dyn Harness) {
+pub async fn a_step_can_finish_at_a_chain_node_that_became_an_end(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let task = world.claim_one().await;
     world.register(plan().chain("/x/y", "a b=second>a")).await;
@@ -105,7 +105,7 @@ pub async fn a_step_may_end_where_an_end_is_now(harness: &dyn Harness) {
     assert!(world.find(KEY).await.is_none());
 }
 
-pub async fn a_step_is_not_set_back_at_a_node_that_is_gone(harness: &dyn Harness) {
+pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let task = world.claim_one().await;
     world.register(shorter()).await;
@@ -119,7 +119,7 @@ pub async fn a_step_is_not_set_back_at_a_node_that_is_gone(harness: &dyn Harness
 }
 
 /// The node is still there while the step runs; where it leads is asked when the step has ended.
-pub async fn a_step_leads_where_the_chain_leads_now(harness: &dyn Harness) {
+pub async fn a_finished_step_follows_the_current_chain_definition(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let task = world.claim_one().await;
     world.register(plan().chain("/x/y", "a=first>c c=third>done done")).await;
@@ -128,7 +128,7 @@ pub async fn a_step_leads_where_the_chain_leads_now(harness: &dyn Harness) {
     assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("third", "c"));
 }
 
-pub async fn a_node_that_becomes_an_end_lets_its_orders_arrive(harness: &dyn Harness) {
+pub async fn orders_finish_when_their_chain_node_becomes_an_end(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let since = world.head().await;
     world.register(plan().chain("/x/y", "a b=second>a")).await;
@@ -137,7 +137,7 @@ pub async fn a_node_that_becomes_an_end_lets_its_orders_arrive(harness: &dyn Har
     assert_eq!(live_tasks(&world).await, 0);
 }
 
-pub async fn a_waiting_step_becomes_the_new_handlers(harness: &dyn Harness) {
+pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let since = world.head().await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
@@ -153,8 +153,8 @@ pub async fn a_waiting_step_becomes_the_new_handlers(harness: &dyn Harness) {
 }
 
 /// Also one that is not due, and one that was chosen for the next free slot.
-pub async fn a_handed_over_step_keeps_its_time(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.add(order(KEY).planned(world.later(60))).await;
     world.add(order("/x/y,2")).await;
     world.schedule(5).await;
@@ -166,7 +166,7 @@ pub async fn a_handed_over_step_keeps_its_time(harness: &dyn Harness) {
     assert_eq!(world.claim_one().await.handler, handler("other"));
 }
 
-pub async fn a_running_step_ends_as_it_began(harness: &dyn Harness) {
+pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let task = world.claim_one().await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
@@ -174,7 +174,7 @@ pub async fn a_running_step_ends_as_it_began(harness: &dyn Harness) {
     assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
-pub async fn a_removed_chain_strands_its_orders(harness: &dyn Harness) {
+pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.add(order("/x/y,2").starting("b")).await;
     let running = world.claim_for(&["second"], 10).await;
@@ -205,7 +205,7 @@ pub async fn orders_of_a_removed_chain_can_be_removed(harness: &dyn Harness) {
 }
 
 /// A stop, and what nodes are set to, hold for the chain as it is now.
-pub async fn a_changed_chain_is_still_stopped(harness: &dyn Harness) {
+pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.set_chain("/x/y", true).await;
     world.register(plan().chain("/x/y", "a=other>c c=third>done done")).await;
@@ -217,7 +217,7 @@ pub async fn a_changed_chain_is_still_stopped(harness: &dyn Harness) {
     assert_eq!(handlers, ["other", "third"]);
 }
 
-pub async fn a_stopped_node_is_stopped_for_its_new_handler_too(harness: &dyn Harness) {
+pub async fn a_stopped_chain_node_stays_stopped_for_its_new_handler(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.set_node("/x/y a", Action::Stop).await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
@@ -229,9 +229,9 @@ pub async fn a_stopped_node_is_stopped_for_its_new_handler_too(harness: &dyn Har
     assert_eq!(world.claim_one().await.handler, handler("first"));
 }
 
-pub async fn chains_are_read_back_as_registered(harness: &dyn Harness) {
+pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
     let plan = plan().setback("/x/y", "a", 4, 9).chain("/c", "z=third>e e").orders("record", "/c");
-    let world = World::new(harness, plan).await;
+    let world = StoreFixture::new(harness, plan).await;
     let want = world.plan.registration();
     let read = must(world.store.registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
@@ -245,7 +245,7 @@ pub async fn chains_are_read_back_as_registered(harness: &dyn Harness) {
 }
 
 /// The attempt that fails is the old handler's, the next one is not.
-pub async fn a_step_set_back_is_tried_by_the_new_handler(harness: &dyn Harness) {
+pub async fn a_failed_step_is_retried_by_the_new_handler(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let task = world.claim_one().await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
@@ -256,7 +256,7 @@ pub async fn a_step_set_back_is_tried_by_the_new_handler(harness: &dyn Harness) 
     assert_eq!(live_tasks(&world).await, 1);
 }
 
-pub async fn a_change_elsewhere_leaves_a_setback_alone(harness: &dyn Harness) {
+pub async fn changing_other_chain_nodes_does_not_affect_a_pending_retry(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.fail(&world.claim_one().await).await;
     let before = world.look(KEY).await;
@@ -269,7 +269,7 @@ pub async fn a_change_elsewhere_leaves_a_setback_alone(harness: &dyn Harness) {
 }
 
 /// A node that dies with a step whose node is gone leaves nothing behind.
-pub async fn a_crash_at_a_node_that_is_gone_leaves_no_task(harness: &dyn Harness) {
+pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.claim_one().await;
     world.register(plan().without_chain("/x/y")).await;

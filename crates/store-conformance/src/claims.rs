@@ -6,10 +6,11 @@ use pointsman_core::Status;
 use pointsman_core::store::{Claim, Claimant};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-pub async fn a_claim_gives_only_the_handlers_it_names(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+pub async fn a_claim_returns_only_tasks_of_the_handlers_it_names(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
     world.emit_many(3, event("record")).await;
     let claimed = world.claim_for(&["notify"], 10).await;
     assert_eq!(claimed.len(), 3);
@@ -20,8 +21,8 @@ pub async fn a_claim_gives_only_the_handlers_it_names(harness: &dyn Harness) {
     assert_eq!(world.claim_for(&["index"], 10).await.len(), 3);
 }
 
-pub async fn a_claim_gives_no_more_than_it_asks_for(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(7, event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
@@ -33,16 +34,16 @@ pub async fn a_claim_gives_no_more_than_it_asks_for(harness: &dyn Harness) {
 }
 
 /// Those behind a claimed head are not ready, so there is no more.
-pub async fn more_counts_ready_tasks_only(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(5, event("record").key("a")).await;
     world.emit(event("record").due(world.later(60))).await;
     let claims = world.claims(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, false));
 }
 
-pub async fn more_counts_what_is_scheduled_too(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(3, event("record")).await;
     assert_eq!(world.schedule(3).await, 3);
     let claims = world.claims(1).await;
@@ -52,7 +53,7 @@ pub async fn more_counts_what_is_scheduled_too(harness: &dyn Harness) {
 }
 
 pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record").key("a").value("{\"n\":1}")).await;
     world.tick(5);
     let claimed = world.claim_one().await;
@@ -68,8 +69,8 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
     assert!(world.claim(10).await.is_empty(), "nobody else gets it");
 }
 
-pub async fn priority_decides_then_age(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
         events.push(world.emit(event("record").priority(priority)).await.id);
@@ -91,8 +92,8 @@ pub async fn priority_decides_then_age(harness: &dyn Harness) {
     assert_eq!(order, want, "the same when several are claimed at once");
 }
 
-pub async fn nothing_is_claimed_before_it_is_due(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let late = world.emit(event("record").due(world.later(120))).await;
     let soon = world.emit(event("record").due(world.later(60))).await;
     let now = world.emit(event("record").due(world.now)).await;
@@ -113,8 +114,8 @@ pub async fn nothing_is_claimed_before_it_is_due(harness: &dyn Harness) {
     assert_eq!((events_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
 }
 
-pub async fn a_retry_and_a_snooze_are_told_as_next_due(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(2, event("record")).await;
     let claimed = world.claim(2).await;
     world.snooze(&claimed[0], 300).await;
@@ -124,8 +125,8 @@ pub async fn a_retry_and_a_snooze_are_told_as_next_due(harness: &dyn Harness) {
 }
 
 /// A claim may take them up in pieces, as long as it says that there is more.
-pub async fn a_crowd_that_falls_due_at_once_runs_whole(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(2500, event("record").due(world.later(60))).await;
     world.tick(60);
     let mut claimed = 0;
@@ -142,7 +143,7 @@ pub async fn a_crowd_that_falls_due_at_once_runs_whole(harness: &dyn Harness) {
 }
 
 pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let delayed = world.emit(event("record").due(world.later(60))).await;
     let mut world = world.reopen().await;
     let claims = world.claims(10).await;
@@ -151,8 +152,8 @@ pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(events_of(&world.claim(10).await), [delayed.id]);
 }
 
-pub async fn scheduling_looks_no_further_ahead_than_told(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn schedule_prefetches_at_most_the_requested_number(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(10, event("record")).await;
     assert_eq!(world.schedule(2).await, 2);
     assert_eq!(world.schedule(2).await, 2, "in all, not each time");
@@ -163,8 +164,8 @@ pub async fn scheduling_looks_no_further_ahead_than_told(harness: &dyn Harness) 
     assert_eq!(world.schedule(100).await, 7);
 }
 
-pub async fn nothing_is_scheduled_before_it_is_due(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let delayed = world.emit(event("record").due(world.later(60))).await;
     assert_eq!(world.schedule(10).await, 0);
     world.tick(60);
@@ -172,8 +173,8 @@ pub async fn nothing_is_scheduled_before_it_is_due(harness: &dyn Harness) {
     assert_eq!(world.status(&delayed.tasks[0]).await, Status::Scheduled);
 }
 
-pub async fn what_is_scheduled_is_claimed_first(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let scheduled = world.emit_many(2, event("record")).await;
     assert_eq!(world.schedule(2).await, 2);
     let urgent = world.emit(event("record").priority(9000)).await;
@@ -184,7 +185,7 @@ pub async fn what_is_scheduled_is_claimed_first(harness: &dyn Harness) {
 }
 
 pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(3, event("record")).await;
     world.schedule(2).await;
     let world = world.reopen().await;
@@ -192,8 +193,8 @@ pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(world.claim(10).await.len(), events.len());
 }
 
-pub async fn fences_always_grow(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn fences_strictly_increase(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(4, event("record")).await;
     let mut fences = Vec::new();
     for _ in 0..3 {
@@ -212,8 +213,8 @@ pub async fn fences_always_grow(harness: &dyn Harness) {
     assert_ascending(&fences);
 }
 
-pub async fn an_append_can_claim_what_it_brings(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let old = world.emit(event("record")).await;
     let emissions = vec![emission([event("record"), event("record")])];
     let (answers, claims) = must(world.store.append(emissions, Some(world.asking(2)), world.now).await);
@@ -224,8 +225,8 @@ pub async fn an_append_can_claim_what_it_brings(harness: &dyn Harness) {
     assert_eq!(events_of(&world.claim(10).await), [new[1].id]);
 }
 
-pub async fn a_finish_can_claim_what_it_frees(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(2, event("record").key("a")).await;
     let head = world.claim_one().await;
     let endings = vec![ending(&head, succeeded())];
@@ -236,15 +237,15 @@ pub async fn a_finish_can_claim_what_it_frees(harness: &dyn Harness) {
 }
 
 /// Without a claim, a verb that could claim does not.
-pub async fn nothing_is_claimed_unasked(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let (_, claims) = must(world.store.append(vec![emission([event("record")])], None, world.now).await);
     assert!(claims.tasks.is_empty());
     assert_eq!(world.queue("index").await.running, 0);
 }
 
-pub async fn racing_nodes_never_get_the_same_task(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(100, event("record")).await;
     let handlers = Arc::new(world.plan.names());
     let mut racers = Vec::new();

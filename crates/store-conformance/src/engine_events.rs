@@ -7,22 +7,22 @@ use pointsman_core::journal::{Filter, Retention};
 use pointsman_core::store::{NewOrder, Read};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>done done")
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
 fn state(state: SchedulerState) -> EngineEvent {
     EngineEvent::SchedulerStateChanged { state }
 }
 
-async fn tell(world: &World<'_>, events: Vec<EngineEvent>) {
+async fn tell(world: &StoreFixture<'_>, events: Vec<EngineEvent>) {
     must(world.store.tell(events, world.now).await);
 }
 
-pub async fn the_engine_tells_of_itself(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let since = world.head().await;
     tell(&world, vec![state(SchedulerState::Starting), state(SchedulerState::Running)]).await;
     tell(&world, vec![state(SchedulerState::Stopping), EngineEvent::SchedulerClosed]).await;
@@ -39,8 +39,8 @@ pub async fn the_engine_tells_of_itself(harness: &dyn Harness) {
 }
 
 /// They stand in the one order of the journal, between what others emit.
-pub async fn their_ids_are_the_journals(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(world.emit(event("note")).await.id);
@@ -56,10 +56,10 @@ pub async fn their_ids_are_the_journals(harness: &dyn Harness) {
 }
 
 /// Not even where somebody has bound their types, or the one above all.
-pub async fn they_go_to_no_handler(harness: &dyn Harness) {
+pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let types = ["Event", "OrderEvent", "OrderStarted", "OrderFinished", "SchedulerClosed", "FileBasedAdded"];
     let plan = types.into_iter().fold(plan(), |plan, key| plan.on(key, &["curious"]).orders(key, "/x/y"));
-    let world = World::new(harness, plan).await;
+    let world = StoreFixture::new(harness, plan).await;
     tell(&world, vec![EngineEvent::SchedulerClosed]).await;
     world.add(order("/x/y,1")).await;
     let ran = world.run_all().await;
@@ -74,12 +74,13 @@ pub async fn they_go_to_no_handler(harness: &dyn Harness) {
 }
 
 /// What is told of an order does not belong to the object that somebody calls the same.
-pub async fn they_are_no_objects_past(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/x/y,1")).await;
     world.claim_one().await;
-    let object =
-        async |world: &World<'_>| must(world.store.object(&Default::default(), &key("/x/y,1"), 10).await);
+    let object = async |world: &StoreFixture<'_>| {
+        must(world.store.object(&Default::default(), &key("/x/y,1"), 10).await)
+    };
     assert!(object(&world).await.is_none());
     let emitted = world.emit(event("note").key("/x/y,1")).await;
     assert_eq!(emitted.prev, None);
@@ -91,13 +92,13 @@ pub async fn they_are_no_objects_past(harness: &dyn Harness) {
 }
 
 /// A world whose journal holds something of everything.
-async fn motley(harness: &dyn Harness) -> World<'_> {
+async fn motley(harness: &dyn Harness) -> StoreFixture<'_> {
     let plan = plan()
         .chain("/x/deep/z", "a=first>done done")
         .observing("first", pointsman_core::handler::Observe::All)
         .file("JobChain:/x/y", "1")
         .file("Job:/first", "1");
-    let world = World::new(harness, plan).await;
+    let world = StoreFixture::new(harness, plan).await;
     tell(&world, vec![state(SchedulerState::Running)]).await;
     for key in ["/x/y,1", "/x/y,12", "/x/deep/z,1"] {
         world.add(order(key)).await;
@@ -110,7 +111,7 @@ async fn motley(harness: &dyn Harness) -> World<'_> {
     world
 }
 
-async fn found(world: &World<'_>, filter: Filter) -> usize {
+async fn found(world: &StoreFixture<'_>, filter: Filter) -> usize {
     let found = world.read_after(world.extent().await.forgotten, &filter).await;
     let all = world.read_all().await;
     let want: Vec<_> = all.into_iter().filter(|event| filter.matches(event)).collect();
@@ -118,7 +119,7 @@ async fn found(world: &World<'_>, filter: Filter) -> usize {
     found.len()
 }
 
-pub async fn they_are_found_by_type_and_ancestor(harness: &dyn Harness) {
+pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Harness) {
     let world = motley(harness).await;
     let of =
         |names: &[&str]| Filter { kinds: names.iter().map(|name| kind(name)).collect(), ..Filter::default() };
@@ -140,7 +141,7 @@ pub async fn they_are_found_by_type_and_ancestor(harness: &dyn Harness) {
     }
 }
 
-pub async fn they_are_found_by_path_and_key(harness: &dyn Harness) {
+pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
     let world = motley(harness).await;
     let orders = || vec![kind("OrderEvent")];
     for (text, count) in [("/x/", 15), ("/x/*", 10), ("/x/y", 10), ("/x/y,1", 5), ("/x/deep/", 5), ("/y/", 0)]
@@ -158,9 +159,9 @@ pub async fn they_are_found_by_path_and_key(harness: &dyn Harness) {
 }
 
 /// What is told of a tenant's orders and tasks is seen by whoever may see the tenant's events; all else is not.
-pub async fn a_tenant_sees_those_of_its_orders_and_tasks(harness: &dyn Harness) {
+pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn Harness) {
     let plan = plan().observing("first", Observe::All);
-    let world = World::new(harness, plan).await;
+    let world = StoreFixture::new(harness, plan).await;
     tell(&world, vec![EngineEvent::SchedulerClosed]).await;
     let shop = tenant("shop");
     world.add(NewOrder { tenant: shop.clone(), ..order("/x/y,1") }).await;
@@ -187,7 +188,7 @@ pub async fn a_tenant_sees_those_of_its_orders_and_tasks(harness: &dyn Harness) 
     }
 }
 
-pub async fn they_are_read_backwards_too(harness: &dyn Harness) {
+pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
     let world = motley(harness).await;
     let filter = Filter { kinds: vec![kind("JobChainEvent")], ..Filter::default() };
     let read = Read { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
@@ -196,7 +197,7 @@ pub async fn they_are_read_backwards_too(harness: &dyn Harness) {
     assert_eq!(told, ["JobChainStateChanged state:running"]);
 }
 
-pub async fn they_are_forgotten_like_any_others(harness: &dyn Harness) {
+pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     let mut world = motley(harness).await;
     world.add(order("/x/y,2")).await;
     let head = world.head().await;
@@ -213,11 +214,12 @@ pub async fn they_are_forgotten_like_any_others(harness: &dyn Harness) {
 }
 
 /// What changed in the files since the last registration, and nothing else.
-pub async fn changed_files_are_told(harness: &dyn Harness) {
-    let filed =
-        |plan: Plan| plan.file("Job:/first", "1").file("JobChain:/x/y", "1").file("Schedule:/nightly", "1");
-    let mut world = World::new(harness, filed(plan())).await;
-    let told = async |world: &World<'_>, since| {
+pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
+    let filed = |plan: RegistrationBuilder| {
+        plan.file("Job:/first", "1").file("JobChain:/x/y", "1").file("Schedule:/nightly", "1")
+    };
+    let mut world = StoreFixture::new(harness, filed(plan())).await;
+    let told = async |world: &StoreFixture<'_>, since| {
         let mut told = world.shown_after(since).await;
         told.sort();
         told
@@ -254,8 +256,8 @@ pub async fn changed_files_are_told(harness: &dyn Harness) {
 }
 
 /// First that it changed, then that it is in force.
-pub async fn a_file_is_activated_after_it_was_read(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan().file("Job:/first", "1")).await;
+pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan().file("Job:/first", "1")).await;
     world.register(plan().file("Job:/first", "2")).await;
     let told = world.told_after(world.extent().await.forgotten).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];

@@ -3,7 +3,7 @@
 use pointsman_core::store::Claimed;
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// How often each of the two names was served.
 fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
@@ -11,12 +11,12 @@ fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
     (mine, tasks.len() - mine)
 }
 
-fn plan() -> Plan {
-    Plan::default().on("flood", &["busy"]).on("drop", &["quiet"])
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().on("flood", &["busy"]).on("drop", &["quiet"])
 }
 
-pub async fn a_flood_delays_a_single_task_by_one_round(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(1000, event("flood")).await;
     // The busy queue has been served for a while when the other one wakes.
     for _ in 0..10 {
@@ -28,14 +28,14 @@ pub async fn a_flood_delays_a_single_task_by_one_round(harness: &dyn Harness) {
 }
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(1000, event("flood").priority(9000)).await;
     world.emit(event("drop").priority(1)).await;
     assert_eq!(shares(&world.claim(10).await, "quiet"), (1, 9), "however low its priority");
 }
 
-pub async fn tenants_of_one_handler_are_queues_of_their_own(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(500, event("record").tenant("loud")).await;
     for n in 0..5 {
         world.emit(event("record").tenant(&format!("tenant-{n}"))).await;
@@ -48,8 +48,8 @@ pub async fn tenants_of_one_handler_are_queues_of_their_own(harness: &dyn Harnes
 
 /// Having been idle earns no credit: a queue that wakes is ahead by what one claim may give, whatever the other
 /// one got while it slept.
-pub async fn idleness_is_not_saved_up(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit(event("drop")).await;
     world.run_all().await;
     world.emit_many(400, event("flood")).await;
@@ -65,8 +65,8 @@ pub async fn idleness_is_not_saved_up(harness: &dyn Harness) {
     assert!(quiet.abs_diff(busy) <= 5, "{quiet} to {busy} of 40");
 }
 
-pub async fn two_busy_queues_share_evenly(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn two_busy_queues_share_claims_evenly(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(300, event("flood")).await;
     world.emit_many(100, event("drop")).await;
     let mut served = Vec::new();
@@ -77,8 +77,8 @@ pub async fn two_busy_queues_share_evenly(harness: &dyn Harness) {
     assert!(quiet.abs_diff(busy) <= 8, "{quiet} to {busy}: one odd task a claim at most");
 }
 
-pub async fn looking_ahead_is_fair_too(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(100, event("flood")).await;
     world.emit(event("drop")).await;
     assert_eq!(world.schedule(4).await, 4);
@@ -88,8 +88,8 @@ pub async fn looking_ahead_is_fair_too(harness: &dyn Harness) {
 
 /// A held or lane-bound backlog takes nobody's turn.
 /// What others have scheduled has had its turn: it does not keep one waiting who has not.
-pub async fn what_others_have_scheduled_delays_nobody(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(100, event("flood")).await;
     assert_eq!(world.schedule(30).await, 30);
     let append = async |kind: &str| {
@@ -102,8 +102,8 @@ pub async fn what_others_have_scheduled_delays_nobody(harness: &dyn Harness) {
     assert!(Some(own[0].event().id) < newest, "but those of its own queue come first");
 }
 
-pub async fn a_queue_that_cannot_run_takes_no_turn(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(50, event("flood")).await;
     world.pause("busy").await;
     world.emit_many(5, event("drop")).await;
@@ -111,7 +111,7 @@ pub async fn a_queue_that_cannot_run_takes_no_turn(harness: &dyn Harness) {
 }
 
 pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(200, event("flood")).await;
     for _ in 0..50 {
         world.claim(2).await;

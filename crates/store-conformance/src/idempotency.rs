@@ -5,14 +5,14 @@ use std::sync::Arc;
 use pointsman_core::store::{Receipt, Refused};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 fn conflict(key: &str) -> Result<Receipt, Refused> {
     Err(Refused::IdempotencyConflict(key.into()))
 }
 
-pub async fn the_same_key_gets_the_same_answer(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let send = || keyed("default", "k", 1, [event("record").key("a"), event("record").key("a")]);
     let first = world.append(vec![send()]).await.remove(0).expect("accepted");
     assert!(!first.repeated);
@@ -26,8 +26,8 @@ pub async fn the_same_key_gets_the_same_answer(harness: &dyn Harness) {
     assert_eq!(world.read_all().await.len(), 3);
 }
 
-pub async fn the_same_key_with_other_content_is_refused(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_idempotency_key_with_different_content_is_refused(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let first = world.append(vec![keyed("default", "k", 1, [event("record")])]).await.remove(0);
     assert!(first.is_ok());
     let answer = world.append(vec![keyed("default", "k", 2, [event("record"), event("record")])]).await;
@@ -37,8 +37,8 @@ pub async fn the_same_key_with_other_content_is_refused(harness: &dyn Harness) {
 }
 
 /// The refused one leaves the others of its append alone.
-pub async fn keys_hold_within_one_append(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let answers = world
         .append(vec![
             keyed("default", "k", 1, [event("record").key("a")]),
@@ -55,8 +55,8 @@ pub async fn keys_hold_within_one_append(harness: &dyn Harness) {
     assert_eq!(world.read_all().await.len(), 2);
 }
 
-pub async fn keys_belong_to_a_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn idempotency_keys_are_scoped_to_a_tenant(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for tenant in ["default", "shop"] {
         let answer =
             world.append(vec![keyed(tenant, "k", 1, [event("record").tenant(tenant)])]).await.remove(0);
@@ -67,8 +67,8 @@ pub async fn keys_belong_to_a_tenant(harness: &dyn Harness) {
     assert!(answer.is_ok(), "another tenant's content is no conflict");
 }
 
-pub async fn keys_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let send = || keyed("default", "k", 1, [event("record").key("a")]);
     let first = world.append(vec![send()]).await.remove(0).expect("accepted");
     let world = world.reopen().await;
@@ -78,8 +78,8 @@ pub async fn keys_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(world.read_all().await.len(), 1);
 }
 
-pub async fn racing_duplicates_make_one_event(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let racers: Vec<_> = (0..100)
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
@@ -100,8 +100,8 @@ pub async fn racing_duplicates_make_one_event(harness: &dyn Harness) {
 }
 
 /// A key is remembered for a day, and however many there were, none for ever.
-pub async fn old_keys_are_all_forgotten(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+pub async fn old_idempotency_keys_expire_after_a_day(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let name = |n: usize| format!("k{n}");
     world.append((0..12_000).map(|n| keyed("default", &name(n), 1, [event("note")])).collect()).await;
     world.tick(2 * 86_400);

@@ -6,12 +6,12 @@ use pointsman_core::event::Context;
 use pointsman_core::{EventId, NewEvent};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const HOUR: u64 = 3600;
 
-pub async fn ids_ascend_strictly(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut ids = ids_of(&world.emit_many(50, event("record")).await);
     for _ in 0..10 {
         ids.push(world.emit(event("note")).await.id);
@@ -22,16 +22,16 @@ pub async fn ids_ascend_strictly(harness: &dyn Harness) {
     assert_eq!(world.extent().await.head, ids[ids.len() - 1]);
 }
 
-pub async fn an_id_tells_when_it_was_given(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for _ in 0..5 {
         world.tick(7);
         assert_eq!(world.emit(event("record")).await.id.get(), world.now.millis() as u64 * 1000);
     }
 }
 
-pub async fn a_clock_that_steps_back_never_makes_an_id_smaller(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn event_ids_increase_when_the_clock_steps_back(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut ids = vec![world.emit(event("record")).await.id];
     world.now = BEGINNING.minus(secs(HOUR));
     ids.push(world.emit(event("record")).await.id);
@@ -44,8 +44,8 @@ pub async fn a_clock_that_steps_back_never_makes_an_id_smaller(harness: &dyn Har
 }
 
 /// A clock that jumps ten years ahead for a while must not push the ids there for ever.
-pub async fn a_leap_ahead_is_capped(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record")).await;
     world.tick(10 * 365 * 24 * HOUR);
     let mut ids = Vec::new();
@@ -69,7 +69,7 @@ pub async fn a_leap_ahead_is_capped(harness: &dyn Harness) {
 }
 
 pub async fn prev_is_the_preceding_event_of_the_object(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let first = world.emit(event("record").key("a")).await;
     let other = world.emit(event("record").key("b")).await;
     let foreign = world.emit(event("record").key("a").tenant("shop")).await;
@@ -83,8 +83,8 @@ pub async fn prev_is_the_preceding_event_of_the_object(harness: &dyn Harness) {
     assert_eq!(world.emit(event("record").key("a").tenant("shop")).await.prev, Some(foreign.id));
 }
 
-pub async fn events_without_a_key_have_no_prev(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn events_without_an_object_key_have_no_prev(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for event in world.emit_many(3, event("record")).await {
         assert_eq!(event.prev, None);
     }
@@ -92,7 +92,7 @@ pub async fn events_without_a_key_have_no_prev(harness: &dyn Harness) {
 }
 
 pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let a = || event("record").key("a");
     let answers = world.append(vec![emission([a(), event("record").key("b"), a()]), emission([a()])]).await;
     let events: Vec<_> = answers.into_iter().flat_map(|answer| answer.expect("accepted").events).collect();
@@ -101,14 +101,14 @@ pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn H
 }
 
 pub async fn prev_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let first = world.emit(event("record").key("a")).await;
     let world = world.reopen().await;
     assert_eq!(world.emit(event("record").key("a")).await.prev, Some(first.id));
 }
 
-pub async fn many_emissions_are_answered_in_the_order_asked(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let emissions: Vec<_> =
         (1..=20).map(|n| emission(vec![event("record").value(&n.to_string()); n])).collect();
     let answers = world.append(emissions).await;
@@ -126,15 +126,15 @@ pub async fn many_emissions_are_answered_in_the_order_asked(harness: &dyn Harnes
     assert_eq!(stored, all);
 }
 
-pub async fn an_append_of_nothing_changes_nothing(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_empty_append_changes_nothing(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let head = world.extent().await.head;
     assert!(world.append(vec![]).await.is_empty());
     assert_eq!(world.extent().await.head, head);
 }
 
-pub async fn an_event_is_kept_exactly_as_emitted(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let context = Context::from([("ip".into(), "::1".into()), ("Ключ".into(), "a \"b\"".into())]);
     let text = r#"{ "n": 1.50, "big": 12345678901234567890, "s": "é\u00e9\n", "list": [], "none": null }"#;
     let sent = NewEvent { context, ..event("record.published").key("../a:#%").sub("part 1").tenant("shop") };
@@ -151,16 +151,16 @@ pub async fn an_event_is_kept_exactly_as_emitted(harness: &dyn Harness) {
     assert_eq!(*claimed.event(), stored, "and reaches the handler so");
 }
 
-pub async fn a_value_may_be_large(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_event_value_can_be_large(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let text = format!("\"{}\"", "ä".repeat(500_000));
     world.emit(event("record").key("a").value(&text)).await;
     let world = world.reopen().await;
     assert_eq!(world.claim_one().await.event().value.as_str(), text);
 }
 
-pub async fn emitters_at_the_same_time_share_one_order(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let emitters: Vec<_> = (0..64)
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);

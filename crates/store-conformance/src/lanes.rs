@@ -5,15 +5,15 @@ use pointsman_core::task::{EndReason, State};
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// So many events of the object `a`.
-async fn three(world: &World<'_>) -> Vec<Sequenced> {
+async fn three(world: &StoreFixture<'_>) -> Vec<Sequenced> {
     world.emit_many(3, event("record").key("a")).await
 }
 
 pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     for event in &events {
         let claimed = world.claim(10).await;
@@ -24,8 +24,9 @@ pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harne
     assert!(world.claim(10).await.is_empty());
 }
 
-pub async fn lanes_run_side_by_side(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "audit"])).await;
+pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "audit"])).await;
     for (key, tenant) in [("a", "default"), ("b", "default"), ("a", "shop")] {
         world.emit_many(2, event("record").key(key).tenant(tenant)).await;
     }
@@ -39,7 +40,8 @@ pub async fn lanes_run_side_by_side(harness: &dyn Harness) {
 
 /// One handler's slow task does not hold up another handler of the same object.
 pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["slow", "quick"])).await;
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["slow", "quick"])).await;
     let events = three(&world).await;
     let slow = world.claim_one_for("slow").await;
     for event in &events {
@@ -52,20 +54,20 @@ pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) 
     assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
 }
 
-pub async fn tasks_without_order_run_freely(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple().free("index")).await;
+pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple().free("index")).await;
     three(&world).await;
     assert_eq!(world.claim(10).await.len(), 3);
 }
 
-pub async fn tasks_without_a_key_run_freely(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn tasks_without_an_object_key_run_concurrently(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(3, event("record")).await;
     assert_eq!(world.claim(10).await.len(), 3);
 }
 
-pub async fn a_retrying_head_holds_its_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     let head = world.claim_one().await;
     let finished = world.fail(&head).await;
@@ -75,8 +77,8 @@ pub async fn a_retrying_head_holds_its_lane(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), ids_of(&events));
 }
 
-pub async fn a_snoozing_head_holds_its_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     let head = world.claim_one().await;
     world.snooze(&head, 300).await;
@@ -86,8 +88,8 @@ pub async fn a_snoozing_head_holds_its_lane(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), ids_of(&events));
 }
 
-pub async fn a_delayed_head_holds_its_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
     let prompt = world.emit(event("record").key("a")).await;
     assert!(world.claim(10).await.is_empty());
@@ -96,8 +98,8 @@ pub async fn a_delayed_head_holds_its_lane(harness: &dyn Harness) {
 }
 
 /// It comes to the head of its lane early, and waits there.
-pub async fn a_task_is_delayed_in_the_middle_of_its_lane_too(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_delayed_task_blocks_its_lane_when_it_becomes_head(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let first = world.emit(event("record").key("a")).await;
     let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
     let last = world.emit(event("record").key("a")).await;
@@ -106,8 +108,8 @@ pub async fn a_task_is_delayed_in_the_middle_of_its_lane_too(harness: &dyn Harne
     assert_eq!(events_of(&world.run_all().await), [delayed.id, last.id]);
 }
 
-pub async fn a_released_head_keeps_its_place(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     let head = world.claim_one().await;
     world.give_back(&head).await;
@@ -116,8 +118,8 @@ pub async fn a_released_head_keeps_its_place(harness: &dyn Harness) {
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
 
-pub async fn priority_ranks_heads_never_tasks_within_a_lane(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn priority_orders_lane_heads_but_not_tasks_within_a_lane(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let low = world.emit(event("record").key("a").priority(1)).await;
     let high = world.emit(event("record").key("a").priority(9000)).await;
     let middle = world.emit(event("record").key("b").priority(50)).await;
@@ -127,8 +129,8 @@ pub async fn priority_ranks_heads_never_tasks_within_a_lane(harness: &dyn Harnes
     assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
 }
 
-pub async fn a_parked_head_lets_its_lane_go_on(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     let finished = world.fail_for_good(&world.claim_one().await).await;
     assert_eq!((finished.status, finished.due), (Status::Error, None));
@@ -137,8 +139,8 @@ pub async fn a_parked_head_lets_its_lane_go_on(harness: &dyn Harness) {
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery tells of the hole");
 }
 
-pub async fn a_halted_head_holds_its_lane_until_it_is_retried(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().halting("index")).await;
+pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
     let events = three(&world).await;
     world.fail_for_good(&world.claim_one().await).await;
     world.tick(100_000);
@@ -152,8 +154,8 @@ pub async fn a_halted_head_holds_its_lane_until_it_is_retried(harness: &dyn Harn
     assert!(!ran[0].late, "it never left its place");
 }
 
-pub async fn a_halted_head_holds_its_lane_until_it_is_dropped(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple().halting("index")).await;
+pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
     let events = three(&world).await;
     world.fail_for_good(&world.claim_one().await).await;
     let elsewhere = world.emit(event("record").key("b")).await;
@@ -163,8 +165,8 @@ pub async fn a_halted_head_holds_its_lane_until_it_is_dropped(harness: &dyn Harn
     assert_eq!(world.queue("index").await.halted, 0);
 }
 
-pub async fn a_cancelled_head_lets_its_lane_go_on(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     let head = world.claim_one().await;
     assert_eq!(world.cancel(&head.id).await, Ok(()));
@@ -172,8 +174,8 @@ pub async fn a_cancelled_head_lets_its_lane_go_on(harness: &dyn Harness) {
 }
 
 /// Taking one out of the middle moves nobody forward.
-pub async fn cancelling_behind_the_head_moves_nobody_forward(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(4, event("record").key("a")).await;
     let head = world.claim_one().await;
     assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
@@ -182,15 +184,15 @@ pub async fn cancelling_behind_the_head_moves_nobody_forward(harness: &dyn Harne
     assert_eq!(events_of(&world.run_all().await), ids_of(&events[2..]));
 }
 
-pub async fn a_scheduled_head_holds_its_lane(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     assert_eq!(world.schedule(10).await, 1, "only the head can be scheduled");
     assert_eq!(events_of(&world.run_all().await), ids_of(&events));
 }
 
-pub async fn a_lane_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut events = three(&world).await;
     let world = world.reopen().await;
     events.push(world.emit(event("record").key("a")).await);
@@ -204,9 +206,9 @@ pub async fn a_lane_survives_a_restart(harness: &dyn Harness) {
 }
 
 /// A handler that is sent a part of an object's events is told of the last one *it* was sent.
-pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["all"]).on("record.published", &["some"]);
-    let mut world = World::new(harness, plan).await;
+pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::default().on("record", &["all"]).on("record.published", &["some"]);
+    let mut world = StoreFixture::new(harness, plan).await;
     let mut events = Vec::new();
     for kind in ["record.published", "record.changed", "record.published"] {
         events.push(world.emit(event(kind).key("a")).await.id);
@@ -237,7 +239,7 @@ pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
 }
 
 pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let first = world.emit(event("record").key("a")).await;
     world.emit(event("note").key("a")).await;
     world.emit(event("record").key("a")).await;
@@ -255,9 +257,9 @@ pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
     assert_eq!((anew.attempt, anew.retries), (3, 1));
 }
 
-pub async fn a_task_without_a_lane_halts_nothing(harness: &dyn Harness) {
-    let plan = Plan::simple().halting("index");
-    let world = World::new(harness, plan).await;
+pub async fn a_failed_task_without_a_lane_does_not_halt(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::simple().halting("index");
+    let world = StoreFixture::new(harness, plan).await;
     let id = world.emit(event("record")).await.tasks.remove(0);
     world.fail_for_good(&world.claim_one().await).await;
     let task = world.task(&id).await;

@@ -10,11 +10,11 @@ use pointsman_core::task::{Command, Lease, Life, Rejected, State, Task};
 use pointsman_core::{Status, TaskId};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// A world with one task in the wanted state.
-struct Cell<'h> {
-    world: World<'h>,
+struct LifecycleCase<'h> {
+    world: StoreFixture<'h>,
     /// The task is fetched by a worker.
     pulled: bool,
     id: TaskId,
@@ -22,13 +22,17 @@ struct Cell<'h> {
     claimed: Option<Claimed>,
 }
 
-impl<'h> Cell<'h> {
+impl<'h> LifecycleCase<'h> {
     async fn in_state(harness: &'h dyn Harness, state: State) -> Self {
         let halts = matches!(state, State::Error { halts: true, .. });
         let pulled = matches!(state, State::Locked(lease) if lease.until.is_some());
-        let plan = if halts { Plan::simple().halting("index") } else { Plan::simple() };
+        let plan = if halts {
+            RegistrationBuilder::simple().halting("index")
+        } else {
+            RegistrationBuilder::simple()
+        };
         let plan = if pulled { plan.pulled("index") } else { plan };
-        let mut world = World::new(harness, plan.clone()).await;
+        let mut world = StoreFixture::new(harness, plan.clone()).await;
         let id = world.emit(event("record").key("a")).await.tasks.remove(0);
         let mut claimed = None;
         match state {
@@ -148,7 +152,7 @@ fn without_due(life: Life) -> Life {
 }
 
 async fn check(harness: &dyn Harness, state: State, command: Command) {
-    let mut cell = Cell::in_state(harness, state).await;
+    let mut cell = LifecycleCase::in_state(harness, state).await;
     let name = format!("{state:?} × {command:?}");
     let def = cell.world.plan.def("index").clone();
     let before = cell.world.task(&cell.id).await;
@@ -174,7 +178,13 @@ async fn check(harness: &dyn Harness, state: State, command: Command) {
     }
 }
 
-async fn check_effects(cell: &Cell<'_>, before: &Task, after: &Task, effects: &[Effect], name: &str) {
+async fn check_effects(
+    cell: &LifecycleCase<'_>,
+    before: &Task,
+    after: &Task,
+    effects: &[Effect],
+    name: &str,
+) {
     let recorded = effects.iter().find_map(|effect| match effect {
         Effect::RecordAttempt(end) => Some(*end),
         Effect::OpenGate | Effect::Archive | Effect::AdvanceLane | Effect::Restore | Effect::JoinLane => None,
@@ -203,20 +213,20 @@ async fn row(harness: &dyn Harness, status: Status) {
     }
 }
 
-pub async fn every_command_on_a_new_task(harness: &dyn Harness) {
+pub async fn every_command_on_a_new_task_follows_the_transition_table(harness: &dyn Harness) {
     row(harness, Status::New).await;
 }
 
-pub async fn every_command_on_a_scheduled_task(harness: &dyn Harness) {
+pub async fn every_command_on_a_scheduled_task_follows_the_transition_table(harness: &dyn Harness) {
     row(harness, Status::Scheduled).await;
 }
 
-pub async fn every_command_on_a_locked_task(harness: &dyn Harness) {
+pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness: &dyn Harness) {
     row(harness, Status::Locked).await;
 }
 
 /// Held by a worker, whose lease ends by itself.
-pub async fn every_command_on_a_fetched_task(harness: &dyn Harness) {
+pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harness: &dyn Harness) {
     let until = Some(BEGINNING.plus(secs(LEASE)));
     let lease = Lease { node: 0, fence: table::FENCE, since: BEGINNING, until };
     for command in table::commands(BEGINNING) {
@@ -224,14 +234,14 @@ pub async fn every_command_on_a_fetched_task(harness: &dyn Harness) {
     }
 }
 
-pub async fn every_command_on_a_done_task(harness: &dyn Harness) {
+pub async fn every_command_on_a_done_task_follows_the_transition_table(harness: &dyn Harness) {
     row(harness, Status::Done).await;
 }
 
-pub async fn every_command_on_a_task_in_error(harness: &dyn Harness) {
+pub async fn every_command_on_a_task_in_error_follows_the_transition_table(harness: &dyn Harness) {
     row(harness, Status::Error).await;
 }
 
-pub async fn every_command_on_a_missing_task(harness: &dyn Harness) {
+pub async fn every_command_on_a_missing_task_follows_the_transition_table(harness: &dyn Harness) {
     row(harness, Status::Missing).await;
 }

@@ -5,22 +5,22 @@ use pointsman_core::store::{Claimed, Ended, Ending, NewLogLine};
 use pointsman_core::task::{Level, LogLine};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-async fn running(harness: &dyn Harness) -> (World<'_>, Claimed) {
-    let world = World::new(harness, Plan::simple()).await;
+async fn running(harness: &dyn Harness) -> (StoreFixture<'_>, Claimed) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record").key("a")).await;
     let task = world.claim_one().await;
     (world, task)
 }
 
-async fn write(world: &World<'_>, task: &Claimed, messages: &[&str]) {
+async fn write(world: &StoreFixture<'_>, task: &Claimed, messages: &[&str]) {
     let lines = messages.iter().map(|message| line(world.now, message));
     let lines = lines.map(|line| NewLogLine { task: task.seq, fence: task.fence, line }).collect();
     must(world.store.log(lines).await);
 }
 
-pub async fn lines_keep_their_order_over_attempts_and_ends(harness: &dyn Harness) {
+pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
     let (mut world, task) = running(harness).await;
     write(&world, &task, &["one", "two"]).await;
     write(&world, &task, &["three"]).await;
@@ -39,7 +39,7 @@ pub async fn lines_keep_their_order_over_attempts_and_ends(harness: &dyn Harness
     assert_eq!(numbers, (numbers[0]..numbers[0] + 7).collect::<Vec<_>>(), "numbered without holes");
 }
 
-pub async fn a_line_is_kept_as_written(harness: &dyn Harness) {
+pub async fn a_log_line_is_stored_as_written(harness: &dyn Harness) {
     let (world, task) = running(harness).await;
     let said =
         LogLine {
@@ -50,7 +50,7 @@ pub async fn a_line_is_kept_as_written(harness: &dyn Harness) {
     assert_eq!(world.logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(), [said]);
 }
 
-pub async fn identical_lines_are_all_kept(harness: &dyn Harness) {
+pub async fn identical_log_lines_are_all_kept(harness: &dyn Harness) {
     let (world, task) = running(harness).await;
     for _ in 0..10 {
         write(&world, &task, &["again"; 100]).await;
@@ -58,7 +58,7 @@ pub async fn identical_lines_are_all_kept(harness: &dyn Harness) {
     assert_eq!(world.messages(&task.id).await.len(), 1000);
 }
 
-pub async fn lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
+pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
     let (world, zombie) = running(harness).await;
     world.give_back(&zombie).await;
     write(&world, &zombie, &["after the end"]).await;
@@ -71,7 +71,7 @@ pub async fn lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
     assert_eq!(world.messages(&owner.id).await, ["mine"]);
 }
 
-pub async fn a_log_is_read_page_by_page(harness: &dyn Harness) {
+pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
     let (world, task) = running(harness).await;
     let said: Vec<String> = (0..25).map(|n| n.to_string()).collect();
     write(&world, &task, &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
@@ -88,7 +88,7 @@ pub async fn a_log_is_read_page_by_page(harness: &dyn Harness) {
     assert_eq!((ended.lines.len(), ended.status), (1, Status::Done));
 }
 
-pub async fn a_task_that_never_was_has_no_log(harness: &dyn Harness) {
+pub async fn an_unknown_task_has_no_log(harness: &dyn Harness) {
     let (world, task) = running(harness).await;
     let foreign = pointsman_core::TaskId::from_text("index_record_00000000-0000-8000-8000-000000000000");
     assert!(must(world.store.logs(&foreign, 0, 10).await).is_none());

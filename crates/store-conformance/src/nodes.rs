@@ -3,9 +3,9 @@
 use pointsman_core::store::{Abilities, BootMark, ClockReport, ClockStep, NodeId, NodeView};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-async fn view(world: &World<'_>, node: NodeId) -> NodeView {
+async fn view(world: &StoreFixture<'_>, node: NodeId) -> NodeView {
     let found = must(world.store.nodes().await);
     found.into_iter().find(|view| view.id == node).expect("the node is told of")
 }
@@ -15,8 +15,8 @@ fn abilities(names: &[&str], slots: usize) -> Abilities {
     Abilities { handlers, slots, ..Abilities::default() }
 }
 
-pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.tick(10);
     let second = must(world.store.join("second", world.now).await);
     let seen = view(&world, second).await;
@@ -25,8 +25,8 @@ pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {
     assert_eq!(view(&world, world.node).await.joined, BEGINNING);
 }
 
-pub async fn a_node_tells_what_it_can_run(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for told in [abilities(&["index", "notify"], 16), abilities(&["index"], 4), abilities(&[], 0)] {
         must(world.store.announce(world.node, told.clone()).await);
         assert_eq!(view(&world, world.node).await.abilities, told);
@@ -39,8 +39,8 @@ pub async fn a_node_tells_what_it_can_run(harness: &dyn Harness) {
 }
 
 /// What a node reports of its clock is kept with it, whatever its own time is.
-pub async fn a_node_reports_its_clock(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let last_step = Some(ClockStep { at: world.now, by_ms: -93_600_000 });
     let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: world.now, unconfirmed: None });
     let clock = ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot };
@@ -51,7 +51,7 @@ pub async fn a_node_reports_its_clock(harness: &dyn Harness) {
 
 /// A server's clock goes on; an embedded store has none. Reading it changes nothing of the time that verbs were given.
 pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let first = must(world.store.read_clock().await);
     let second = must(world.store.read_clock().await);
     assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
@@ -60,16 +60,18 @@ pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
     assert_eq!(view(&world, world.node).await.heard, world.now);
 }
 
-pub async fn a_node_is_heard_of(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.tick(20);
     assert!(world.heartbeat().await);
     let seen = view(&world, world.node).await;
     assert_eq!((seen.heard, seen.joined, seen.gone), (world.now, BEGINNING, false));
 }
 
-pub async fn what_a_node_holds_is_counted(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().on("note", &["remote"]).pulled("remote")).await;
+pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::simple().on("note", &["remote"]).pulled("remote"))
+            .await;
     world.emit_many(5, event("record")).await;
     world.emit(event("note")).await;
     let held = world.claim(2).await;
@@ -83,8 +85,8 @@ pub async fn what_a_node_holds_is_counted(harness: &dyn Harness) {
     assert_eq!(view(&world, first).await.running, 1);
 }
 
-pub async fn a_node_that_left_or_was_given_up_is_gone(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record")).await;
     world.claim_one().await;
     let (silent, leaving) = (world.node, must(world.store.join("leaving", world.now).await));
@@ -98,8 +100,8 @@ pub async fn a_node_that_left_or_was_given_up_is_gone(harness: &dyn Harness) {
 }
 
 /// However many have come and gone, those that live are told of.
-pub async fn those_that_live_are_all_told_of(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut living = vec![world.node];
     for n in 0..60 {
         world.tick(1);

@@ -8,12 +8,12 @@ use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, NewEvent, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const DAY: u64 = 86_400;
 const ONE_DAY: Duration = Duration::from_secs(DAY);
 
-async fn view(world: &World<'_>, name: &str) -> Option<ObjectView> {
+async fn view(world: &StoreFixture<'_>, name: &str) -> Option<ObjectView> {
     must(world.store.object(&tenant("default"), &key(name), 10).await)
 }
 
@@ -25,8 +25,8 @@ fn prevs(events: &[Sequenced]) -> Vec<Option<EventId>> {
     events.iter().map(|event| event.prev).collect()
 }
 
-pub async fn an_unused_object_is_deleted_and_starts_a_new_chain(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(3, event("record").key("a")).await;
     world.run_all().await;
     world.pass(DAY - 60).await;
@@ -50,7 +50,7 @@ pub async fn an_unused_object_is_deleted_and_starts_a_new_chain(harness: &dyn Ha
 
 pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
     const MANY: usize = 1_300;
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit_all((0..MANY).map(note).collect()).await;
     world.pass(2 * DAY).await;
     let kept = world.emit(event("note").key("young")).await;
@@ -73,7 +73,7 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
 }
 
 pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = world.emit(event("note").key("a")).await.id;
     world.tick(1_000 * DAY);
     assert_eq!(world.prune_all(EVERYTHING, EVERYTHING, secs(1)).await.objects, 0);
@@ -81,8 +81,8 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
 }
 
 /// Whatever the retention of objects: the journal is longer.
-pub async fn objects_in_the_journal_are_not_visited(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit(event("note").key("old")).await;
     world.pass(2 * DAY).await;
     world.emit_all((0..600).map(note).collect()).await;
@@ -98,7 +98,7 @@ pub async fn objects_in_the_journal_are_not_visited(harness: &dyn Harness) {
 
 /// Its first event is old, its last one is not.
 pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit(event("note").key("a")).await;
     world.emit(event("note").key("b")).await;
     world.pass(DAY).await;
@@ -117,7 +117,7 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
 /// One object for each way in which a task may be unfinished.
 pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     let limits = pointsman_core::limit::Limits { concurrency_per_key: Some(1), ..Default::default() };
-    let plan = Plan::default()
+    let plan = RegistrationBuilder::default()
         .on("ordered", &["ordered"])
         .on("free", &["free"])
         .free("free")
@@ -128,7 +128,7 @@ pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
         .halting("halting")
         .on("gone", &["gone"])
         .on("running", &["running"]);
-    let mut world = World::new(harness, plan.clone()).await;
+    let mut world = StoreFixture::new(harness, plan.clone()).await;
     let kinds = ["ordered", "free", "grouped", "halting", "gone", "running", "delayed"];
     let mut last = Vec::new();
     for kind in kinds {
@@ -160,7 +160,7 @@ pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
 }
 
 pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().free("index")).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().free("index")).await;
     world.emit(event("record").key("a")).await;
     world.pass(10 * DAY).await;
     assert_eq!(world.prune_objects(ONE_DAY).await, 0);
@@ -172,7 +172,8 @@ pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Har
 
 /// Its event is kept for another task only, and the object has no other task by the time it is retried.
 pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default().on("record", &["fails", "waits"])).await;
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["fails", "waits"])).await;
     let emitted = world.emit(event("record").key("a")).await;
     world.fail_for_good(&world.claim_one_for("fails").await).await;
     world.pass(10 * DAY).await;
@@ -190,7 +191,7 @@ pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
 }
 
 pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let parked = world.emit(event("record").key("a")).await.tasks.remove(0);
     world.fail_for_good(&world.claim_one().await).await;
     world.pass(2 * DAY).await;
@@ -204,8 +205,8 @@ pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness)
 }
 
 /// On Redis a tenant and a key make a name that another tenant's key may have, too.
-pub async fn objects_of_other_tenants_and_parents_of_subs_are_apart(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit(event("note").key("shop/a")).await;
     world.emit(event("note").key("b").sub("part")).await;
     world.pass(DAY).await;
@@ -224,9 +225,9 @@ pub async fn objects_of_other_tenants_and_parents_of_subs_are_apart(harness: &dy
 }
 
 /// The cost of a round follows what it deletes.
-pub async fn objects_that_stay_are_not_visited_again(harness: &dyn Harness) {
+pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     const MANY: usize = 1_200;
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit_all((0..MANY).map(note).collect()).await;
     world.pass(2 * DAY).await;
     world.emit_all((0..MANY).map(note).collect()).await;
@@ -243,7 +244,7 @@ pub async fn objects_that_stay_are_not_visited_again(harness: &dyn Harness) {
 }
 
 /// Prunes until there is no more to do; answers how many calls that took, and how many objects were deleted.
-async fn count_calls(world: &World<'_>) -> (usize, u64) {
+async fn count_calls(world: &StoreFixture<'_>) -> (usize, u64) {
     let retain = Retention { age: ONE_DAY, ..EVERYTHING };
     let mut deleted = 0;
     for calls in 1..1000 {
@@ -258,7 +259,7 @@ async fn count_calls(world: &World<'_>) -> (usize, u64) {
 
 pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness) {
     const MANY: usize = 1_300;
-    let mut world = World::new(harness, Plan::simple().free("index")).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().free("index")).await;
     let events = (0..2 * MANY).map(|n| match n % 2 {
         0 => event("record").key(&format!("used:{n}")),
         _ => note(n),
@@ -273,10 +274,10 @@ pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness)
 }
 
 /// Tasks of orders and of recent events, however many there are.
-pub async fn a_backlog_does_not_lengthen_a_round(harness: &dyn Harness) {
+pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harness) {
     const MANY: usize = 2_100;
-    let plan = Plan::simple().chain("/a", "first=step>done done");
-    let mut world = World::new(harness, plan).await;
+    let plan = RegistrationBuilder::simple().chain("/a", "first=step>done done");
+    let mut world = StoreFixture::new(harness, plan).await;
     world.emit(event("note").key("unused")).await;
     let planned = world.later(1_000 * DAY);
     let orders = |part: usize| (0..MANY / 3).map(move |n| order(&format!("/a,{part}-{n}")).planned(planned));
@@ -294,7 +295,7 @@ pub async fn a_backlog_does_not_lengthen_a_round(harness: &dyn Harness) {
 
 pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) {
     const HOUR: u64 = 3600;
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit(event("note").key("first")).await;
     world.tick(HOUR / 2);
     world.emit(event("note").key("second")).await;
@@ -312,9 +313,9 @@ pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) 
 }
 
 /// Neither a restart nor a failed transaction sets it back.
-pub async fn a_round_continues_after_a_restart(harness: &dyn Harness) {
+pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     const MANY: usize = 1_300;
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     world.emit_all((0..MANY).map(note).collect()).await;
     world.pass(2 * DAY).await;
     let retain = Retention { age: ONE_DAY, ..EVERYTHING };

@@ -11,10 +11,10 @@ use pointsman_core::store::{
 use pointsman_core::{Json, Timestamp};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default()
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default()
         .chain("/pay", "a=first>done!lost done lost")
         .chain("/long", "a=first>b!repair b=second>done repair=third>done done")
         .collects("shop/orders", 100)
@@ -25,8 +25,8 @@ fn ended(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRe
     OrderRefused::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended: at }))
 }
 
-pub async fn a_finished_order_is_not_run_again(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.add(order("/pay,7")).await;
     world.tick(5);
     assert_eq!(world.run_all().await.len(), 1);
@@ -45,8 +45,8 @@ pub async fn a_finished_order_is_not_run_again(harness: &dyn Harness) {
     world.add(order("/long,7")).await;
 }
 
-pub async fn a_refusal_says_how_the_order_ended(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
         let at_end = key.ends_with("at-end");
         world.add(if at_end { order(key).starting("done") } else { order(key) }).await;
@@ -67,8 +67,8 @@ pub async fn a_refusal_says_how_the_order_ended(harness: &dyn Harness) {
 }
 
 /// An `on_error` on its way counts, though steps after it succeed and though it waits in between; a person's move undoes it.
-pub async fn an_order_that_took_an_on_error_has_failed(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for key in ["/long,1", "/long,2"] {
         world.add(order(key)).await;
         let task = world.claim_one().await;
@@ -86,8 +86,8 @@ pub async fn an_order_that_took_an_on_error_has_failed(harness: &dyn Harness) {
     }
 }
 
-pub async fn ended_ids_are_remembered_for_a_day(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     const MANY: usize = 1_200;
     let name = |n: usize| format!("/pay,{n}");
     world.add_all((0..MANY).map(|n| order(&name(n)).starting("done")).collect()).await;
@@ -102,11 +102,12 @@ pub async fn ended_ids_are_remembered_for_a_day(harness: &dyn Harness) {
 }
 
 pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.standing("nightly").await;
     for _ in 0..3 {
         world.tick(100);
-        let firing = Fires::order(order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
+        let firing =
+            FiringBuilder::order(order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
         assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
         assert_eq!(world.run_all().await.len(), 1);
     }
@@ -128,8 +129,8 @@ fn batch(content: u8) -> OrderBatch {
     OrderBatch { idempotency, ..vec![order("/pay,7"), order("/pay")].into() }
 }
 
-pub async fn a_repeated_batch_gets_its_first_answer(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let first = world.add_batch(batch(1)).await.expect("nothing to refuse");
     assert!(!first.repeated);
     let again = OrderReceipt { repeated: true, ..first };
@@ -148,16 +149,16 @@ pub async fn a_repeated_batch_gets_its_first_answer(harness: &dyn Harness) {
 }
 
 /// A refused request leaves no record: it may be sent again once the reason is gone.
-pub async fn a_refused_batch_uses_up_no_key(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/pay,7")).await;
     assert!(world.add_batch(batch(1)).await.is_err());
     let other = OrderBatch { orders: vec![order("/pay,8")], ..batch(2) };
     assert!(!world.add_batch(other).await.expect("the key is free").repeated);
 }
 
-pub async fn racing_batches_under_a_key_add_once(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let racers: Vec<_> = (0..50)
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
@@ -173,8 +174,8 @@ pub async fn racing_batches_under_a_key_add_once(harness: &dyn Harness) {
     assert_eq!(world.orders_at("/").await.len(), 2);
 }
 
-pub async fn a_repeated_run_gets_its_first_answer(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let run = || pointsman_core::store::NewRun { pair: pair("shop/orders"), priority: None };
     let key = |content| Some(idempotency_key("default", "sync", content));
     let first = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
@@ -190,8 +191,8 @@ pub async fn a_repeated_run_gets_its_first_answer(harness: &dyn Harness) {
     assert!(must(world.store.run(run(), None, world.now).await).expect("the pair is there").created);
 }
 
-pub async fn an_answer_is_recorded_once(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let key = |content| idempotency_key("shop", "k", content);
     assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(None));
     let first = must(world.store.record_answer(key(1), "{\"n\":1}".into(), world.now).await).expect("new");
@@ -207,8 +208,8 @@ pub async fn an_answer_is_recorded_once(harness: &dyn Harness) {
 }
 
 /// A schedule may create an event today and an order tomorrow, under one key and with one digest.
-pub async fn a_key_used_for_another_kind_of_request_is_refused(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let key = |name| Some(idempotency_key("default", name, 1));
     let run =
         |name| world.store.run(NewRun { pair: pair("shop/orders"), priority: None }, key(name), world.now);
@@ -238,8 +239,8 @@ pub async fn a_key_used_for_another_kind_of_request_is_refused(harness: &dyn Har
     }
 }
 
-pub async fn the_answer_of_any_kind_of_request_can_be_read(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let key = |name| idempotency_key("default", name, 1);
     let emitted = world.append(vec![keyed("default", "event", 1, [event("record")])]).await.remove(0);
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };

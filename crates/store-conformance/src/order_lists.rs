@@ -6,21 +6,21 @@ use pointsman_core::store::{NewOrder, OrderCommand, OrderCursor, OrderView};
 use pointsman_core::{Place, Rule, RuleKind, Status, Timestamp};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
+fn plan() -> RegistrationBuilder {
     let nodes = "a=first>b b=second>done!failed done failed";
     ["/a/x", "/a/x2", "/a/b/y", "/ab", "/c"]
         .into_iter()
-        .fold(Plan::default(), |plan, path| plan.chain(path, nodes))
+        .fold(RegistrationBuilder::default(), |plan, path| plan.chain(path, nodes))
 }
 
 const KEYS: [&str; 9] =
     ["/a/b/y,1", "/a/x,1", "/a/x,10", "/a/x,12", "/a/x,2", "/a/x2,1", "/ab,1", "/c,-", "/c,x.y"];
 
 /// A world with all of these orders, added in no particular order.
-async fn crowded(harness: &dyn Harness) -> World<'_> {
-    let world = World::new(harness, plan()).await;
+async fn crowded(harness: &dyn Harness) -> StoreFixture<'_> {
+    let world = StoreFixture::new(harness, plan()).await;
     for number in 0..KEYS.len() {
         world.add(order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
     }
@@ -82,7 +82,7 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
     assert_eq!(world.orders_at("/a/x").await.len(), 4, "a chain's orders are under its path");
 }
 
-pub async fn orders_are_listed_page_by_page(harness: &dyn Harness) {
+pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
     let world = crowded(harness).await;
     let everything = PathFilter::Everything;
     let page = must(world.store.orders(&everything, None, None, 4).await);
@@ -98,7 +98,7 @@ pub async fn orders_are_listed_page_by_page(harness: &dyn Harness) {
     assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
 }
 
-pub async fn a_listed_order_is_whole(harness: &dyn Harness) {
+pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
     let mut world = every_state(harness).await;
     world.tick(1);
     for view in world.orders_at("/").await {
@@ -107,8 +107,8 @@ pub async fn a_listed_order_is_whole(harness: &dyn Harness) {
 }
 
 /// Orders that wait, are planned, due, running, set back, suspended, suspended while running, passed on, stranded.
-async fn every_state(harness: &dyn Harness) -> World<'_> {
-    let mut world = World::new(harness, plan()).await;
+async fn every_state(harness: &dyn Harness) -> StoreFixture<'_> {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.add(order("/a/x,running")).await;
     world.add(order("/a/x,ending")).await;
     world.add(order("/a/x,failing")).await;
@@ -133,7 +133,7 @@ async fn every_state(harness: &dyn Harness) -> World<'_> {
     world
 }
 
-pub async fn statistics_add_up_in_every_state(harness: &dyn Harness) {
+pub async fn order_statistics_count_every_state(harness: &dyn Harness) {
     let world = every_state(harness).await;
     let want = OrderStatistics {
         total: 9,
@@ -157,8 +157,8 @@ pub async fn statistics_add_up_in_every_state(harness: &dyn Harness) {
     assert_eq!(world.statistics("/").await, want, "after a restart");
 }
 
-pub async fn a_planned_order_becomes_due_by_itself(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.add(order("/a/x,1").planned(world.later(60))).await;
     world.add(order("/a/x,2").planned(world.later(120))).await;
     let mut seen = Vec::new();
@@ -171,9 +171,9 @@ pub async fn a_planned_order_becomes_due_by_itself(harness: &dyn Harness) {
 }
 
 /// From its coming to its going, the counts follow an order and come back to nothing.
-pub async fn statistics_follow_an_order(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let check = async |world: &World<'_>, when: &str| {
+pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    let check = async |world: &StoreFixture<'_>, when: &str| {
         for text in ["/", "/a/", "/a/x", "/a/x,1"] {
             let want = recount(&world.orders_at(text).await, world.now);
             assert_eq!(world.statistics(text).await, want, "{when}");
@@ -210,8 +210,9 @@ pub async fn statistics_follow_an_order(harness: &dyn Harness) {
     assert_eq!(world.statistics("/").await, OrderStatistics::default());
 }
 
-pub async fn statistics_may_be_one_tenants(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().chain("/x", "a=first>done done")).await;
+pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().chain("/x", "a=first>done done")).await;
     for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
         world.add(order(key).owned_by(of)).await;
     }
@@ -228,7 +229,7 @@ pub async fn statistics_may_be_one_tenants(harness: &dyn Harness) {
     assert_eq!(world.statistics("/").await.total, 3);
 }
 
-pub async fn chains_count_their_orders_by_node(harness: &dyn Harness) {
+pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let world = crowded(harness).await;
     world.steer("/a/x,2", to_node("b")).await.expect("nothing runs");
     world.steer("/a/x,1", to_node("done")).await.expect("nothing runs");
@@ -246,7 +247,7 @@ pub async fn chains_count_their_orders_by_node(harness: &dyn Harness) {
 }
 
 /// Whoever has a snapshot follows the stream from its id on and misses nothing.
-pub async fn every_list_says_how_new_it_is(harness: &dyn Harness) {
+pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) {
     let world = crowded(harness).await;
     for _ in 0..3 {
         let head = world.extent().await;
@@ -281,7 +282,7 @@ pub async fn orders_survive_a_restart(harness: &dyn Harness) {
 
 /// What ran when the process ended goes on where it was.
 pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/a/x,1")).await;
     let task = world.claim_one().await;
     let world = world.reopen().await;
@@ -294,7 +295,7 @@ pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
 }
 
 pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     for n in 0..6 {
         let of = tenant(if n % 3 == 0 { "shop" } else { "default" });
         world.add(NewOrder { tenant: of, ..order(&format!("/a/x,{n}")) }).await;
@@ -310,8 +311,8 @@ pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
     assert_eq!(must(world.store.all_orders(&everything, None).await).orders.len(), 6);
 }
 
-pub async fn an_order_says_what_suspended_it(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/a/x,1")).await;
     let task = world.claim_one().await;
     world.fail_for_good(&task).await;
@@ -326,8 +327,8 @@ pub async fn an_order_says_what_suspended_it(harness: &dyn Harness) {
     assert_eq!(world.look("/a/x,1").await.failed, None, "a person did that");
 }
 
-pub async fn a_waiting_step_says_what_holds_it(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/a/x,1")).await;
     assert_eq!(world.look("/a/x,1").await.held, None);
     let chain = chain_path("/a/x");

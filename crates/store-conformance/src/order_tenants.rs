@@ -4,10 +4,10 @@ use pointsman_core::fire::{Outcome, Overlap};
 use pointsman_core::store::{NewOrder, OrderCommand, OrderRefused};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>done done")
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
 /// `/x/y,1` of this tenant; its value names the tenant.
@@ -15,12 +15,12 @@ fn order_of(tenant: &str) -> NewOrder {
     order("/x/y,1").owned_by(tenant).holding(&format!("{tenant:?}"))
 }
 
-async fn value_of(world: &World<'_>, tenant: &str) -> Option<String> {
+async fn value_of(world: &StoreFixture<'_>, tenant: &str) -> Option<String> {
     world.find_of(tenant, "/x/y,1").await.map(|view| view.order.value.as_str().to_owned())
 }
 
-pub async fn orders_of_two_tenants_share_a_key(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for tenant in ["shop", "default", "depot"] {
         world.add(order_of(tenant)).await;
     }
@@ -37,8 +37,8 @@ pub async fn orders_of_two_tenants_share_a_key(harness: &dyn Harness) {
     assert_eq!(ran, ["\"default\"", "\"depot\"", "\"shop\""], "each has a task of its own");
 }
 
-pub async fn a_command_reaches_the_order_of_its_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for tenant in ["shop", "default"] {
         world.add(order_of(tenant)).await;
     }
@@ -54,8 +54,8 @@ pub async fn a_command_reaches_the_order_of_its_tenant(harness: &dyn Harness) {
     assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
-pub async fn one_batch_may_add_a_key_for_several_tenants(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let exists = OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id);
     let twice = vec![order_of("shop"), order_of("default"), order_of("shop")];
     assert_eq!(world.try_add_all(twice).await, Err((2, exists)));
@@ -64,8 +64,8 @@ pub async fn one_batch_may_add_a_key_for_several_tenants(harness: &dyn Harness) 
 }
 
 /// Pages of one order each, so that every page ends between two tenants of a key or between two keys.
-pub async fn orders_of_a_key_are_listed_by_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for n in [10, 2, 1] {
         for tenant in ["shop", "default", "Depot"] {
             world.add(order(&format!("/x/y,{n}")).owned_by(tenant)).await;
@@ -85,12 +85,12 @@ pub async fn orders_of_a_key_are_listed_by_tenant(harness: &dyn Harness) {
     assert_eq!(world.statistics("/x/y,10").await.total, 3);
 }
 
-pub async fn another_tenants_order_does_not_hold_up_a_schedule(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn another_tenants_order_does_not_block_a_schedule(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.standing("nightly").await;
     world.tick(100);
     world.add(order_of("shop")).await;
-    let firing = Fires::order(order_of("default")).overlap(Overlap::Skip).at("nightly", world.now);
+    let firing = FiringBuilder::order(order_of("default")).overlap(Overlap::Skip).at("nightly", world.now);
     assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
     assert_eq!(value_of(&world, "default").await.as_deref(), Some("\"default\""));
     assert_eq!(value_of(&world, "shop").await.as_deref(), Some("\"shop\""));

@@ -6,19 +6,19 @@ use pointsman_core::store::{Claimed, Ended, Ending, OrderRefused, TaskFilter};
 use pointsman_core::{Status, Tenant};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// a → b → done; b's failures lead to `failed`.
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
-async fn succeed_with(world: &World<'_>, task: &Claimed, value: &str) {
+async fn succeed_with(world: &StoreFixture<'_>, task: &Claimed, value: &str) {
     world.end_as(task, Ended::Succeeded { result: Some(json(value)) }).await;
 }
 
-pub async fn an_order_travels_node_by_node(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let added = world.try_add(order("/x/y,117")).await.expect("nothing to refuse");
     assert_eq!(added.order, order_key("/x/y,117"));
     let since = world.extent().await.forgotten;
@@ -54,10 +54,10 @@ pub async fn an_order_travels_node_by_node(harness: &dyn Harness) {
 }
 
 /// Each move is told in the transaction that makes it: what is added is not begun, what has ended is not gone on.
-pub async fn each_move_is_told_when_it_is_made(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let mut since = world.head().await;
-    let mut told = async |world: &World<'_>| {
+    let mut told = async |world: &StoreFixture<'_>| {
         let told = world.told_after(since).await;
         since = world.head().await;
         told
@@ -71,8 +71,8 @@ pub async fn each_move_is_told_when_it_is_made(harness: &dyn Harness) {
     assert_eq!(told(&world).await, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]);
 }
 
-pub async fn an_order_is_seen_on_its_way(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let added = world.now;
     world.add(order("/x/y,1").holding("[1]").ranking(300)).await;
     let view = world.look("/x/y,1").await;
@@ -98,8 +98,8 @@ pub async fn an_order_is_seen_on_its_way(harness: &dyn Harness) {
     assert!(world.find("/x/y,2").await.is_none() && world.find("/x/z,1").await.is_none());
 }
 
-pub async fn a_step_is_told_of_its_order(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/x/y,1").holding(r#"{"n":1}"#).owned_by("shop").ranking(7)).await;
     let task = world.claim_one().await;
     let uuid = task.id.uuid().expect("the name ends in a uuid");
@@ -115,8 +115,8 @@ pub async fn a_step_is_told_of_its_order(harness: &dyn Harness) {
     assert_eq!(seen.tenant, tenant("shop"));
 }
 
-pub async fn what_a_step_returns_becomes_the_value(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_steps_result_becomes_the_order_value(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/x/y,1").holding("1")).await;
     let first = world.claim_one().await;
     assert_eq!(first.step().value.as_str(), "1");
@@ -130,8 +130,8 @@ pub async fn what_a_step_returns_becomes_the_value(harness: &dyn Harness) {
 }
 
 /// A step that returns nothing leaves the value alone; one that returns null has returned something.
-pub async fn a_step_need_not_return_anything(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
         let key = format!("/x/y,{id}");
         world.add(order(&key).holding("5")).await;
@@ -141,8 +141,8 @@ pub async fn a_step_need_not_return_anything(harness: &dyn Harness) {
     }
 }
 
-pub async fn an_order_may_begin_at_another_node(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_order_can_start_at_any_chain_node(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/x/y,1").starting("b")).await;
     let task = world.claim_one().await;
     assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("second", "b"));
@@ -153,8 +153,8 @@ pub async fn an_order_may_begin_at_another_node(harness: &dyn Harness) {
     assert!(world.find("/x/y,2").await.is_none());
 }
 
-pub async fn a_planned_order_begins_at_its_time(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let at = world.later(60);
     world.add(order("/x/y,1").planned(at)).await;
     let view = world.look("/x/y,1").await;
@@ -172,14 +172,14 @@ pub async fn a_planned_order_begins_at_its_time(harness: &dyn Harness) {
     assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
 }
 
-pub async fn an_order_planned_for_the_past_begins_at_once(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_order_planned_for_the_past_starts_immediately(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/x/y,1").planned(world.now.minus(secs(60)))).await;
     assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
-pub async fn urgent_orders_come_first(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_run_by_priority(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for (id, priority) in [("low", 1), ("high", 9000), ("middle", 500), ("also-high", 9000)] {
         world.add(order(&format!("/x/y,{id}")).ranking(priority)).await;
     }
@@ -195,8 +195,8 @@ pub async fn urgent_orders_come_first(harness: &dyn Harness) {
     assert_eq!(steps_of(&world.claim(1).await), ["/x/y,high b"], "at every node");
 }
 
-pub async fn the_same_id_is_refused_while_it_is_on_its_way(harness: &dyn Harness) {
-    let world = World::new(harness, plan().chain("/x/z", "a=first>done done")).await;
+pub async fn the_id_of_an_unfinished_order_is_refused(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>done done")).await;
     world.add(order("/x/y,1").holding("1")).await;
     let since = world.head().await;
     let refused = Err(OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id));
@@ -206,8 +206,8 @@ pub async fn the_same_id_is_refused_while_it_is_on_its_way(harness: &dyn Harness
     world.add(order("/x/z,1")).await;
 }
 
-pub async fn unknown_chains_and_nodes_are_refused(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
     assert_eq!(world.try_add(order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
     let nowhere = world.try_add(order("/x/y,1").starting("nowhere")).await;
@@ -218,8 +218,8 @@ pub async fn unknown_chains_and_nodes_are_refused(harness: &dyn Harness) {
 }
 
 /// The first that is refused is told by its place, and none is added.
-pub async fn several_are_added_all_or_none(harness: &dyn Harness) {
-    let world = World::new(harness, plan().chain("/x/z", "a=first>done done")).await;
+pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>done done")).await;
     world.add(order("/x/y,taken")).await;
     let since = world.head().await;
     let exists = |key: &str| OrderRefused::Exists(order_key(key).chain, order_key(key).id);
@@ -246,8 +246,8 @@ pub async fn several_are_added_all_or_none(harness: &dyn Harness) {
 }
 
 /// Nor is an id given out that a person has taken or that was given out before, whatever has ended since.
-pub async fn the_store_gives_every_order_an_id_of_its_own(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let mut ids = BTreeSet::new();
     for number in 0..40 {
         assert!(ids.insert(world.add(order(&format!("/x/y,{number}"))).await));
@@ -263,8 +263,8 @@ pub async fn the_store_gives_every_order_an_id_of_its_own(harness: &dyn Harness)
     }
 }
 
-pub async fn an_addition_is_told_by_its_event(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let added = world.add_all(vec![order("/x/y"), order("/x/y,1"), order("/x/y")]).await;
     let events = world.own_after(world.extent().await.forgotten).await;
     for (added, event) in added.iter().zip(&events) {
@@ -275,8 +275,8 @@ pub async fn an_addition_is_told_by_its_event(harness: &dyn Harness) {
     assert_eq!(events.len(), 3);
 }
 
-pub async fn orders_of_a_chain_run_side_by_side(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_of_a_chain_run_concurrently(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for id in 1..=5 {
         world.add(order(&format!("/x/y,{id}"))).await;
     }
@@ -288,9 +288,10 @@ pub async fn orders_of_a_chain_run_side_by_side(harness: &dyn Harness) {
 }
 
 /// Not even where both nodes have the same handler.
-pub async fn the_steps_of_an_order_never_run_side_by_side(harness: &dyn Harness) {
-    let plan = Plan::default().free("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
-    let world = World::new(harness, plan).await;
+pub async fn the_steps_of_an_order_never_run_concurrently(harness: &dyn Harness) {
+    let plan =
+        RegistrationBuilder::default().free("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
+    let world = StoreFixture::new(harness, plan).await;
     world.add(order("/x/y,1")).await;
     for node in ["a", "b", "c"] {
         let running = world.claim(10).await;
@@ -301,8 +302,8 @@ pub async fn the_steps_of_an_order_never_run_side_by_side(harness: &dyn Harness)
     assert!(world.find("/x/y,1").await.is_none());
 }
 
-pub async fn an_end_can_claim_the_next_step(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.add(order("/x/y,1").holding("1")).await;
     let first = world.claim_one().await;
     let since = world.head().await;
@@ -320,9 +321,9 @@ pub async fn an_end_can_claim_the_next_step(harness: &dyn Harness) {
 }
 
 /// A chain may lead back; the order goes round until a step fails.
-pub async fn a_chain_may_lead_back(harness: &dyn Harness) {
-    let plan = Plan::default().chain("/x/y", "a=first>a!done done");
-    let world = World::new(harness, plan).await;
+pub async fn a_chain_can_contain_a_cycle(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::default().chain("/x/y", "a=first>a!done done");
+    let world = StoreFixture::new(harness, plan).await;
     world.add(order("/x/y,1").holding("0")).await;
     for round in 1..=3 {
         succeed_with(&world, &world.claim_one().await, &round.to_string()).await;

@@ -4,43 +4,43 @@ use pointsman_core::Status;
 use pointsman_core::store::{Abilities, NodeId, Sequenced};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const HOUR: u64 = 3600;
 
-fn server() -> Plan {
-    Plan::simple().by("server")
+fn server() -> RegistrationBuilder {
+    RegistrationBuilder::simple().by("server")
 }
 
-fn app() -> Plan {
-    Plan::default().on("record", &["mail"]).by("app")
+fn app() -> RegistrationBuilder {
+    RegistrationBuilder::default().on("record", &["mail"]).by("app")
 }
 
 /// A store on which a server and a program have registered.
-async fn shared(harness: &dyn Harness) -> World<'_> {
-    let world = World::new(harness, server()).await;
+async fn shared(harness: &dyn Harness) -> StoreFixture<'_> {
+    let world = StoreFixture::new(harness, server()).await;
     announce(&world, world.node, "server").await;
     register(&world, app()).await;
     world
 }
 
 /// Registers something beside the world's own plan.
-async fn register(world: &World<'_>, plan: Plan) {
+async fn register(world: &StoreFixture<'_>, plan: RegistrationBuilder) {
     must(world.store.register(plan.registration(), world.now).await);
 }
 
-async fn announce(world: &World<'_>, node: NodeId, registrant: &str) {
+async fn announce(world: &StoreFixture<'_>, node: NodeId, registrant: &str) {
     let told = Abilities { registrant: Some(registrant.into()), ..Abilities::default() };
     must(world.store.announce(node, told).await);
 }
 
-async fn registrants(world: &World<'_>) -> Vec<String> {
+async fn registrants(world: &StoreFixture<'_>) -> Vec<String> {
     let mut found = must(world.store.registrants().await);
     found.sort();
     found
 }
 
-async fn statuses(world: &World<'_>, sequenced: &Sequenced) -> Vec<Status> {
+async fn statuses(world: &StoreFixture<'_>, sequenced: &Sequenced) -> Vec<Status> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
         found.push(world.status(task).await);
@@ -49,7 +49,7 @@ async fn statuses(world: &World<'_>, sequenced: &Sequenced) -> Vec<Status> {
 }
 
 /// So many hours go by, in each of which the dead are looked for.
-async fn watch(world: &mut World<'_>, hours: u64, living: &[NodeId]) {
+async fn watch(world: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
     for _ in 0..hours {
         world.tick(HOUR);
         for node in living {
@@ -59,7 +59,7 @@ async fn watch(world: &mut World<'_>, hours: u64, living: &[NodeId]) {
     }
 }
 
-pub async fn what_several_register_adds_up(harness: &dyn Harness) {
+pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harness) {
     let world = shared(harness).await;
     assert_eq!(registrants(&world).await, ["app", "server"]);
     assert_eq!(world.emit(event("record")).await.tasks.len(), 2, "a task for each one's handler");
@@ -71,26 +71,26 @@ pub async fn what_several_register_adds_up(harness: &dyn Harness) {
     assert_eq!(world.emit(event("record")).await.tasks.len(), 2);
 }
 
-pub async fn a_registrant_replaces_only_what_is_its_own(harness: &dyn Harness) {
+pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harness) {
     let mut world = shared(harness).await;
     let sequenced = world.emit(event("record")).await;
-    register(&world, Plan::default().on("record", &["print"]).by("app")).await;
+    register(&world, RegistrationBuilder::default().on("record", &["print"]).by("app")).await;
     assert_eq!(world.rescue().await.missing, 1);
     assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
-    world.register(Plan::default().by("server")).await;
+    world.register(RegistrationBuilder::default().by("server")).await;
     assert_eq!(world.rescue().await.missing, 1);
     assert_eq!(statuses(&world, &sequenced).await, [Status::Missing, Status::Missing]);
     assert_eq!(world.emit(event("record")).await.tasks.len(), 1, "print is still there");
 }
 
-pub async fn what_two_define_is_as_the_last_change_has_it(harness: &dyn Harness) {
+pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn Harness) {
     let world = shared(harness).await;
-    let limit = async |world: &World<'_>| {
+    let limit = async |world: &StoreFixture<'_>| {
         let all = must(world.store.registration().await);
         all.handlers.iter().find(|def| def.name == handler("mail")).expect("it is defined").limits.concurrency
     };
     let wide = limit(&world).await;
-    let narrow = Plan::default().narrow("mail", 3).by("server");
+    let narrow = RegistrationBuilder::default().narrow("mail", 3).by("server");
     register(&world, narrow.clone()).await;
     let limited = limit(&world).await;
     assert_ne!(limited, wide);
@@ -98,11 +98,11 @@ pub async fn what_two_define_is_as_the_last_change_has_it(harness: &dyn Harness)
     assert_eq!(limit(&world).await, limited, "the same again is no change");
     register(&world, app().narrow("mail", 5)).await;
     assert!(![limited, wide].contains(&limit(&world).await));
-    register(&world, Plan::default().by("app")).await;
+    register(&world, RegistrationBuilder::default().by("app")).await;
     assert_eq!(limit(&world).await, limited, "the other one still has it");
 }
 
-pub async fn who_has_no_node_for_a_day_is_forgotten(harness: &dyn Harness) {
+pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn Harness) {
     let mut world = shared(harness).await;
     let server = world.node;
     let sequenced = world.emit(event("record")).await;
@@ -115,7 +115,7 @@ pub async fn who_has_no_node_for_a_day_is_forgotten(harness: &dyn Harness) {
     assert_eq!(world.emit(event("record")).await.tasks.len(), 1);
 }
 
-pub async fn who_has_a_live_node_is_not_forgotten(harness: &dyn Harness) {
+pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness) {
     let mut world = shared(harness).await;
     let (server, node) = (world.node, must(world.store.join("app", world.now).await));
     announce(&world, node, "app").await;
@@ -128,7 +128,7 @@ pub async fn who_has_a_live_node_is_not_forgotten(harness: &dyn Harness) {
 }
 
 /// All were switched off, and come back one after the other.
-pub async fn a_time_in_which_nobody_looked_does_not_count(harness: &dyn Harness) {
+pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Harness) {
     let mut world = shared(harness).await;
     let server = world.node;
     watch(&mut world, 2, &[server]).await;

@@ -7,24 +7,24 @@ use pointsman_core::store::{Replayed, TaskFilter};
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn before() -> Plan {
-    Plan::simple()
+fn before() -> RegistrationBuilder {
+    RegistrationBuilder::simple()
 }
 
-fn after() -> Plan {
-    Plan::simple().on("record", &["newcomer"])
+fn after() -> RegistrationBuilder {
+    RegistrationBuilder::simple().on("record", &["newcomer"])
 }
 
 const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
-async fn tasks_of(world: &World<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
+async fn tasks_of(world: &StoreFixture<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
     let filter = TaskFilter { handler: Some(handler(name)), ..TaskFilter::default() };
     world.tasks(&filter).await
 }
 
-async fn run_newcomer(world: &World<'_>) -> Vec<EventId> {
+async fn run_newcomer(world: &StoreFixture<'_>) -> Vec<EventId> {
     let mut ran = Vec::new();
     while let Some(task) = world.claim_for(&["newcomer"], 1).await.pop() {
         assert!(task.late, "{} comes late", task.id);
@@ -34,8 +34,8 @@ async fn run_newcomer(world: &World<'_>) -> Vec<EventId> {
     ran
 }
 
-pub async fn a_new_handler_gets_what_it_would_have_been_sent(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let mut want = Vec::new();
     for (kind, of) in
         [("record", "default"), ("note", "default"), ("record.published", "shop"), ("records", "shop")]
@@ -66,8 +66,8 @@ pub async fn a_new_handler_gets_what_it_would_have_been_sent(harness: &dyn Harne
     assert_eq!(ran, want.iter().map(|(event, ..)| *event).collect::<Vec<_>>());
 }
 
-pub async fn a_replay_makes_none_twice(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     world.emit_many(5, event("record")).await;
     world.register(after()).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 5);
@@ -81,8 +81,8 @@ pub async fn a_replay_makes_none_twice(harness: &dyn Harness) {
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
 }
 
-pub async fn what_it_was_sent_is_not_replayed(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let missed = world.emit_many(3, event("record")).await;
     world.register(after()).await;
     let sent = world.emit_many(3, event("record")).await;
@@ -93,8 +93,8 @@ pub async fn what_it_was_sent_is_not_replayed(harness: &dyn Harness) {
     assert_eq!(events, ids_of(&[missed, sent].concat()), "each once");
 }
 
-pub async fn a_handler_that_was_gone_gets_what_it_missed(harness: &dyn Harness) {
-    let mut world = World::new(harness, after()).await;
+pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, after()).await;
     world.emit_many(2, event("record")).await;
     world.run_all().await;
     world.register(before()).await;
@@ -108,8 +108,8 @@ pub async fn a_handler_that_was_gone_gets_what_it_missed(harness: &dyn Harness) 
 }
 
 /// Long replays are done in stretches. What comes in between is sent as ever.
-pub async fn a_replay_goes_on_where_it_stopped(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let mut events = Vec::new();
     for _ in 0..8 {
         events.extend(ids_of(&world.emit_many(500, event("record")).await));
@@ -135,8 +135,8 @@ pub async fn a_replay_goes_on_where_it_stopped(harness: &dyn Harness) {
     assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), events.into_iter().collect(), "and none left out");
 }
 
-pub async fn a_replay_begins_where_it_is_told(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let events = world.emit_many(6, event("record")).await;
     world.register(after()).await;
     assert_eq!(world.replay("newcomer", events[4].id).await, 2);
@@ -146,8 +146,8 @@ pub async fn a_replay_begins_where_it_is_told(harness: &dyn Harness) {
     assert_eq!(run_newcomer(&world).await, ids_of(&events[..4]));
 }
 
-pub async fn replayed_tasks_keep_the_order_of_their_lanes(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let mut events = Vec::new();
     for n in 0..9 {
         events.push(world.emit(event("record").key(["a", "b", "c"][n % 3])).await);
@@ -164,8 +164,8 @@ pub async fn replayed_tasks_keep_the_order_of_their_lanes(harness: &dyn Harness)
     }
 }
 
-pub async fn replayed_tasks_go_behind_what_waits_in_their_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let old = world.emit_many(2, event("record").key("a")).await;
     world.register(after()).await;
     let new = world.emit_many(2, event("record").key("a")).await;
@@ -178,8 +178,8 @@ pub async fn replayed_tasks_go_behind_what_waits_in_their_lane(harness: &dyn Har
     assert_eq!(ran, [(new[0].id, false), (new[1].id, false), (old[0].id, true), (old[1].id, true)]);
 }
 
-pub async fn replayed_tasks_come_after_all_others_of_their_queue(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn replayed_tasks_run_after_all_others_of_their_queue(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     world.emit_many(3, event("record").priority(9000)).await;
     world.register(after()).await;
     world.replay("newcomer", EventId::ZERO).await;
@@ -189,8 +189,8 @@ pub async fn replayed_tasks_come_after_all_others_of_their_queue(harness: &dyn H
     assert_eq!((first.event().id, first.late), (prompt.id, false));
 }
 
-pub async fn forgotten_events_are_not_replayed(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     world.emit_many(5, event("record")).await;
     world.run_all().await;
     world.tick(1000);
@@ -201,8 +201,8 @@ pub async fn forgotten_events_are_not_replayed(harness: &dyn Harness) {
     assert_eq!(run_newcomer(&world).await, ids_of(&young));
 }
 
-pub async fn an_unfinished_replay_keeps_its_events(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     world.emit(event("record").value("\"kept\"")).await;
     world.run_all().await;
     world.register(after()).await;
@@ -215,8 +215,8 @@ pub async fn an_unfinished_replay_keeps_its_events(harness: &dyn Harness) {
     assert_eq!(world.succeed(&task).await.status, Status::Done);
 }
 
-pub async fn a_replayed_task_lives_like_any_other(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     world.emit_many(2, event("record").key("a")).await;
     world.run_all().await;
     world.register(after()).await;
@@ -232,8 +232,8 @@ pub async fn a_replayed_task_lives_like_any_other(harness: &dyn Harness) {
 }
 
 /// There is nothing to send to one that is not there, is sent nothing, or is a source.
-pub async fn who_would_be_sent_nothing_gets_nothing(harness: &dyn Harness) {
-    let world = World::new(harness, before().on("note", &["notify"]).collects("shop/orders", 1)).await;
+pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, before().on("note", &["notify"]).collects("shop/orders", 1)).await;
     world.emit_many(3, event("record")).await;
     for name in ["unheard-of", "notify", "shop", "index"] {
         assert_eq!(world.replay(name, EventId::ZERO).await, 0, "{name}");
@@ -242,8 +242,8 @@ pub async fn who_would_be_sent_nothing_gets_nothing(harness: &dyn Harness) {
 }
 
 /// A synchronous handler's replay holds nobody up: the others have had their turn.
-pub async fn a_replayed_synchronous_task_runs_by_itself(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let events = world.emit_many(2, event("record")).await;
     world.register(before().on("record", &["newcomer!"])).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
@@ -255,8 +255,8 @@ pub async fn a_replayed_synchronous_task_runs_by_itself(harness: &dyn Harness) {
     assert_eq!(ran, ids_of(&events));
 }
 
-pub async fn a_replay_that_has_ended_is_found_by_its_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, before()).await;
     let old = world.emit(event("record")).await;
     world.run_all().await;
     world.register(after()).await;

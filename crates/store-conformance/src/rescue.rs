@@ -5,15 +5,15 @@ use pointsman_core::store::{Claim, Claimant, Ended};
 use pointsman_core::task::{AttemptEnd, EndReason, Rejected};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// Another node takes the place of the world's.
-async fn succeed_the_dead(world: &mut World<'_>) {
+async fn succeed_the_dead(world: &mut StoreFixture<'_>) {
     world.node = must(world.store.join("heir", world.now).await);
 }
 
 pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut nodes = vec![world.node];
     for _ in 0..3 {
         nodes.push(must(world.store.join("first", world.now).await));
@@ -24,8 +24,8 @@ pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
     assert_ascending(&nodes);
 }
 
-pub async fn a_silent_node_loses_its_tasks(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(3, event("record").key("a")).await;
     let zombie = world.claim_one().await;
     world.tick(LEASE - 1);
@@ -45,8 +45,8 @@ pub async fn a_silent_node_loses_its_tasks(harness: &dyn Harness) {
     assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
 }
 
-pub async fn a_node_that_is_heard_keeps_its_tasks(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_node_with_heartbeats_keeps_its_tasks(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record")).await;
     let task = world.claim_one().await;
     for _ in 0..10 {
@@ -57,8 +57,8 @@ pub async fn a_node_that_is_heard_keeps_its_tasks(harness: &dyn Harness) {
     assert_eq!(world.succeed(&task).await.status, Status::Done);
 }
 
-pub async fn only_the_dead_nodes_tasks_are_freed(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_rescue_frees_only_the_dead_nodes_tasks(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(4, event("record")).await;
     let dead = world.claim(2).await;
     succeed_the_dead(&mut world).await;
@@ -75,8 +75,8 @@ pub async fn only_the_dead_nodes_tasks_are_freed(harness: &dyn Harness) {
     }
 }
 
-pub async fn a_node_learns_which_attempts_lost_their_task(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(5, event("record")).await;
     let tasks = world.claim(5).await;
     let [kept, cancelled, returned, done, _] = tasks.as_slice() else { panic!("{tasks:?}") };
@@ -99,8 +99,8 @@ pub async fn a_node_learns_which_attempts_lost_their_task(harness: &dyn Harness)
     assert!(must(world.store.lost(held).await).is_empty(), "a task of later attempts is theirs");
 }
 
-pub async fn a_node_that_was_given_up_is_told_so(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let dead = world.node;
     assert!(world.heartbeat().await);
     world.tick(LEASE + 1);
@@ -119,8 +119,8 @@ pub async fn a_node_that_was_given_up_is_told_so(harness: &dyn Harness) {
     );
 }
 
-pub async fn a_task_that_kills_its_nodes_ends_in_error(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(2, event("record").key("a")).await;
     let id = &events[0].tasks[0];
     let mut statuses = Vec::new();
@@ -137,8 +137,8 @@ pub async fn a_task_that_kills_its_nodes_ends_in_error(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), [events[1].id], "and its lane goes on");
 }
 
-pub async fn a_node_that_leaves_leaves_nothing_stuck(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(2, event("record")).await;
     let tasks = world.claim(2).await;
     world.end_as(&tasks[0], Ended::Released).await;
@@ -155,8 +155,8 @@ pub async fn a_node_that_leaves_leaves_nothing_stuck(harness: &dyn Harness) {
 }
 
 /// A node that does not know yet that it was given up, or that has left, asks for work all the same.
-pub async fn nothing_gets_stuck_with_a_node_that_is_gone(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let (evicted, left) = (world.node, must(world.store.join("left", world.now).await));
     must(world.store.leave(left, world.now).await);
     world.tick(LEASE + 1);
@@ -178,8 +178,8 @@ pub async fn nothing_gets_stuck_with_a_node_that_is_gone(harness: &dyn Harness) 
 }
 
 /// Nothing is scheduled for a node: when one dies, the look-ahead stands for the others.
-pub async fn scheduled_tasks_outlive_a_node(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(2, event("record")).await;
     world.schedule(2).await;
     world.tick(LEASE + 1);
@@ -188,8 +188,8 @@ pub async fn scheduled_tasks_outlive_a_node(harness: &dyn Harness) {
     assert_eq!(world.claim(10).await.len(), 2);
 }
 
-pub async fn a_crash_in_a_halting_lane_halts_it(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().halting("index")).await;
+pub async fn repeated_crashes_halt_a_halting_lane(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
     world.emit_many(2, event("record").key("a")).await;
     for _ in 0..3 {
         world.claim_one().await;

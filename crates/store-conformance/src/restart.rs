@@ -4,10 +4,11 @@ use pointsman_core::store::TaskFilter;
 use pointsman_core::{RuleKind, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-pub async fn everything_acknowledged_is_there(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
     let mut acknowledged = Vec::new();
     for round in 0..5 {
         for n in 0..10 {
@@ -26,8 +27,8 @@ pub async fn everything_acknowledged_is_there(harness: &dyn Harness) {
     assert_eq!(world.run_all().await.len(), 100);
 }
 
-pub async fn what_the_old_process_ran_is_rescued(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(4, event("record")).await;
     let held = world.claim(3).await;
     world.succeed(&held[0]).await;
@@ -43,8 +44,8 @@ pub async fn what_the_old_process_ran_is_rescued(harness: &dyn Harness) {
 }
 
 /// A process that was only slow may still end its attempts: its fence is good until somebody takes them.
-pub async fn a_fence_outlives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_fence_stays_valid_across_a_restart(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(2, event("record").key("a")).await;
     let held = world.claim_one().await;
     let world = world.reopen().await;
@@ -52,12 +53,12 @@ pub async fn a_fence_outlives_a_restart(harness: &dyn Harness) {
     assert_eq!(world.run_all().await.len(), 1);
 }
 
-pub async fn every_state_survives(harness: &dyn Harness) {
-    let plan = Plan::default()
+pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::default()
         .on("record", &["check!", "index", "gone"])
         .on("note", &["halts", "notify"])
         .halting("halts");
-    let mut world = World::new(harness, plan).await;
+    let mut world = StoreFixture::new(harness, plan).await;
     for n in 0..6 {
         world.emit(event("record").key(&format!("r{}", n % 2))).await;
         world.emit(event("note").key(&format!("n{}", n % 2)).due(world.later(n * 10))).await;
@@ -81,14 +82,14 @@ pub async fn every_state_survives(harness: &dyn Harness) {
     assert_eq!(sorted_queues(&world).await, queues);
 }
 
-async fn sorted_queues(world: &World<'_>) -> Vec<pointsman_core::store::QueueView> {
+async fn sorted_queues(world: &StoreFixture<'_>) -> Vec<pointsman_core::store::QueueView> {
     let mut queues = must(world.store.queues(None).await);
     queues.sort_by(|a, b| (&a.handler, &a.tenant).cmp(&(&b.handler, &b.tenant)));
     queues
 }
 
-pub async fn an_empty_store_survives_too(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default()).await;
+pub async fn an_empty_store_survives_a_restart(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let world = world.reopen().await;
     let world = world.reopen().await;
     assert!(world.read_all().await.is_empty());

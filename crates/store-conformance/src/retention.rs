@@ -6,7 +6,7 @@ use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const DAY: u64 = 86_400;
 
@@ -16,8 +16,8 @@ const ONE_DAY: Retention = Retention { count: 1_000_000_000, age: std::time::Dur
 /// Keeps nothing that is older than a second.
 const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
-pub async fn the_journal_keeps_at_most_a_tenth_more_than_told(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default()).await;
+pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let count = Retention::LEAST_EVENTS;
     let mut ids = Vec::new();
     for _ in 0..13 {
@@ -35,8 +35,8 @@ pub async fn the_journal_keeps_at_most_a_tenth_more_than_told(harness: &dyn Harn
     assert!(!extent.is_torn(extent.forgotten));
 }
 
-pub async fn the_journal_forgets_by_age(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let old = world.emit_many(100, event("note")).await;
     world.tick(DAY - 60);
     assert_eq!(world.prune(ONE_DAY, EVERYTHING).await.events, 0);
@@ -54,8 +54,8 @@ pub async fn the_journal_forgets_by_age(harness: &dyn Harness) {
     assert!(must(world.store.event(old[0].id).await).is_none());
 }
 
-pub async fn pruning_what_is_young_changes_nothing(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(20, event("record")).await;
     world.run_all().await;
     let before = world.extent().await;
@@ -66,7 +66,7 @@ pub async fn pruning_what_is_young_changes_nothing(harness: &dyn Harness) {
 
 /// Observers no longer see it; its handler still gets it whole.
 pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let value = "{\"text\":\"still here\"}";
     let delayed = event("record").key("a").value(value).due(world.later(10 * DAY));
     let delayed = world.emit(delayed).await;
@@ -94,7 +94,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
 }
 
 pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = world.emit_many(3, event("note").key("a")).await[2].id;
     world.tick(2 * DAY);
     world.prune(NOTHING, NOTHING).await;
@@ -104,8 +104,8 @@ pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
     assert_eq!(world.emit(event("note").key("a")).await.prev, Some(last));
 }
 
-pub async fn the_head_outlives_all_events(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = world.emit_many(3, event("note")).await[2].id;
     world.tick(2 * DAY);
     world.prune(NOTHING, NOTHING).await;
@@ -118,8 +118,8 @@ pub async fn the_head_outlives_all_events(harness: &dyn Harness) {
 }
 
 /// The two retentions are independent: a task outlives its event and reads as before.
-pub async fn history_outlives_the_journal(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let sequenced = world.emit(event("record.published").key("a").priority(5)).await;
     world.run_all().await;
     let before = world.task(&sequenced.tasks[0]).await;
@@ -131,8 +131,8 @@ pub async fn history_outlives_the_journal(harness: &dyn Harness) {
     assert_eq!(found, [before.id], "and is found as before");
 }
 
-pub async fn history_is_pruned_by_count(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut ended = Vec::new();
     for _ in 0..300 {
         world.tick(1);
@@ -148,8 +148,8 @@ pub async fn history_is_pruned_by_count(harness: &dyn Harness) {
     assert_eq!(world.read_all().await.len(), 300, "the journal is another matter");
 }
 
-pub async fn history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let old = world.emit(event("record")).await.tasks.remove(0);
     let task = world.claim_one().await;
     let logs = vec![line(world.now, "said once")];
@@ -164,8 +164,8 @@ pub async fn history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
 }
 
 /// A clock that was ahead for a moment does not keep what came after from growing old.
-pub async fn a_clock_that_ran_ahead_keeps_no_history_alive(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let right = world.now;
     world.tick(3650 * DAY);
     world.emit(event("record")).await;
@@ -177,8 +177,8 @@ pub async fn a_clock_that_ran_ahead_keeps_no_history_alive(harness: &dyn Harness
     assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 10);
 }
 
-pub async fn history_with_long_logs_goes_whole(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let tasks = world.emit_many(10, event("record")).await;
     for task in world.claim(10).await {
         let logs = vec![line(world.now, "said often"); 10_000];
@@ -191,9 +191,10 @@ pub async fn history_with_long_logs_goes_whole(harness: &dyn Harness) {
     }
 }
 
-pub async fn what_has_not_ended_is_never_pruned(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
-    let mut world = World::new(harness, plan).await;
+pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
+    let plan =
+        RegistrationBuilder::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
+    let mut world = StoreFixture::new(harness, plan).await;
     let halted = world.emit(event("note").key("a").value("1")).await;
     let behind = world.emit(event("note").key("a").value("2")).await;
     world.fail_for_good(&world.claim_one().await).await;
@@ -213,8 +214,8 @@ pub async fn what_has_not_ended_is_never_pruned(harness: &dyn Harness) {
 }
 
 /// A parked task is history, but while it is there it can still be retried, with its event.
-pub async fn a_parked_task_can_be_retried_while_it_is_remembered(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_failed_task_can_be_retried_until_it_is_pruned(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let parked = world.emit(event("record").key("a").value("\"kept\"")).await;
     world.fail_for_good(&world.claim_one().await).await;
     world.tick(100);
@@ -224,8 +225,8 @@ pub async fn a_parked_task_can_be_retried_while_it_is_remembered(harness: &dyn H
     assert_eq!(world.claim_one().await.event().value.as_str(), "\"kept\"");
 }
 
-pub async fn a_parked_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_failed_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let parked = world.emit(event("record").key("a")).await;
     world.fail_for_good(&world.claim_one().await).await;
     let before = world.task(&parked.tasks[0]).await;

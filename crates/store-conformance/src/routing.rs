@@ -4,10 +4,10 @@ use pointsman_core::Status;
 use pointsman_core::store::{Sequenced, TaskFilter};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// The handlers of an event's tasks, in the order the receipt names them.
-async fn handlers_of(world: &World<'_>, event: &Sequenced) -> Vec<String> {
+async fn handlers_of(world: &StoreFixture<'_>, event: &Sequenced) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
         let task = world.task(id).await;
@@ -17,12 +17,14 @@ async fn handlers_of(world: &World<'_>, event: &Sequenced) -> Vec<String> {
     names
 }
 
-fn plan() -> Plan {
-    Plan::default().on("record", &["audit", "count"]).on("record.published", &["index", "notify"])
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .on("record", &["audit", "count"])
+        .on("record.published", &["index", "notify"])
 }
 
-pub async fn parents_come_first_and_lists_keep_their_order(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for (kind, want) in [
         ("record", vec!["audit", "count"]),
         ("record.published", vec!["audit", "count", "index", "notify"]),
@@ -36,21 +38,21 @@ pub async fn parents_come_first_and_lists_keep_their_order(harness: &dyn Harness
 }
 
 pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
-    let plan = Plan::default().on("a", &["one"]).on("a.b", &["two!", "three", "four!"]);
-    let world = World::new(harness, plan).await;
+    let plan = RegistrationBuilder::default().on("a", &["one"]).on("a.b", &["two!", "three", "four!"]);
+    let world = StoreFixture::new(harness, plan).await;
     let sequenced = world.emit(event("a.b")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["two", "four", "one", "three"]);
 }
 
 pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
-    let plan = Plan::default().on("a", &["x", "y"]).on("a.b", &["x", "z", "x"]);
-    let world = World::new(harness, plan).await;
+    let plan = RegistrationBuilder::default().on("a", &["x", "y"]).on("a.b", &["x", "z", "x"]);
+    let world = StoreFixture::new(harness, plan).await;
     let sequenced = world.emit(event("a.b")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["x", "y", "z"]);
 }
 
 pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     let sequenced = world.emit(event("record.published").key("a").tenant("shop").priority(7)).await;
     let mut seen = Vec::new();
     for id in &sequenced.tasks {
@@ -69,7 +71,7 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
 }
 
 pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+    let mut world = StoreFixture::new(harness, plan()).await;
     let before = world.emit(event("record.published").key("a")).await;
     world.register(plan().on("record.published", &["late-comer"])).await;
     let after = world.emit(event("record.published").key("a")).await;
@@ -81,17 +83,17 @@ pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) 
 }
 
 /// A handler that lost its route but is still defined finishes what it was given.
-pub async fn a_removed_route_takes_no_task_away(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().on("note", &["notify"])).await;
+pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().on("note", &["notify"])).await;
     let old = world.emit(event("record").key("a")).await;
-    world.register(Plan::default().on("note", &["index", "notify"])).await;
+    world.register(RegistrationBuilder::default().on("note", &["index", "notify"])).await;
     assert!(world.emit(event("record").key("a")).await.tasks.is_empty());
     assert_eq!(world.rescue().await.missing, 0);
     assert_eq!(events_of(&world.run_all().await), [old.id]);
     assert_eq!(world.status(&old.tasks[0]).await, Status::Done);
 }
 
-pub async fn what_is_registered_can_be_read_back(harness: &dyn Harness) {
+pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
     let plan = plan()
         .free("audit")
         .halting("count")
@@ -103,7 +105,7 @@ pub async fn what_is_registered_can_be_read_back(harness: &dyn Harness) {
         .collects_for("shop", "crm/people", 300)
         .collects_for("shop", "crm/firms", 1)
         .favouring("shop", 1000);
-    let world = World::new(harness, plan.clone()).await;
+    let world = StoreFixture::new(harness, plan.clone()).await;
     let world = world.reopen().await;
     let mut found = must(world.store.registration().await);
     found.handlers.sort_by(|a, b| a.name.cmp(&b.name));
@@ -111,14 +113,14 @@ pub async fn what_is_registered_can_be_read_back(harness: &dyn Harness) {
 }
 
 pub async fn routes_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     let world = world.reopen().await;
     let sequenced = world.emit(event("record.published")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["audit", "count", "index", "notify"]);
 }
 
 pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     assert!(world.emit(event("note").key("a")).await.tasks.is_empty());
     assert!(world.tasks(&TaskFilter::default()).await.is_empty());
     assert_eq!(world.read_all().await.len(), 1);

@@ -4,11 +4,13 @@ use pointsman_core::store::TaskFilter;
 use pointsman_core::{RuleKind, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-pub async fn a_held_handler_starts_nothing(harness: &dyn Harness) {
+pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
-        let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+        let world =
+            StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"]))
+                .await;
         world.emit_many(2, event("record")).await;
         must(world.store.hold(world.rule(kind, "index", None)).await);
         world.emit(event("record")).await;
@@ -25,8 +27,9 @@ pub async fn a_held_handler_starts_nothing(harness: &dyn Harness) {
     }
 }
 
-pub async fn what_was_scheduled_is_new_again(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
     world.emit_many(3, event("record")).await;
     assert_eq!(world.schedule(6).await, 6);
     world.pause("index").await;
@@ -40,8 +43,8 @@ pub async fn what_was_scheduled_is_new_again(harness: &dyn Harness) {
     assert_eq!(world.claim(10).await.len(), 3);
 }
 
-pub async fn what_runs_may_end(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(3, event("record").key("a")).await;
     let head = world.claim_one().await;
     world.pause("index").await;
@@ -52,8 +55,8 @@ pub async fn what_runs_may_end(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), ids_of(&events));
 }
 
-pub async fn on_release_everything_runs_in_order(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn after_resume_all_tasks_run_in_order(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut events = world.emit_many(2, event("record").key("a")).await;
     world.schedule(5).await;
     world.pause("index").await;
@@ -64,8 +67,8 @@ pub async fn on_release_everything_runs_in_order(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), ids_of(&events));
 }
 
-pub async fn pause_and_block_stand_independently(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record")).await;
     let index = place("index");
     for kind in RuleKind::ALL {
@@ -79,8 +82,8 @@ pub async fn pause_and_block_stand_independently(harness: &dyn Harness) {
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
-pub async fn a_rule_for_a_tenant_holds_that_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for name in ["shop", "depot"] {
         world.emit(event("record").tenant(name)).await;
     }
@@ -97,8 +100,8 @@ pub async fn a_rule_for_a_tenant_holds_that_tenant(harness: &dyn Harness) {
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
-pub async fn a_rule_may_stand_before_the_first_task(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.pause("index").await;
     for name in ["default", "shop"] {
         world.emit(event("record").tenant(name)).await;
@@ -110,7 +113,7 @@ pub async fn a_rule_may_stand_before_the_first_task(harness: &dyn Harness) {
 }
 
 pub async fn rules_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record")).await;
     let rule = world.rule(RuleKind::Block, "index", Some("default"));
     must(world.store.hold(rule.clone()).await);
@@ -123,8 +126,8 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
 }
 
 /// A handler, a collection and a schedule may even share a name: each rule speaks of its own.
-pub async fn rules_of_every_place_read_back(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple().collects("shop/orders", 1)).await;
+pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple().collects("shop/orders", 1)).await;
     let places = ["shop", "shop/orders", "@shop", "@shop/orders"];
     let mut rules = Vec::new();
     for name in places {
@@ -141,8 +144,8 @@ pub async fn rules_of_every_place_read_back(harness: &dyn Harness) {
     }
 }
 
-pub async fn a_rule_set_again_replaces_itself(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.pause("index").await;
     world.tick(10);
     let mut again = world.rule(RuleKind::Pause, "index", None);
@@ -153,8 +156,8 @@ pub async fn a_rule_set_again_replaces_itself(harness: &dyn Harness) {
     assert!(must(world.store.rules().await).is_empty());
 }
 
-pub async fn a_lane_that_moves_while_held_stays_held(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = world.emit_many(3, event("record").key("a")).await;
     let head = world.claim_one().await;
     world.pause("index").await;

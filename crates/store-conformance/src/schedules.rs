@@ -3,31 +3,31 @@
 use std::sync::Arc;
 
 use pointsman_core::fire::{Outcome, Punctual, Skipped};
-use pointsman_core::store::{Plan as Planned, Standing, TaskFilter};
+use pointsman_core::store::{Plan, Standing, TaskFilter};
 use pointsman_core::{RuleKind, Status, Timestamp};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::simple().collects("shop/orders", 100)
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::simple().collects("shop/orders", 100)
 }
 
 /// A world whose one schedule `nightly` is set up, and the next planned time, which has just come.
-async fn nightly(harness: &dyn Harness) -> (World<'_>, Timestamp) {
-    let mut world = World::new(harness, plan()).await;
+async fn nightly(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.standing("nightly").await;
     world.tick(100);
     let planned = world.now;
     (world, planned)
 }
 
-fn emits() -> Fires {
-    Fires::event(event("record").key("a").value("[1]"))
+fn emits() -> FiringBuilder {
+    FiringBuilder::event(event("record").key("a").value("[1]"))
 }
 
-pub async fn a_new_schedule_stands_where_it_was_planned(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let beginning = Standing { settled: world.now, held: false, unmet: None };
     assert_eq!(world.standing("nightly").await, beginning);
     world.tick(1000);
@@ -55,9 +55,9 @@ pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
     assert_eq!(world.task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
 }
 
-pub async fn a_firing_makes_its_run(harness: &dyn Harness) {
+pub async fn a_firing_creates_its_run(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (fire, written) = world.settle(Fires::run("shop/orders").at("nightly", planned)).await;
+    let (fire, written) = world.settle(FiringBuilder::run("shop/orders").at("nightly", planned)).await;
     assert_eq!((written, fire.outcome, fire.event), (true, Outcome::Fired, None));
     let id = fire.task.expect("a run is a task");
     let run = world.run("shop/orders").await;
@@ -69,7 +69,7 @@ pub async fn a_firing_makes_its_run(harness: &dyn Harness) {
     assert_eq!(world.task(&id).await.planned_at, Some(planned));
 }
 
-pub async fn a_time_fires_once_whatever_races(harness: &dyn Harness) {
+pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
@@ -87,7 +87,7 @@ pub async fn a_time_fires_once_whatever_races(harness: &dyn Harness) {
     assert_eq!(world.run_all().await.len(), 1);
 }
 
-pub async fn a_settled_time_stays_as_it_is(harness: &dyn Harness) {
+pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     let twice = vec![emits().at("nightly", planned), emits().at("nightly", planned)];
     let answers = world.settle_all(twice).await;
@@ -107,14 +107,14 @@ pub async fn a_settled_time_stays_as_it_is(harness: &dyn Harness) {
     assert_eq!(world.fires("nightly").await, [first]);
 }
 
-pub async fn every_time_and_every_schedule_fires_for_itself(harness: &dyn Harness) {
+pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let names = ["nightly", "hourly", "shop/orders"];
     world.plan_schedules(&names.map(|name| self::planned(name, "daily"))).await;
     let next = planned.plus(secs(1));
     let firings = vec![
         emits().at("hourly", planned),
-        Fires::run("shop/orders").at("shop/orders", planned),
+        FiringBuilder::run("shop/orders").at("shop/orders", planned),
         emits().at("nightly", planned),
         emits().at("hourly", next),
     ];
@@ -130,7 +130,7 @@ pub async fn every_time_and_every_schedule_fires_for_itself(harness: &dyn Harnes
     assert_eq!(settled, [planned, next, planned]);
 }
 
-pub async fn a_firing_is_on_time_late_or_caught_up(harness: &dyn Harness) {
+pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let mut seconds = 0;
     for (when, outcome) in [
@@ -146,7 +146,7 @@ pub async fn a_firing_is_on_time_late_or_caught_up(harness: &dyn Harness) {
     assert_eq!(world.read_all().await.len(), 3);
 }
 
-pub async fn a_time_may_be_let_go(harness: &dyn Harness) {
+pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let (fire, written) = world.settle(let_go("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Missed), true));
@@ -157,7 +157,7 @@ pub async fn a_time_may_be_let_go(harness: &dyn Harness) {
     assert_eq!((standing.settled, standing.unmet), (planned, None));
 }
 
-pub async fn what_is_settled_never_goes_back(harness: &dyn Harness) {
+pub async fn the_resolved_position_never_moves_back(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let earlier = planned.minus(secs(10));
     for time in [planned, earlier] {
@@ -166,7 +166,7 @@ pub async fn what_is_settled_never_goes_back(harness: &dyn Harness) {
     assert_eq!(world.standing("nightly").await.settled, planned);
 }
 
-pub async fn a_held_schedule_skips_its_times(harness: &dyn Harness) {
+pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let later = planned.plus(secs(60));
     for kind in RuleKind::ALL {
@@ -189,7 +189,7 @@ pub async fn a_held_schedule_skips_its_times(harness: &dyn Harness) {
     assert!(world.settle(emits().at("nightly", later.plus(secs(60)))).await.0.event.is_some());
 }
 
-pub async fn what_was_held_can_be_caught_up(harness: &dyn Harness) {
+pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     world.pause("@nightly").await;
     let (held, _) = world.settle(emits().at("nightly", planned)).await;
@@ -206,14 +206,14 @@ pub async fn what_was_held_can_be_caught_up(harness: &dyn Harness) {
     assert_eq!(world.fires("nightly").await, [fire]);
 }
 
-pub async fn what_was_missed_is_not_caught_up(harness: &dyn Harness) {
+pub async fn missed_times_are_not_caught_up(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let (missed, _) = world.settle(let_go("nightly", planned)).await;
     let firing = emits().when(Punctual::CaughtUp).at("nightly", planned);
     assert_eq!(world.settle(firing).await, (missed, false));
 }
 
-pub async fn what_is_made_up_for_is_unmet_no_longer(harness: &dyn Harness) {
+pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     world.pause("@nightly").await;
     world.settle(emits().at("nightly", planned)).await;
@@ -228,7 +228,7 @@ pub async fn what_is_made_up_for_is_unmet_no_longer(harness: &dyn Harness) {
 }
 
 /// Whoever makes up for one hold must not forget the next.
-pub async fn what_a_later_rule_held_stays_unmet(harness: &dyn Harness) {
+pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let later = planned.plus(secs(60));
     world.pause("@nightly").await;
@@ -241,7 +241,7 @@ pub async fn what_a_later_rule_held_stays_unmet(harness: &dyn Harness) {
 }
 
 /// A schedule's rule holds its firings and no task; a collection's rule holds its tasks and no firing.
-pub async fn rules_of_schedules_and_of_tasks_are_apart(harness: &dyn Harness) {
+pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     world.plan_schedules(&[self::planned("shop/orders", "daily")]).await;
     world.pause("@shop/orders").await;
@@ -251,18 +251,18 @@ pub async fn rules_of_schedules_and_of_tasks_are_apart(harness: &dyn Harness) {
     world.succeed(&task).await;
     world.resume("@shop/orders").await;
     world.pause("shop/orders").await;
-    let (fire, _) = world.settle(Fires::run("shop/orders").at("shop/orders", planned)).await;
+    let (fire, _) = world.settle(FiringBuilder::run("shop/orders").at("shop/orders", planned)).await;
     assert_eq!(fire.outcome, Outcome::Fired);
     assert!(world.claim(10).await.is_empty());
     world.resume("shop/orders").await;
     assert_eq!(Some(world.claim_one().await.id), fire.task);
 }
 
-pub async fn a_pair_that_has_gone_is_skipped(harness: &dyn Harness) {
+pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     for (n, name) in ["nobody/orders", "shop/nothing", "index/record"].into_iter().enumerate() {
         let (fire, written) =
-            world.settle(Fires::run(name).at("nightly", planned.plus(secs(n as u64)))).await;
+            world.settle(FiringBuilder::run(name).at("nightly", planned.plus(secs(n as u64)))).await;
         assert_eq!(
             (fire.outcome, fire.task, written),
             (Outcome::Skipped(Skipped::Gone), None, true),
@@ -270,12 +270,12 @@ pub async fn a_pair_that_has_gone_is_skipped(harness: &dyn Harness) {
         );
     }
     world.register(plan().without_collection("shop/orders")).await;
-    let firing = Fires::run("shop/orders").at("nightly", planned.plus(secs(10)));
+    let firing = FiringBuilder::run("shop/orders").at("nightly", planned.plus(secs(10)));
     assert_eq!(world.settle(firing).await.0.outcome, Outcome::Skipped(Skipped::Gone));
     assert!(world.tasks(&TaskFilter::default()).await.is_empty());
 }
 
-pub async fn another_expression_begins_anew(harness: &dyn Harness) {
+pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     world.settle(emits().at("nightly", planned)).await;
     world.pause("@nightly").await;
@@ -290,7 +290,7 @@ pub async fn another_expression_begins_anew(harness: &dyn Harness) {
 }
 
 /// Two schedules that are settled up to the planned time.
-async fn settled_pair(harness: &dyn Harness) -> (World<'_>, [Planned; 2], Timestamp) {
+async fn settled_pair(harness: &dyn Harness) -> (StoreFixture<'_>, [Plan; 2], Timestamp) {
     let (world, planned) = nightly(harness).await;
     let both = ["nightly", "hourly"].map(|name| self::planned(name, "daily"));
     world.plan_schedules(&both).await;
@@ -299,19 +299,19 @@ async fn settled_pair(harness: &dyn Harness) -> (World<'_>, [Planned; 2], Timest
 }
 
 /// Plans these over and over, as a clock does.
-async fn keep_planning(world: &mut World<'_>, plans: &[Planned], hours: u64) {
+async fn keep_planning(world: &mut StoreFixture<'_>, plans: &[Plan], hours: u64) {
     for _ in 0..2 * hours {
         world.tick(1800);
         world.plan_schedules(plans).await;
     }
 }
 
-async fn settled(world: &World<'_>, plans: &[Planned]) -> Vec<Timestamp> {
+async fn settled(world: &StoreFixture<'_>, plans: &[Plan]) -> Vec<Timestamp> {
     world.plan_schedules(plans).await.iter().map(|standing| standing.settled).collect()
 }
 
 /// Another node may have what this one does not plan.
-pub async fn a_schedule_that_comes_back_within_a_day_goes_on(harness: &dyn Harness) {
+pub async fn a_schedule_planned_again_within_a_day_continues(harness: &dyn Harness) {
     let (mut world, both, planned) = settled_pair(harness).await;
     keep_planning(&mut world, &both[1..], 23).await;
     assert_eq!(settled(&world, &both).await, [planned, planned]);
@@ -321,7 +321,7 @@ pub async fn a_schedule_that_comes_back_within_a_day_goes_on(harness: &dyn Harne
     assert_eq!(settled(&world, &both).await, [planned, planned]);
 }
 
-pub async fn a_schedule_that_nobody_plans_for_a_day_is_forgotten(harness: &dyn Harness) {
+pub async fn a_schedule_not_planned_for_a_day_expires(harness: &dyn Harness) {
     let (mut world, both, planned) = settled_pair(harness).await;
     keep_planning(&mut world, &both[1..], 26).await;
     assert_eq!(settled(&world, &both).await, [world.now, planned]);
@@ -330,7 +330,7 @@ pub async fn a_schedule_that_nobody_plans_for_a_day_is_forgotten(harness: &dyn H
 }
 
 /// After an outage the nodes come back one by one.
-pub async fn nothing_is_forgotten_while_nobody_plans(harness: &dyn Harness) {
+pub async fn schedules_do_not_expire_while_no_node_plans(harness: &dyn Harness) {
     let (mut world, both, planned) = settled_pair(harness).await;
     world.tick(3 * 24 * 3600);
     assert_eq!(settled(&world, &both[1..]).await, [planned]);
@@ -338,7 +338,7 @@ pub async fn nothing_is_forgotten_while_nobody_plans(harness: &dyn Harness) {
     assert_eq!(settled(&world, &both).await, [planned, planned]);
 }
 
-pub async fn what_was_settled_survives_a_restart(harness: &dyn Harness) {
+pub async fn resolved_times_survive_a_restart(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let (fire, _) = world.settle(emits().at("nightly", planned)).await;
     let mut world = world.reopen().await;

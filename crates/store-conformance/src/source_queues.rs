@@ -3,21 +3,24 @@
 use pointsman_core::RuleKind;
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().collects("shop/orders", 100).collects("shop/orders_x", 500).collects("crm/people", 100)
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .collects("shop/orders", 100)
+        .collects("shop/orders_x", 500)
+        .collects("crm/people", 100)
 }
 
 /// Whatever the source: fairness is between queues, and all of these are one.
-pub async fn the_sources_of_a_tenant_are_one_queue_by_priority_then_age(harness: &dyn Harness) {
-    let plan = Plan::default()
+pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::default()
         .collects("shop/orders", 100)
         .collects("crm/people", 500)
         .collects("erp/stock", 100)
         .collects("erp/bills", 9000)
         .collects("shop/items", 1);
-    let mut world = World::new(harness, plan).await;
+    let mut world = StoreFixture::new(harness, plan).await;
     for name in ["shop/items", "shop/orders", "crm/people", "erp/stock", "erp/bills"] {
         world.run_anew(name).await;
         world.tick(1);
@@ -26,12 +29,12 @@ pub async fn the_sources_of_a_tenant_are_one_queue_by_priority_then_age(harness:
     assert_eq!(pairs_of(&world.run_all().await), want);
 }
 
-pub async fn the_sources_of_a_tenant_take_one_queues_turns(harness: &dyn Harness) {
-    let mut plan = Plan::simple();
+pub async fn all_sources_of_a_tenant_share_one_queues_turns(harness: &dyn Harness) {
+    let mut plan = RegistrationBuilder::simple();
     for n in 0..20 {
         plan = plan.collects(&format!("source-{n}/all"), 9000);
     }
-    let world = World::new(harness, plan).await;
+    let world = StoreFixture::new(harness, plan).await;
     for n in 0..20 {
         world.run_anew(&format!("source-{n}/all")).await;
     }
@@ -43,10 +46,11 @@ pub async fn the_sources_of_a_tenant_take_one_queues_turns(harness: &dyn Harness
     assert!(runs.abs_diff(10) <= 2, "{runs} of 20 were runs");
 }
 
-pub async fn sources_of_two_tenants_are_two_queues(harness: &dyn Harness) {
-    let plan =
-        (0..4).fold(Plan::default(), |plan, n| plan.collects_for("loud", &format!("loud-{n}/all"), 9000));
-    let world = World::new(harness, plan.collects_for("quiet", "quiet/all", 1)).await;
+pub async fn sources_of_different_tenants_have_separate_queues(harness: &dyn Harness) {
+    let plan = (0..4).fold(RegistrationBuilder::default(), |plan, n| {
+        plan.collects_for("loud", &format!("loud-{n}/all"), 9000)
+    });
+    let world = StoreFixture::new(harness, plan.collects_for("quiet", "quiet/all", 1)).await;
     for name in ["loud-0/all", "loud-1/all", "loud-2/all", "loud-3/all", "quiet/all"] {
         world.run_anew(name).await;
     }
@@ -54,8 +58,8 @@ pub async fn sources_of_two_tenants_are_two_queues(harness: &dyn Harness) {
     assert!(served.contains(&"quiet/all".into()), "{served:?}");
 }
 
-pub async fn a_held_source_starts_nothing_and_nothing_else_waits(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     for name in ["shop/orders", "shop/orders_x"] {
         world.run_anew(name).await;
     }
@@ -71,8 +75,8 @@ pub async fn a_held_source_starts_nothing_and_nothing_else_waits(harness: &dyn H
     assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
 }
 
-pub async fn a_held_collection_starts_nothing_and_nothing_else_waits(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.pause("shop/orders_x").await;
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
         world.run_anew(name).await;
@@ -91,8 +95,8 @@ pub async fn a_held_collection_starts_nothing_and_nothing_else_waits(harness: &d
     assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x"]);
 }
 
-pub async fn a_collection_has_counters_of_its_own(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     world.run_anew("shop/orders").await;
     world.run_anew("shop/orders_x").await;
     world.claim_one().await;

@@ -8,13 +8,16 @@ use pointsman_core::task::{AttemptEnd, Rejected, Run};
 use pointsman_core::{Priority, Status, TaskId, Tenant};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::simple().collects("shop/orders", 100).collects("shop/orders_x", 500).collects("crm/people", 100)
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::simple()
+        .collects("shop/orders", 100)
+        .collects("shop/orders_x", 500)
+        .collects("crm/people", 100)
 }
 
-async fn refused(world: &World<'_>, name: &str) {
+async fn refused(world: &StoreFixture<'_>, name: &str) {
     let run = NewRun { pair: pair(name), priority: None };
     assert_eq!(
         must(world.store.run(run, None, world.now).await),
@@ -24,7 +27,7 @@ async fn refused(world: &World<'_>, name: &str) {
 }
 
 pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+    let mut world = StoreFixture::new(harness, plan()).await;
     let head = world.extent().await;
     let id = world.run_anew("shop/orders").await;
     let uuid = id.uuid().expect("the name ends in a uuid");
@@ -45,10 +48,10 @@ pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
     assert_eq!((task.life.state.status(), task.finished_at), (Status::Done, Some(world.now)));
 }
 
-pub async fn a_pair_has_one_task_at_a_time(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_pair_has_at_most_one_unfinished_run(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let id = world.run_anew("shop/orders").await;
-    let same = async |world: &World<'_>, when: &str| {
+    let same = async |world: &StoreFixture<'_>, when: &str| {
         let run = world.run("shop/orders").await;
         assert_eq!((run.task, run.created), (id.clone(), false), "{when}");
     };
@@ -68,8 +71,8 @@ pub async fn a_pair_has_one_task_at_a_time(harness: &dyn Harness) {
     world.run_anew("crm/people").await;
 }
 
-pub async fn every_end_lets_the_pair_run_anew(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_pair_can_run_again_after_any_end(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     for end in ["success", "failure", "cancelled while it waits", "cancelled while it runs", "crash"] {
         let id = world.run_anew("shop/orders").await;
         match end {
@@ -96,8 +99,8 @@ pub async fn every_end_lets_the_pair_run_anew(harness: &dyn Harness) {
     world.run_anew("shop/orders").await;
 }
 
-pub async fn racing_runs_make_one(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
@@ -116,7 +119,7 @@ pub async fn racing_runs_make_one(harness: &dyn Harness) {
 }
 
 pub async fn an_unknown_pair_is_refused(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     for name in ["shop/order", "shop/people", "nobody/orders", "index/record", "index/orders"] {
         refused(&world, name).await;
     }
@@ -124,8 +127,8 @@ pub async fn an_unknown_pair_is_refused(harness: &dyn Harness) {
     assert!(world.claim(10).await.is_empty());
 }
 
-pub async fn a_run_has_its_own_priority_or_the_collections(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let own = Priority::try_from(7).expect("a priority");
     let run = NewRun { pair: pair("shop/orders"), priority: Some(own) };
     let answer = must(world.store.run(run, None, world.now).await).expect("the pair is there");
@@ -135,8 +138,8 @@ pub async fn a_run_has_its_own_priority_or_the_collections(harness: &dyn Harness
     assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
 }
 
-pub async fn a_run_cannot_be_retried_beside_another(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
     let mut failed = Vec::new();
     for _ in 0..2 {
         failed.push(world.run_anew("shop/orders").await);
@@ -159,7 +162,7 @@ pub async fn a_run_cannot_be_retried_beside_another(harness: &dyn Harness) {
     assert_eq!((again.id, again.attempt, again.late), (failed[0].clone(), 2, true));
 }
 
-async fn missing_then_adopted(world: &mut World<'_>, id: &TaskId) {
+async fn missing_then_adopted(world: &mut StoreFixture<'_>, id: &TaskId) {
     assert_eq!(world.status(id).await, Status::Missing);
     assert!(world.task(id).await.error.is_some(), "it says why it does not run");
     assert!(world.claim(10).await.is_empty());
@@ -172,8 +175,8 @@ async fn missing_then_adopted(world: &mut World<'_>, id: &TaskId) {
     assert_eq!(world.succeed(&again).await.status, Status::Done);
 }
 
-pub async fn runs_of_a_lost_source_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let id = world.run_anew("shop/orders").await;
     world.run_anew("crm/people").await;
     assert_eq!(world.lose("shop").await, 1);
@@ -182,8 +185,8 @@ pub async fn runs_of_a_lost_source_are_missing_until_adopted(harness: &dyn Harne
     missing_then_adopted(&mut world, &id).await;
 }
 
-pub async fn runs_of_a_lost_collection_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let id = world.run_anew("shop/orders").await;
     world.run_anew("shop/orders_x").await;
     world.register(plan().without_collection("shop/orders")).await;
@@ -195,8 +198,8 @@ pub async fn runs_of_a_lost_collection_are_missing_until_adopted(harness: &dyn H
 }
 
 /// What runs when the definition goes ends as it began.
-pub async fn a_run_ends_though_its_source_has_gone(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.run_anew("shop/orders").await;
     let running = world.claim_one().await;
     assert_eq!(world.lose("shop").await, 0);
@@ -204,8 +207,8 @@ pub async fn a_run_ends_though_its_source_has_gone(harness: &dyn Harness) {
 }
 
 /// Whatever came in between, a pair never runs twice at a time.
-pub async fn adopting_makes_no_second_run_beside_another(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     world.run_anew("shop/orders").await;
     assert_eq!(world.lose("shop").await, 1);
     world.register(plan()).await;
@@ -223,17 +226,18 @@ pub async fn adopting_makes_no_second_run_beside_another(harness: &dyn Harness) 
 }
 
 /// A source that changes hands keeps the task it has.
-pub async fn a_pair_has_one_task_whoever_it_belongs_to(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default().collects("shop/orders", 100)).await;
+pub async fn a_pair_keeps_its_run_when_its_tenant_changes(harness: &dyn Harness) {
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::default().collects("shop/orders", 100)).await;
     let id = world.run_anew("shop/orders").await;
-    world.register(Plan::default().collects_for("elsewhere", "shop/orders", 100)).await;
+    world.register(RegistrationBuilder::default().collects_for("elsewhere", "shop/orders", 100)).await;
     let run = world.run("shop/orders").await;
     assert_eq!((run.task, run.created), (id, false));
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
 pub async fn runs_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     let (queued, running) = (world.run_anew("shop/orders").await, world.run_anew("shop/orders_x").await);
     let claimed = world.claim_one().await;
     let before = world.tasks(&TaskFilter::default()).await;
@@ -248,7 +252,7 @@ pub async fn runs_survive_a_restart(harness: &dyn Harness) {
 
 /// Collections are told apart whole, never by how they begin.
 pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     let mut made = Vec::new();
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
         made.push(world.run_anew(name).await);
@@ -273,7 +277,7 @@ pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
 }
 
 pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let world = StoreFixture::new(harness, plan()).await;
     world.run_anew("shop/orders").await;
     let task = world.claim_one().await;
     let (emits, logs) = (vec![event("record").caused_by(&task)], vec![line(world.now, "one order")]);
@@ -285,8 +289,8 @@ pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), [emitted.id]);
 }
 
-pub async fn a_failed_run_is_tried_again(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let id = world.run_anew("shop/orders").await;
     let mut statuses = Vec::new();
     for _ in 0..3 {
@@ -300,8 +304,8 @@ pub async fn a_failed_run_is_tried_again(harness: &dyn Harness) {
 }
 
 /// There is no event that could be forgotten: only the history's own retention takes a run away.
-pub async fn the_history_keeps_runs_and_the_journal_does_not_matter(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn runs_expire_by_task_history_retention_only(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
     let old = world.run_anew("shop/orders").await;
     world.fail_for_good(&world.claim_one().await).await;
     let waiting = world.run_anew("crm/people").await;

@@ -3,10 +3,10 @@
 use pointsman_core::store::{Claimed, Ended, Sequenced};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().on("record", &["check!", "enrich!", "index", "notify"])
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().on("record", &["check!", "enrich!", "index", "notify"])
 }
 
 fn names(tasks: &[Claimed]) -> Vec<String> {
@@ -15,13 +15,13 @@ fn names(tasks: &[Claimed]) -> Vec<String> {
     names
 }
 
-async fn one(harness: &dyn Harness) -> (World<'_>, Sequenced) {
-    let world = World::new(harness, plan()).await;
+async fn one(harness: &dyn Harness) -> (StoreFixture<'_>, Sequenced) {
+    let world = StoreFixture::new(harness, plan()).await;
     let sequenced = world.emit(event("record")).await;
     (world, sequenced)
 }
 
-pub async fn synchronous_tasks_run_in_list_order_then_the_queued_ones(harness: &dyn Harness) {
+pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &dyn Harness) {
     let (world, _) = one(harness).await;
     for name in ["check", "enrich"] {
         let claimed = world.claim(10).await;
@@ -33,7 +33,7 @@ pub async fn synchronous_tasks_run_in_list_order_then_the_queued_ones(harness: &
 }
 
 /// Whatever the first attempt came to, the others get their turn; the failed one is retried like any other.
-pub async fn each_end_of_a_first_attempt_lets_the_next_ones_run(harness: &dyn Harness) {
+pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) {
     for ended in [
         succeeded(),
         failed(),
@@ -53,7 +53,7 @@ pub async fn each_end_of_a_first_attempt_lets_the_next_ones_run(harness: &dyn Ha
     }
 }
 
-pub async fn a_released_attempt_has_not_ended(harness: &dyn Harness) {
+pub async fn a_released_attempt_does_not_open_the_gate(harness: &dyn Harness) {
     let (world, _) = one(harness).await;
     let first = world.claim_one().await;
     world.give_back(&first).await;
@@ -63,7 +63,7 @@ pub async fn a_released_attempt_has_not_ended(harness: &dyn Harness) {
     assert_eq!(names(&world.claim(10).await), ["enrich"]);
 }
 
-pub async fn a_failed_one_is_retried_beside_the_others(harness: &dyn Harness) {
+pub async fn a_failed_synchronous_task_is_retried_while_later_tasks_run(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     world.fail(&world.claim_one().await).await;
     world.tick(BACKOFF);
@@ -75,7 +75,7 @@ pub async fn a_failed_one_is_retried_beside_the_others(harness: &dyn Harness) {
     );
 }
 
-pub async fn a_cancelled_one_lets_the_next_ones_run(harness: &dyn Harness) {
+pub async fn cancelling_a_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     let (world, sequenced) = one(harness).await;
     world.cancel(&sequenced.tasks[1]).await.expect("it waits");
     world.cancel(&sequenced.tasks[0]).await.expect("it is ready");
@@ -83,7 +83,7 @@ pub async fn a_cancelled_one_lets_the_next_ones_run(harness: &dyn Harness) {
 }
 
 /// The second in line taken out of the middle lets nobody past the first.
-pub async fn cancelling_the_second_lets_nobody_past_the_first(harness: &dyn Harness) {
+pub async fn cancelling_the_second_synchronous_task_does_not_bypass_the_first(harness: &dyn Harness) {
     let (world, sequenced) = one(harness).await;
     let first = world.claim_one().await;
     world.cancel(&sequenced.tasks[1]).await.expect("it waits");
@@ -92,13 +92,13 @@ pub async fn cancelling_the_second_lets_nobody_past_the_first(harness: &dyn Harn
     assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
 }
 
-pub async fn a_lost_one_lets_the_next_ones_run(harness: &dyn Harness) {
+pub async fn undefining_a_synchronous_handler_opens_the_gate(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     assert_eq!(world.lose("check").await, 1);
     assert_eq!(names(&world.claim(10).await), ["enrich"]);
 }
 
-pub async fn a_crashed_one_lets_the_next_ones_run(harness: &dyn Harness) {
+pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     world.claim_one().await;
     world.tick(LEASE + 1);
@@ -108,7 +108,7 @@ pub async fn a_crashed_one_lets_the_next_ones_run(harness: &dyn Harness) {
 }
 
 /// A gate opens once: the second task's turn is not skipped because the first one ends a second time.
-pub async fn a_task_lets_the_next_one_run_only_once(harness: &dyn Harness) {
+pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) {
     for how in ["cancel", "lose", "fail again", "crash"] {
         let (mut world, sequenced) = one(harness).await;
         world.fail(&world.claim_one().await).await;
@@ -135,7 +135,7 @@ pub async fn a_task_lets_the_next_one_run_only_once(harness: &dyn Harness) {
 }
 
 /// Late is outside the order of the lane; the event's own order stands.
-pub async fn a_late_task_waits_at_the_gate_too(harness: &dyn Harness) {
+pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
     let (mut world, sequenced) = one(harness).await;
     world.lose("index").await;
     world.register(plan()).await;
@@ -153,7 +153,7 @@ pub async fn a_late_task_waits_at_the_gate_too(harness: &dyn Harness) {
 }
 
 /// Cancelled before its turn and retried: it comes late, and nobody waits for it a second time.
-pub async fn a_late_synchronous_task_leaves_nobody_behind(harness: &dyn Harness) {
+pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn Harness) {
     let (world, sequenced) = one(harness).await;
     world.cancel(&sequenced.tasks[1]).await.expect("it waits");
     world.retry(&sequenced.tasks[1]).await.expect("it was cancelled");
@@ -164,8 +164,9 @@ pub async fn a_late_synchronous_task_leaves_nobody_behind(harness: &dyn Harness)
 }
 
 /// Two events of one object: the gate is the event's, the lane the handler's.
-pub async fn gates_and_lanes_both_hold(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["check!", "index"])).await;
+pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
     let events = world.emit_many(2, event("record").key("a")).await;
     let first = world.claim(10).await;
     assert_eq!((names(&first), events_of(&first)), (vec!["check".into()], vec![events[0].id]));
@@ -180,15 +181,15 @@ pub async fn gates_and_lanes_both_hold(harness: &dyn Harness) {
     assert_eq!(events_of(&world.run_all().await), [events[1].id]);
 }
 
-pub async fn other_events_do_not_wait_at_the_gate(harness: &dyn Harness) {
+pub async fn a_gate_does_not_block_other_events(harness: &dyn Harness) {
     let plan = plan().on("note", &["index"]);
-    let world = World::new(harness, plan).await;
+    let world = StoreFixture::new(harness, plan).await;
     world.emit(event("record").key("a")).await;
     let note = world.emit(event("note").key("b")).await;
     assert_eq!(events_of(&world.claim_for(&["index"], 10).await), [note.id]);
 }
 
-pub async fn a_gate_survives_a_restart(harness: &dyn Harness) {
+pub async fn gate_state_survives_a_restart(harness: &dyn Harness) {
     let (world, _) = one(harness).await;
     world.succeed(&world.claim_one().await).await;
     let world = world.reopen().await;

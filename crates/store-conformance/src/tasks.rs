@@ -5,7 +5,7 @@ use pointsman_core::task::{EndReason, Rejected, Task};
 use pointsman_core::{Status, TaskId};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 fn ids(tasks: &[Task]) -> Vec<TaskId> {
     tasks.iter().map(|task| task.id.clone()).collect()
@@ -22,8 +22,8 @@ fn any() -> TaskFilter {
     TaskFilter::default()
 }
 
-pub async fn a_task_is_found_by_its_name(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let sequenced = world.emit(event("record").key("a")).await;
     let (task, extent) = must(world.store.task(&sequenced.tasks[0]).await).expect("it is there");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
@@ -43,8 +43,9 @@ pub async fn a_task_is_found_by_its_name(harness: &dyn Harness) {
     }
 }
 
-pub async fn tasks_are_listed_newest_first_page_by_page(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
     let events = world.emit_many(20, event("record")).await;
     for task in world.claim(7).await {
         world.succeed(&task).await;
@@ -66,9 +67,10 @@ pub async fn tasks_are_listed_newest_first_page_by_page(harness: &dyn Harness) {
     assert_eq!(found, newest_first(&events), "live and ended ones in one list, each once");
 }
 
-pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["index"]).on("note", &["notify"]).halting("notify");
-    let mut world = World::new(harness, plan).await;
+pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &dyn Harness) {
+    let plan =
+        RegistrationBuilder::default().on("record", &["index"]).on("note", &["notify"]).halting("notify");
+    let mut world = StoreFixture::new(harness, plan).await;
     let first = world.emit(event("record").key("a")).await;
     world.tick(100);
     let second = world.emit(event("note").key("b").tenant("shop")).await;
@@ -106,8 +108,9 @@ pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
     }
 }
 
-pub async fn tasks_are_found_by_type_and_event(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
     let one = world.emit(event("record")).await;
     let child = world.emit(event("record.published")).await;
     let other = world.emit(event("record")).await;
@@ -134,9 +137,10 @@ pub async fn tasks_are_found_by_type_and_event(harness: &dyn Harness) {
 }
 
 /// The reasons speak of those in `error` alone.
-pub async fn tasks_are_found_by_why_they_ended(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
-    let mut world = World::new(harness, plan).await;
+pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
+    let plan =
+        RegistrationBuilder::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
+    let mut world = StoreFixture::new(harness, plan).await;
     world.emit_many(4, event("record")).await;
     let crashed = world.claim_one().await;
     for _ in 0..3 {
@@ -188,8 +192,8 @@ pub async fn tasks_are_found_by_why_they_ended(harness: &dyn Harness) {
     );
 }
 
-pub async fn a_clock_that_steps_back_hides_no_task(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let start = world.later(990);
     world.tick(1000);
     let found = world.emit(event("record")).await;
@@ -200,8 +204,8 @@ pub async fn a_clock_that_steps_back_hides_no_task(harness: &dyn Harness) {
 }
 
 /// The list and the single view tell the same, but for the attempts.
-pub async fn a_listed_task_is_whole(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit_many(3, event("record").key("a").priority(3)).await;
     world.fail(&world.claim_one().await).await;
     world.tick(BACKOFF);
@@ -212,8 +216,8 @@ pub async fn a_listed_task_is_whole(harness: &dyn Harness) {
     }
 }
 
-pub async fn a_cancelled_task_says_so(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let sequenced = world.emit(event("record")).await;
     world.tick(5);
     assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
@@ -225,8 +229,8 @@ pub async fn a_cancelled_task_says_so(harness: &dyn Harness) {
     assert_eq!(world.run_all().await.len(), 1);
 }
 
-pub async fn a_retried_task_begins_with_fresh_budgets(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let sequenced = world.emit(event("record")).await;
     for _ in 0..3 {
         world.fail(&world.claim_one().await).await;
@@ -246,16 +250,19 @@ pub async fn a_retried_task_begins_with_fresh_budgets(harness: &dyn Harness) {
     assert_eq!(world.task(&sequenced.tasks[0]).await.attempts.len(), 6);
 }
 
-pub async fn names_of_two_stores_differ(harness: &dyn Harness) {
-    let (one, other) = (World::new(harness, Plan::simple()).await, World::new(harness, Plan::simple()).await);
+pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
+    let (one, other) = (
+        StoreFixture::new(harness, RegistrationBuilder::simple()).await,
+        StoreFixture::new(harness, RegistrationBuilder::simple()).await,
+    );
     let (mine, theirs) = (one.emit(event("record")).await, other.emit(event("record")).await);
     assert_ne!(mine.tasks, theirs.tasks);
     assert!(must(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
 }
 
 /// Ids lag behind a clock that leapt; the tasks were made when they were made all the same.
-pub async fn a_start_finds_what_was_made_after_a_leap(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.emit(event("record")).await;
     world.tick(8 * 3600);
     world.emit(event("record")).await;
@@ -263,8 +270,8 @@ pub async fn a_start_finds_what_was_made_after_a_leap(harness: &dyn Harness) {
     assert_eq!(world.tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
 }
 
-pub async fn an_events_tasks_are_found_as_long_as_they_wait(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let forgotten = world.emit(event("record")).await;
     world.pause("index").await;
     world.tick(3600);

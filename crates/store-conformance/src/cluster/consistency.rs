@@ -1,0 +1,75 @@
+//! What a store tells of itself in different ways is the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Read, Store, TaskFilter};
+use pointsman_core::task::State;
+use pointsman_core::{EventId, HandlerName, Status, Tenant};
+
+use crate::fixture::must;
+
+const PAGE: usize = 500;
+
+/// Panics unless each object's events are chained, queues count what is listed, and no fence was given to two. Nobody may
+/// write meanwhile.
+pub async fn agrees(store: &dyn Store) {
+    chains(store).await;
+    counts(store).await;
+}
+
+async fn chains(store: &dyn Store) {
+    let (mut last, mut after) = (BTreeMap::new(), must(store.extent().await).forgotten);
+    let whole = after == EventId::ZERO;
+    loop {
+        let filter = Filter::default();
+        let page = must(store.read(Read { after, until: None, filter, limit: PAGE, backwards: false }).await);
+        let Some(newest) = page.events.last() else { return };
+        after = newest.id;
+        for event in page.events {
+            // The engine's own events are in no chain.
+            let is_engines = event.kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
+            let Some(key) = event.key.as_ref().filter(|_| !is_engines) else { continue };
+            let before = last.insert((event.tenant.clone(), key.clone()), event.id);
+            if whole || before.is_some() {
+                assert_eq!(event.prev, before, "{key} of {}: the event before {}", event.tenant, event.id);
+            }
+        }
+    }
+}
+
+/// What can be told of a queue by listing its tasks: unfinished ones that do not run, scheduled, running, missing.
+type Counts = [u64; 4];
+
+async fn counts(store: &dyn Store) {
+    let mut told: BTreeMap<(HandlerName, Tenant), Counts> = BTreeMap::new();
+    for queue in must(store.queues(None).await) {
+        let counts = told.entry((queue.handler, queue.tenant)).or_default();
+        let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
+        counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
+    }
+    let (mut listed, mut fences): (BTreeMap<_, Counts>, _) = (BTreeMap::new(), BTreeSet::new());
+    let mut before = None;
+    loop {
+        let page = must(store.tasks(TaskFilter::default(), before, PAGE).await);
+        for task in page.tasks {
+            if let State::Locked(lease) = &task.life.state {
+                assert!(fences.insert(lease.fence), "two tasks run under the fence {}", lease.fence);
+            }
+            let column = match task.life.state.status() {
+                Status::New => 0,
+                Status::Scheduled => 1,
+                Status::Locked => 2,
+                Status::Missing => 3,
+                _ => continue,
+            };
+            listed.entry((task.handler, task.tenant)).or_default()[column] += 1;
+        }
+        match page.next {
+            None => break,
+            next => before = next,
+        }
+    }
+    told.retain(|_, counts| *counts != Counts::default());
+    assert_eq!(told, listed, "what queues count, and what is listed: waiting, scheduled, running, missing");
+}

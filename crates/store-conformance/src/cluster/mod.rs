@@ -1,0 +1,35 @@
+//! Several nodes on one store: they race, and agree. [`cluster_suite!`](crate::cluster_suite) makes a test of each behaviour.
+
+mod consistency;
+pub mod orders;
+pub mod pruning;
+pub mod racing;
+pub mod random_walk;
+mod round_robin_store;
+mod suite;
+
+use async_trait::async_trait;
+pub use consistency::agrees;
+pub use round_robin_store::RoundRobinHarness;
+
+use crate::Harness;
+use crate::fixture::{RegistrationBuilder, StoreFixture};
+
+/// A place that every store is opened on, as one more node; the first finds it empty.
+#[async_trait]
+pub trait TestCluster: Harness {
+    /// Panics if what lies there does not agree with itself.
+    async fn audit(&self);
+}
+
+/// So many nodes that are set up alike.
+pub async fn nodes<const N: usize>(
+    cluster: &dyn TestCluster,
+    plan: RegistrationBuilder,
+) -> [StoreFixture<'_>; N] {
+    let mut nodes = Vec::with_capacity(N);
+    for _ in 0..N {
+        nodes.push(StoreFixture::new(cluster, plan.clone()).await);
+    }
+    nodes.try_into().unwrap_or_else(|_| unreachable!("as many as were asked for"))
+}

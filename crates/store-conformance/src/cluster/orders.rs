@@ -1,0 +1,64 @@
+//! Orders whose steps run on one node and which are steered on another.
+
+use pointsman_core::chain::Action;
+use pointsman_core::store::{Ended, OrderCommand};
+
+use super::{TestCluster, nodes};
+use crate::fixture::*;
+
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/c", "a=first>b b=second>done done")
+}
+
+pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &dyn TestCluster) {
+    let [one, other] = nodes(cluster, plan()).await;
+    one.try_add(order("/c,1").holding("1")).await.expect("it is done");
+    let step = one.claim_one().await;
+    other.steer("/c,1", OrderCommand::Suspend).await.expect("it is done");
+    one.end_as(&step, Ended::Succeeded { result: Some(json("2")) }).await;
+    let view = other.look("/c,1").await.order;
+    assert_eq!(
+        (view.suspended, view.running, view.node.as_str(), view.value.as_str()),
+        (true, false, "b", "2")
+    );
+    assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
+    cluster.audit().await;
+    one.steer("/c,1", OrderCommand::Resume).await.expect("it is done");
+    other.succeed(&other.claim_one().await).await;
+    assert!(one.find("/c,1").await.is_none(), "it has arrived");
+    cluster.audit().await;
+}
+
+pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
+    let [one, other] = nodes(cluster, plan()).await;
+    for n in 0..6 {
+        one.try_add(order(&format!("/c,{n}"))).await.expect("it is done");
+    }
+    let (chain, node) = (chain_path("/c"), node_id("b"));
+    must(one.store.set_node(&chain, &node, Action::Stop, one.now).await).expect("it is done");
+    assert_eq!(other.run_all().await.len(), 6, "each has run its first step, and none its second");
+    must(other.store.set_node(&chain, &node, Action::Process, one.now).await).expect("it is done");
+    must(other.store.stop_chain(&chain, true, one.now).await).expect("it is done");
+    assert!(one.claim(1).await.is_empty());
+    must(one.store.stop_chain(&chain, false, one.now).await).expect("it is done");
+    assert_eq!(other.run_all().await.len(), 6);
+    assert!(one.orders_at("/").await.is_empty());
+    cluster.audit().await;
+}
+
+pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
+    let [mut one, mut other] = nodes(cluster, plan()).await;
+    for n in 0..4 {
+        other.try_add(order(&format!("/c,{n}"))).await.expect("it is done");
+    }
+    let step = other.claim_one().await;
+    let changed = RegistrationBuilder::default().chain("/c", "a=third>done done");
+    one.register(changed.clone()).await;
+    other.plan = changed;
+    other.succeed(&step).await;
+    let ran = other.run_all().await;
+    assert!(ran.iter().all(|task| task.handler == handler("third")));
+    cluster.audit().await;
+    let stranded = one.orders_at("/").await;
+    assert!(stranded.iter().all(|view| view.stranded), "{stranded:?}");
+}

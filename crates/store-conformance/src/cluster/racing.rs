@@ -1,0 +1,269 @@
+//! Nodes that race, and agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use pointsman_core::store::{Claimed, NewRun, OrderBatch, OrderRefused};
+use pointsman_core::task::Rejected;
+use pointsman_core::{EventId, RuleKind, TaskSeq};
+
+use super::{TestCluster, nodes};
+use crate::fixture::*;
+
+/// What every node does at the same time, so many times over.
+async fn all_at_once<'w, F: Future>(
+    nodes: &'w [StoreFixture<'w>],
+    times: usize,
+    work: impl Fn(&'w StoreFixture<'w>, usize) -> F,
+) -> Vec<F::Output> {
+    let work = &work;
+    join_all(nodes.iter().flat_map(|node| (0..times).map(move |n| work(node, n)))).await
+}
+
+pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestCluster) {
+    const EACH: usize = 60;
+    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let ids = all_at_once(&nodes, 4, async |node, emitter| {
+        let mut ids = Vec::new();
+        for n in 0..EACH {
+            let new = event("record").key(&format!("object:{}", (emitter + n) % 7)).value(&n.to_string());
+            ids.push(node.emit(new).await.id);
+        }
+        // Whoever emits one after the other gets them in that order.
+        assert_ascending(&ids);
+        ids
+    });
+    let ids: Vec<EventId> = ids.await.into_iter().flatten().collect();
+    let all: BTreeSet<_> = ids.iter().copied().collect();
+    assert_eq!(all.len(), ids.len());
+    for node in &nodes {
+        let read: Vec<_> = node.read_all().await.iter().map(|event| event.id).collect();
+        assert!(read.iter().eq(&all));
+    }
+    cluster.audit().await;
+}
+
+/// What runs now, and how far each object has come.
+#[derive(Default)]
+struct Lanes {
+    running: BTreeSet<String>,
+    last: BTreeMap<String, EventId>,
+    ran: BTreeSet<TaskSeq>,
+}
+
+impl Lanes {
+    fn begin(&mut self, task: &Claimed) {
+        let event = task.event();
+        let key = event.key.as_ref().expect("it has a key").to_string();
+        assert!(self.ran.insert(task.seq), "{} was given to two", task.id);
+        assert!(self.running.insert(key.clone()), "two of {key} run");
+        let last = self.last.insert(key.clone(), event.id);
+        assert!(last < Some(event.id), "{key} is out of order");
+    }
+
+    fn end(&mut self, task: &Claimed) {
+        self.running.remove(task.event().key.as_ref().expect("it has a key").as_str());
+    }
+}
+
+pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCluster) {
+    const TASKS: usize = 500;
+    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
+    for n in 0..TASKS / 50 {
+        let some = (0..50).map(|i| event("record").key(&format!("object:{}", (n + i * i) % 40)));
+        nodes[n % 3].emit_all(some.collect()).await;
+    }
+    let lanes = Mutex::new(Lanes::default());
+    all_at_once(&nodes, 2, async |node, _| {
+        while lanes.lock().expect("nobody has panicked").ran.len() < TASKS {
+            let claimed = node.claim(5).await;
+            claimed.iter().for_each(|task| lanes.lock().expect("nobody has panicked").begin(task));
+            for task in claimed {
+                // Before it ends: its successor may be claimed by another as soon as it has.
+                lanes.lock().expect("nobody has panicked").end(&task);
+                node.succeed(&task).await;
+            }
+        }
+    })
+    .await;
+    assert!(nodes[0].claim(10).await.is_empty());
+    cluster.audit().await;
+}
+
+pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
+    const TASKS: usize = 120;
+    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple().free("index").narrow("index", 3)).await;
+    nodes[0].emit_many(TASKS, event("record")).await;
+    let (running, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let most = all_at_once(&nodes, 2, async |node, _| {
+        let mut most = 0;
+        while ran.load(Ordering::SeqCst) < TASKS {
+            let claimed = node.claim(4).await;
+            most = most.max(running.fetch_add(claimed.len(), Ordering::SeqCst) + claimed.len());
+            for task in claimed {
+                tokio::task::yield_now().await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                ran.fetch_add(1, Ordering::SeqCst);
+                node.succeed(&task).await;
+            }
+        }
+        most
+    });
+    let most = most.await.into_iter().max().expect("there are some");
+    assert_eq!((ran.into_inner(), most), (TASKS, 3));
+    cluster.audit().await;
+}
+
+pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
+    let mut nodes: [_; 2] =
+        nodes(cluster, RegistrationBuilder::simple().free("index").paced("index", "10/m")).await;
+    nodes[0].emit_many(100, event("record")).await;
+    let mut began = 0;
+    for turn in 0..40 {
+        for node in &nodes {
+            for task in node.claim(100).await {
+                node.succeed(&task).await;
+                began += 1;
+            }
+        }
+        // What was saved up at the beginning may go at once.
+        assert!(began <= turn + 10, "{began} after {turn} turns");
+        nodes.iter_mut().for_each(|node| node.tick(6));
+    }
+    assert!(began >= 36, "{began}");
+    cluster.audit().await;
+}
+
+pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn TestCluster) {
+    let [one, other, third] = nodes(cluster, RegistrationBuilder::simple()).await;
+    for _ in 0..10 {
+        third.emit(event("record")).await;
+        one.pause("index").await;
+        assert!(other.claim(1).await.is_empty() && third.claim(1).await.is_empty());
+        assert!(other.resume("index").await && !one.resume("index").await);
+        third.succeed(&third.claim_one().await).await;
+        let block = one.rule(RuleKind::Block, "index", Some("shop"));
+        must(one.store.hold(block.clone()).await);
+        other.emit(event("record").tenant("shop")).await;
+        other.emit(event("record")).await;
+        assert_eq!(third.run_all().await.len(), 1, "the other tenant's is not held");
+        assert!(must(third.store.release(block.kind, &block.place, block.tenant.as_ref()).await));
+        assert_eq!(one.run_all().await.len(), 1);
+    }
+    assert!(must(one.store.rules().await).is_empty());
+    cluster.audit().await;
+}
+
+pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestCluster) {
+    let [mut one, mut other] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let more = RegistrationBuilder::simple().on("note", &["notify"]).collects("crm/people", 1);
+    one.register(more.clone()).await;
+    other.plan = more;
+    assert_eq!(must(other.store.registration().await), must(one.store.registration().await));
+    assert_eq!(other.emit(event("note")).await.tasks.len(), 1);
+    assert_eq!(other.claim_one_for("notify").await.handler, handler("notify"));
+    other.run_anew("crm/people").await;
+    let again = NewRun { pair: pair("crm/people"), priority: None };
+    assert!(
+        !must(one.store.run(again, None, one.now).await).expect("the pair is known").created,
+        "it is queued on both"
+    );
+    one.register(RegistrationBuilder::simple()).await;
+    assert!(other.emit(event("note")).await.tasks.is_empty(), "the route is gone on both");
+    cluster.audit().await;
+}
+
+pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster) {
+    let [busy, idle] = nodes(cluster, RegistrationBuilder::simple().on("note", &["notify"])).await;
+    idle.emit(event("record").key("a")).await;
+    let mut waiting = 1;
+    // A few, more than are told of, and thousands; of few queues, and of many.
+    for (commits, tenants) in [(5, 1), (60, 20), (400, 100), (2000, 3)] {
+        for n in 0..commits {
+            let of = format!("t{}", n % tenants);
+            busy.emit(event("note").key(&format!("{}", n % 50)).tenant(&of)).await;
+            waiting += 1;
+            if n % 10 == 0 {
+                busy.succeed(&busy.claim_one().await).await;
+                waiting -= 1;
+            }
+        }
+        let told: u64 =
+            must(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
+        assert_eq!(told, waiting);
+        idle.emit(event("record").key("a")).await;
+        waiting += 1;
+        let task = idle.claim_one().await;
+        assert_eq!(idle.end(ending(&task, succeeded())).await.map(|_| ()), Ok(()));
+        waiting -= 1;
+        cluster.audit().await;
+    }
+    assert_eq!(idle.run_all().await.len() as u64, waiting);
+    assert!(busy.claim(1).await.is_empty());
+    cluster.audit().await;
+}
+
+pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
+    let [mut living, mut silent] = nodes(cluster, RegistrationBuilder::simple()).await;
+    living.emit(event("record").key("a")).await;
+    living.emit(event("record").key("a")).await;
+    let held = silent.claim_one().await;
+    living.tick(LEASE + 1);
+    assert!(living.heartbeat().await);
+    assert_eq!(living.rescue().await.tasks.len(), 1);
+    silent.now = living.now;
+    assert!(silent.claim(10).await.is_empty());
+    let late = silent.end(ending(&held, succeeded())).await;
+    assert!(matches!(late, Err(Rejected::StaleFence | Rejected::WrongState(_))), "{late:?}");
+    assert!(!silent.heartbeat().await);
+    silent.tick(1);
+    living.now = silent.now;
+    let again = living.claim_one().await;
+    assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
+    assert!(silent.end(ending(&held, succeeded())).await.is_err());
+    assert_eq!(must(silent.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    assert!(must(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
+    living.succeed(&again).await;
+    living.succeed(&living.claim_one().await).await;
+    cluster.audit().await;
+}
+
+pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dyn TestCluster) {
+    let [one, other] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let first = one.emit(event("record").key("a")).await;
+    one.emit(event("record").key("a")).await;
+    let held = one.claim_one().await;
+    assert_eq!(held.id, first.tasks[0]);
+    other.cancel(&held.id).await.expect("it is done");
+    assert!(one.end(ending(&held, succeeded())).await.is_err());
+    assert_eq!(must(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    other.retry(&held.id).await.expect("it is done");
+    let next = one.claim_one().await;
+    assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
+    one.succeed(&next).await;
+    assert_eq!(other.run_all().await.len(), 1);
+    cluster.audit().await;
+}
+
+/// All nodes add the same orders: with an id, one wins and the others learn of it; under a key, all get one answer.
+pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
+    let nodes: [_; 3] =
+        nodes(cluster, RegistrationBuilder::simple().chain("/pay", "a=first>done done")).await;
+    let added = all_at_once(&nodes, 4, async |node, _| node.try_add(order("/pay,7")).await.is_ok()).await;
+    assert_eq!(added.iter().filter(|added| **added).count(), 1);
+    let batch = || OrderBatch {
+        idempotency: Some(idempotency_key("default", "k", 1)),
+        ..vec![order("/pay"), order("/pay,8")].into()
+    };
+    let receipts =
+        all_at_once(&nodes, 4, async |node, _| node.add_batch(batch()).await.expect("no conflict")).await;
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
+    let ran = all_at_once(&nodes, 1, async |node, _| node.run_all().await.len()).await;
+    assert_eq!(ran.iter().sum::<usize>(), 3);
+    let again = all_at_once(&nodes, 2, async |node, _| node.try_add(order("/pay,7")).await).await;
+    assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
+    cluster.audit().await;
+}

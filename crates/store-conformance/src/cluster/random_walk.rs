@@ -1,0 +1,261 @@
+//! Three nodes do what nobody thought of, all at the same time. Whatever came of it, the tables agree with each other, and
+//! what is left can be brought to its end.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use futures::future::join_all;
+use pointsman_core::store::{Claimed, Ended, Ending, OrderCommand, Sweep, TaskFilter};
+use pointsman_core::{Limits, RuleKind, Status, Tenant, Timestamp};
+
+use super::{TestCluster, nodes};
+use crate::fixture::*;
+use crate::random_walk::rng::Rng;
+
+/// How many verbs each of six walkers does, two on a node.
+/// How many ids orders have: so many that new ones are added all the while.
+const ORDER_IDS: usize = 240;
+const VERBS: usize = 500;
+const WALKERS: usize = 2;
+
+const HANDLERS: [&str; 5] = ["audit", "batch", "check", "index", "notify"];
+const KINDS: [&str; 4] = ["record", "record.published", "note", "silence"];
+const TENANTS: [&str; 3] = ["default", "shop", "club"];
+
+fn plan() -> RegistrationBuilder {
+    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+    RegistrationBuilder::default()
+        .on("record", &["audit"])
+        .on("record.published", &["check!", "index!", "notify"])
+        .on("note", &["notify", "index", "batch"])
+        .halting("audit")
+        .free("notify")
+        .limited("notify", two_of_an_object)
+        .narrow("batch", 2)
+        .chain("/c", "a=first>b!x b=second>done x=first>done done")
+}
+
+/// What all walkers share.
+struct SharedState {
+    now: AtomicI64,
+    /// What runs, on whichever node; a task is ended by whoever comes by.
+    running: Mutex<Vec<Claimed>>,
+}
+
+impl SharedState {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.now.fetch_add(1000, Ordering::Relaxed))
+    }
+}
+
+struct RandomWalker<'w> {
+    world: &'w StoreFixture<'w>,
+    ground: &'w SharedState,
+    chance: Rng,
+}
+
+impl RandomWalker<'_> {
+    async fn walk(mut self) {
+        for _ in 0..VERBS {
+            match self.chance.below(100) {
+                0..=27 => self.emit().await,
+                28..=51 => self.claim().await,
+                52..=77 => self.finish().await,
+                78..=80 => self.retry().await,
+                81..=82 => self.cancel().await,
+                83..=86 => self.hold().await,
+                87..=90 => self.order().await,
+                91..=93 => self.steer().await,
+                94..=95 => {
+                    must(self.world.store.schedule(self.chance.below(6), self.ground.now()).await);
+                }
+                96..=97 => drop(self.ground.now.fetch_add(3_000_000, Ordering::Relaxed)),
+                98 => self.rescue().await,
+                _ => drop(must(self.world.store.registration().await)),
+            }
+        }
+    }
+
+    async fn emit(&mut self) {
+        let count = 1 + self.chance.below(3);
+        let mut events = Vec::new();
+        for _ in 0..count {
+            let (kind, of) = (*self.chance.of(&KINDS), *self.chance.of(&TENANTS));
+            let mut new = event(kind).tenant(of);
+            if self.chance.below(4) > 0 {
+                new = new.key(&format!("object:{}", self.chance.below(12)));
+            }
+            if self.chance.below(8) == 0 {
+                new = new.due(self.ground.now().plus(secs(2)));
+            }
+            events.push(new.priority(1 + 100 * self.chance.below(3) as i64));
+        }
+        let claim = (self.chance.below(3) == 0).then(|| self.world.asking(2));
+        let (receipts, claims) =
+            must(self.world.store.append(vec![emission(events)], claim, self.ground.now()).await);
+        assert!(receipts.iter().all(Result::is_ok));
+        self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
+    }
+
+    async fn claim(&mut self) {
+        let asking = self.world.asking(1 + self.chance.below(3));
+        let claims = must(self.world.store.claim(asking, self.ground.now()).await);
+        let mut running = self.ground.running.lock().expect("nobody has panicked");
+        for task in claims.tasks {
+            let before = running.iter().find(|other| other.seq == task.seq);
+            assert!(
+                before.is_none_or(|before| before.fence < task.fence),
+                "{} runs under two fences",
+                task.id
+            );
+            running.push(task);
+        }
+    }
+
+    /// Takes something that runs from the common ground.
+    fn take(&mut self) -> Option<Claimed> {
+        let mut running = self.ground.running.lock().expect("nobody has panicked");
+        (!running.is_empty()).then(|| {
+            let index = self.chance.below(running.len());
+            running.swap_remove(index)
+        })
+    }
+
+    /// Ends an attempt, on this node or for another one. It may have been cancelled or rescued meanwhile.
+    async fn finish(&mut self) {
+        let Some(task) = self.take() else { return };
+        let ended = match self.chance.below(10) {
+            0..=5 => succeeded(),
+            6 => failed(),
+            7 => failed_for_good(),
+            8 => Ended::Snoozed { until: self.ground.now().plus(secs(1)) },
+            _ => Ended::Released,
+        };
+        let emits = match self.chance.below(6) {
+            0 => vec![event("silence").key("object:1").caused_by(&task)],
+            _ => vec![],
+        };
+        let logs = vec![line(self.ground.now(), "said"); self.chance.below(3)];
+        let ending = Ending { emits, logs, ..ending(&task, ended) };
+        let claim = (self.chance.below(2) == 0).then(|| self.world.asking(1));
+        let (_, claims) = must(self.world.store.finish(vec![ending], claim, self.ground.now()).await);
+        self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
+    }
+
+    async fn retry(&mut self) {
+        let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+        let failed = must(self.world.store.tasks(failed, None, 20).await).tasks;
+        if !failed.is_empty() {
+            let task = self.chance.of(&failed).seq;
+            // Another may have been quicker, and a step waits for its order.
+            let _ = must(self.world.store.retry(vec![task], self.ground.now()).await);
+        }
+    }
+
+    async fn cancel(&mut self) {
+        let live = TaskFilter { statuses: vec![Status::New, Status::Locked], ..TaskFilter::default() };
+        let live = must(self.world.store.tasks(live, None, 40).await).tasks;
+        if !live.is_empty() {
+            let _ = must(self.world.store.cancel(&self.chance.of(&live).id, self.ground.now()).await);
+        }
+    }
+
+    /// Sets a rule, or lifts one.
+    async fn hold(&mut self) {
+        let (name, of) = (*self.chance.of(&HANDLERS), *self.chance.of(&TENANTS));
+        let rule = self.world.rule(RuleKind::Pause, name, (self.chance.below(2) == 0).then_some(of));
+        match self.chance.below(3) {
+            0 => must(self.world.store.hold(rule).await),
+            _ => {
+                let tenant: Option<&Tenant> = rule.tenant.as_ref();
+                must(self.world.store.release(rule.kind, &rule.place, tenant).await);
+            }
+        }
+    }
+
+    async fn order(&mut self) {
+        let new = order(&format!("/c,{}", self.chance.below(ORDER_IDS))).holding("0");
+        // There may be one of that id, or there was one: an id is used once.
+        let _ = must(self.world.store.add_orders(vec![new].into(), self.ground.now()).await);
+    }
+
+    async fn steer(&mut self) {
+        let key = order_key(&format!("/c,{}", self.chance.below(ORDER_IDS)));
+        let command = match self.chance.below(5) {
+            0 => OrderCommand::Suspend,
+            1 | 2 => OrderCommand::Resume,
+            3 => to_node("b"),
+            _ => OrderCommand::Remove,
+        };
+        let tenant = Tenant::default();
+        let _ = must(self.world.store.steer_order(&tenant, &key, command, self.ground.now()).await);
+    }
+
+    /// Nobody is silent for so long: there is nothing to rescue.
+    async fn rescue(&mut self) {
+        must(self.world.store.heartbeat(self.world.node, self.ground.now()).await);
+        let rescued = must(self.world.store.rescue(Sweep::whole(secs(100_000)), self.ground.now()).await);
+        assert!(rescued.tasks.is_empty() && rescued.missing == 0);
+    }
+}
+
+/// Lets everything run, and nothing be left.
+async fn arrive(nodes: &mut [StoreFixture<'_>], ground: SharedState) {
+    let now = ground.now().plus(secs(3600));
+    nodes.iter_mut().for_each(|node| node.now = now);
+    for rule in must(nodes[0].store.rules().await) {
+        must(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
+    }
+    for (task, n) in ground.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
+        // Some were cancelled while they ran.
+        let _ = nodes[n % nodes.len()].end(ending(&task, succeeded())).await;
+    }
+    for view in nodes[1].orders_at("/").await {
+        nodes[2].steer(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
+    }
+    loop {
+        // What failed for good holds its lane.
+        let halted = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+        let halted = nodes[0].tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
+        for (chunk, n) in halted.chunks(50).zip(0..) {
+            nodes[n % nodes.len()].retry_all(chunk).await;
+        }
+        let mut ran = 0;
+        for node in nodes.iter() {
+            for task in node.claim(50).await {
+                node.succeed(&task).await;
+                ran += 1;
+            }
+        }
+        if ran == 0 {
+            return;
+        }
+    }
+}
+
+async fn walk(cluster: &dyn TestCluster, seed: u64) {
+    let mut nodes: [_; 3] = nodes(cluster, plan()).await;
+    let ground = SharedState { now: AtomicI64::new(BEGINNING.micros()), running: Mutex::default() };
+    let walkers =
+        nodes.iter().flat_map(|world| [world; WALKERS]).zip(0..).map(|(world, n)| {
+            RandomWalker { world, ground: &ground, chance: Rng::new(seed * 100 + n) }.walk()
+        });
+    join_all(walkers).await;
+    cluster.audit().await;
+    arrive(&mut nodes, ground).await;
+    cluster.audit().await;
+    let live = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+    let left = nodes[0].tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
+    assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
+    assert!(nodes[0].orders_at("/").await.is_empty());
+    let queues = must(nodes[2].store.queues(None).await);
+    assert!(queues.is_empty(), "{queues:?}");
+}
+
+pub async fn a_random_walk_of_three_nodes_leaves_the_store_consistent(cluster: &dyn TestCluster) {
+    walk(cluster, 1).await;
+}
+
+pub async fn a_second_random_walk_of_three_nodes_leaves_the_store_consistent(cluster: &dyn TestCluster) {
+    walk(cluster, 20_261_115).await;
+}

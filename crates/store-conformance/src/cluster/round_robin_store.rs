@@ -1,0 +1,160 @@
+//! Three nodes that speak as one: each verb goes to the next of them. What holds for one node, behaviour by behaviour,
+//! holds for many, whichever of them is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
+use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::fire::Fire;
+use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::*;
+use pointsman_core::task::why::Gate;
+use pointsman_core::task::{Rejected, Task, TaskSeq};
+use pointsman_core::{
+    EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
+};
+
+use super::TestCluster;
+use crate::Harness;
+
+const VOICES: usize = 3;
+
+struct RoundRobinStore {
+    voices: Vec<Arc<dyn Store>>,
+    turn: AtomicUsize,
+}
+
+impl RoundRobinStore {
+    fn next(&self) -> &dyn Store {
+        &*self.voices[self.turn.fetch_add(1, Ordering::Relaxed) % self.voices.len()]
+    }
+}
+
+/// Hands each verb of a trait to the next voice.
+macro_rules! handed_on {
+    ($of:ident { $($verb:ident($($name:ident: $kind:ty),*) -> $answer:ty;)* }) => {
+        #[async_trait]
+        impl $of for RoundRobinStore {
+            $(async fn $verb(&self, $($name: $kind),*) -> Result<$answer> {
+                self.next().$verb($($name),*).await
+            })*
+        }
+    };
+}
+
+type Or<T, E> = std::result::Result<T, E>;
+
+handed_on!(Journal {
+    append(emissions: Vec<Emission>, claim: Option<Claim>, now: Timestamp) -> (Vec<Or<Receipt, Refused>>, Claims);
+    recorded_answer(idempotency: Idempotency) -> Or<Option<String>, Refused>;
+    record_answer(idempotency: Idempotency, answer: String, now: Timestamp) -> Or<RecordedAnswer, Refused>;
+    tell(events: Vec<EngineEvent>, now: Timestamp) -> ();
+    extent() -> Extent;
+    read(read: Read) -> Page;
+    event(id: EventId) -> Option<EventView>;
+    object(tenant: &Tenant, key: &ObjectKey, limit: usize) -> Option<ObjectView>;
+    prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> Pruned;
+});
+
+handed_on!(Queue {
+    schedule(ahead: usize, now: Timestamp) -> usize;
+    claim(claim: Claim, now: Timestamp) -> Claims;
+    finish(endings: Vec<Ending>, claim: Option<Claim>, now: Timestamp) -> (Vec<Or<Finished, Rejected>>, Claims);
+    log(lines: Vec<NewLogLine>) -> usize;
+    renew(task: TaskSeq, fence: i64, until: Timestamp) -> Or<(), Rejected>;
+    lost(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
+    run(run: NewRun, idempotency: Option<Idempotency>, now: Timestamp) -> Or<RunTask, RunRefused>;
+    rescue(sweep: Sweep, now: Timestamp) -> Rescued;
+});
+
+handed_on!(Registry {
+    register(registration: Registration, now: Timestamp) -> ();
+    registration() -> Registration;
+    registrants() -> Vec<String>;
+    read_clock() -> Option<Timestamp>;
+    join(name: &str, now: Timestamp) -> NodeId;
+    announce(node: NodeId, abilities: Abilities) -> ();
+    nodes() -> Vec<NodeView>;
+    heartbeat(node: NodeId, now: Timestamp) -> bool;
+    leave(node: NodeId, now: Timestamp) -> ();
+    hold(rule: Rule) -> ();
+    release(kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> bool;
+    rules() -> Vec<Rule>;
+    queues(handler: Option<&HandlerName>) -> Vec<QueueView>;
+    note(deed: Deed) -> ();
+    deeds(before: Option<i64>, limit: usize) -> Vec<(i64, Deed)>;
+});
+
+handed_on!(Tasks {
+    task(id: &TaskId) -> Option<(Task, Extent)>;
+    tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
+    logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
+    why(id: &TaskId, now: Timestamp) -> Option<Vec<Gate>>;
+    retry(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<Or<(), Rejected>>;
+    cancel(id: &TaskId, now: Timestamp) -> Or<(), Rejected>;
+    adopt(handler: &HandlerName, now: Timestamp) -> u64;
+    replay(handler: &HandlerName, from: EventId, now: Timestamp) -> Replayed;
+});
+
+handed_on!(Schedules {
+    plan(plans: Vec<Plan>, now: Timestamp) -> Vec<Standing>;
+    settle(firings: Vec<Firing>, now: Timestamp) -> Vec<(Fire, bool)>;
+    made_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
+    fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
+});
+
+handed_on!(Orders {
+    add_orders(batch: OrderBatch, now: Timestamp) -> Or<OrderReceipt, OrdersRefused>;
+    order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, Extent)>;
+    orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
+    all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
+    order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, Extent);
+    steer_order(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> Or<(), OrderRefused>;
+    chains() -> (Vec<ChainView>, Extent);
+    stop_chain(chain: &ChainPath, stopped: bool, now: Timestamp) -> Or<(), OrderRefused>;
+    set_node(chain: &ChainPath, node: &chain::NodeId, action: Action, now: Timestamp) -> Or<(), OrderRefused>;
+});
+
+impl Store for RoundRobinStore {
+    fn listen(&self, listener: Arc<dyn Listener>) {
+        self.voices.iter().for_each(|voice| voice.listen(listener.clone()));
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.voices.iter().find_map(|voice| voice.trouble())
+    }
+
+    fn close(&self) {
+        self.voices.iter().for_each(|voice| voice.close());
+    }
+}
+
+/// Every store is three nodes more on one place.
+#[allow(missing_debug_implementations, reason = "a cluster need not have one")]
+pub struct RoundRobinHarness<'c>(pub &'c dyn TestCluster);
+
+impl RoundRobinHarness<'_> {
+    async fn sing(&self, now: Timestamp) -> Arc<dyn Store> {
+        let mut voices = Vec::with_capacity(VOICES);
+        for _ in 0..VOICES {
+            voices.push(self.0.fresh(now).await);
+        }
+        Arc::new(RoundRobinStore { voices, turn: AtomicUsize::new(0) })
+    }
+}
+
+#[async_trait]
+impl Harness for RoundRobinHarness<'_> {
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+        self.sing(now).await
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
+        store.close();
+        self.sing(now).await
+    }
+}

@@ -1,0 +1,83 @@
+//! Others who are at a place while a store is moved to it, or from there.
+
+use std::time::SystemTime;
+
+use pointsman_core::Timestamp;
+use pointsman_store::transfer::{MoveError, Section};
+use tokio::runtime::Handle;
+
+use super::interrupted::refuses;
+use super::{StoreLocation, apart};
+use crate::fixture::*;
+
+pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    for (page, joins) in [(1, true), (5, false)] {
+        let target = L::empty(L::HERE).await;
+        let store = target.open(BEGINNING).await;
+        let (runtime, server) = (Handle::current(), store.clone());
+        let moved = source.move_to_while(&target, page, move || {
+            // Once the move has begun, a server that was there before finds only a part of a store.
+            let joined = runtime.block_on(server.join("meanwhile", BEGINNING));
+            assert_eq!(joined.is_ok(), joins, "{joined:?}");
+        });
+        match moved.await {
+            Ok(report) => assert!(!joins && report.differences().is_empty(), "{report:?}"),
+            Err(error) => assert!(joins && matches!(error, MoveError::Disturbed), "{error:?}"),
+        }
+        store.close();
+    }
+}
+
+pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
+    let target = disturbed_at_the_first_page::<L>().await;
+    let handlers = apart(move || must(target.target().count(Section::Handlers))).await;
+    assert_eq!(handlers, Some(0), "the second leaves nothing");
+}
+
+/// Two have found a place empty, and the other is first to write there. Answers with the place.
+pub async fn disturbed_at_the_first_page<L: StoreLocation>() -> L {
+    let (source, target) = (L::filled(L::ELSEWHERE).await, L::empty(L::HERE).await);
+    let to = target.clone();
+    let mut other = apart(move || to.target()).await;
+    let moved = source.move_to_while(&target, 1, move || {
+        assert!(must(other.write(Section::Texts, vec![], "another note")));
+    });
+    let moved = moved.await;
+    assert!(matches!(moved, Err(MoveError::Disturbed)), "{moved:?}");
+    target
+}
+
+pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() {
+    let (source, target) = (L::filled(L::HERE).await, L::empty(L::ELSEWHERE).await);
+    let store = source.open(BEGINNING).await;
+    let (runtime, writer) = (Handle::current(), store.clone());
+    let moved = source.move_to_while(&target, 1, move || {
+        must(runtime.block_on(writer.join("meanwhile", BEGINNING)));
+    });
+    let moved = moved.await;
+    assert!(matches!(moved, Err(MoveError::Written)), "{moved:?}");
+    store.close();
+    assert!(refuses(&target).await, "it stays closed");
+}
+
+pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
+    let lair = L::empty(L::HERE).await;
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = Timestamp::MIN.plus(since.expect("it is later than 1970"));
+    let store = lair.open(now).await;
+    let node = must(store.join("server-1", now).await);
+    for open in [L::try_source, L::try_target] {
+        let at = lair.clone();
+        let refused = apart(move || open(&at).map(drop)).await;
+        let told = refused.expect_err("a server has it").to_string();
+        assert!(told.contains(" is in use by server-1; stop the servers first"), "{told}");
+        assert!(told.contains("gone a minute after"), "{told}");
+    }
+    must(store.leave(node, now).await);
+    store.close();
+    for open in [L::source, L::target] {
+        let at = lair.clone();
+        apart(move || drop(open(&at))).await;
+    }
+}

@@ -1,0 +1,75 @@
+//! A store that was filled and moved goes on where it was.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::chain::Action;
+use pointsman_core::store::{Deed, TaskFilter};
+use pointsman_core::{EventId, Status};
+
+use crate::fixture::*;
+
+/// It does all that it would have done where it was.
+pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
+    world.tick(1);
+    emits_go_on(&world).await;
+    let held = world.tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
+    let deeds = must(world.store.deeds(None, 1).await)[0].0;
+    let deed = Deed {
+        at: world.now,
+        by: String::new(),
+        action: String::new(),
+        what: String::new(),
+        detail: String::new(),
+    };
+    must(world.store.note(deed).await);
+    assert_eq!(must(world.store.deeds(None, 1).await)[0].0, deeds + 1);
+
+    // What the old node held is free at the first sweep; what a worker fetched, when its lease has run out.
+    assert!(world.heartbeat().await);
+    let rescued: BTreeSet<_> = world.rescue().await.tasks.into_iter().map(|(id, _)| id).collect();
+    let locked: BTreeSet<_> = held.into_iter().map(|task| task.id).collect();
+    assert!(!rescued.is_empty() && rescued.is_subset(&locked), "{rescued:?} of {locked:?}");
+    orders_go_on(&mut world).await;
+
+    for name in ["index", "@held"] {
+        assert!(world.resume(name).await);
+    }
+    world.tick(3600);
+    assert!(world.heartbeat().await);
+    world.rescue().await;
+    assert!(!world.run_all().await.is_empty());
+    let left = TaskFilter { statuses: vec![Status::Locked, Status::Scheduled], ..TaskFilter::default() };
+    assert!(world.tasks(&left).await.is_empty());
+}
+
+/// Ids, `prev` and idempotency keys.
+async fn emits_go_on(world: &StoreFixture<'_>) {
+    let head = world.extent().await.head;
+    let last = world.read_all().await.into_iter().rfind(|event| event.key == Some(key("r1")));
+    let next = world.emit(event("record").key("r1")).await;
+    assert!(next.id > head);
+    assert_eq!(next.prev, last.map(|event| event.id));
+    let again = keyed("default", "once", 7, vec![event("bulk").key("b")]);
+    let other = keyed("default", "once", 8, vec![event("bulk").key("b")]);
+    let answers = world.append(vec![again, other]).await;
+    let answer = answers[0].as_ref().expect("the same was sent under this key");
+    assert!(answer.repeated && answer.events[0].id < head && answer.events[0].id > EventId::ZERO);
+    assert!(answers[1].is_err());
+}
+
+/// One that was half-way comes to its end.
+async fn orders_go_on(world: &mut StoreFixture<'_>) {
+    let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
+    world.set_node("/publish/article render", Action::Process).await;
+    assert!(world.resume("/publish/article").await);
+    world.tick(60);
+    for _ in 0..2 {
+        for task in world.claim_for(&["render", "deploy"], 100).await {
+            world.succeed(&task).await;
+        }
+    }
+    for key in half_way {
+        assert!(world.find(key).await.is_none(), "{key} has come to its end");
+    }
+    assert!(world.find("/publish/article,4").await.is_some(), "this one is suspended");
+}

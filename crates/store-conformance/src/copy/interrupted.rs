@@ -1,0 +1,70 @@
+//! Moves that are cut off, and go on.
+
+use pointsman_core::store::StoreError;
+use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
+
+use super::page_hook::meanwhile;
+use super::{StoreLocation, apart};
+use crate::fixture::BEGINNING;
+
+pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    let (here, back) = (L::empty(L::HERE).await, L::empty(L::ELSEWHERE).await);
+    assert!(creep(&source, &here).await > 15);
+    assert!(creep(&here, &back).await > 15);
+    for lair in [&here, &back] {
+        assert!(!refuses(lair).await, "{lair:?} is whole");
+    }
+}
+
+/// Moves over a wire that breaks before the seventh page, and then to the same place without it.
+pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
+    to: L,
+    over_the_wire: impl FnOnce() -> Box<dyn Movable> + Send + 'static,
+    cut: impl FnOnce() + Send + 'static,
+) {
+    let source = L::filled(L::ELSEWHERE).await;
+    let from = source.clone();
+    let broken = apart(move || meanwhile(&mut *from.source(), over_the_wire(), 7, cut)).await;
+    assert!(matches!(broken, Err(MoveError::Target(StoreError::Unavailable(_)))), "{broken:?}");
+    let (moved, first) = apart(move || {
+        let mut first = None;
+        let mut told = |step: Step| {
+            first.get_or_insert(step);
+        };
+        (transfer(&mut *source.source(), &mut *to.target(), &mut told), first)
+    })
+    .await;
+    let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
+    assert!(report.differences().is_empty(), "{report:?}");
+    assert!(matches!(first, Some(Step::Copying { all, before }) if before > 6 && before < all), "{first:?}");
+}
+
+/// How often a move was cut off that writes a page at a time.
+async fn creep<L: StoreLocation>(from: &L, to: &L) -> usize {
+    let mut cuts = 0;
+    loop {
+        match from.move_pages_to(to, 1).await {
+            Ok(report) => {
+                assert!(report.differences().is_empty(), "{report:?}");
+                return cuts;
+            }
+            Err(MoveError::Target(StoreError::Unavailable(what))) => assert_eq!(what, "cut off"),
+            Err(error) => panic!("{error:?}"),
+        }
+        cuts += 1;
+        assert!(cuts < 100, "it does not come to an end");
+        assert!(refuses(to).await, "what is there in part is not opened");
+    }
+}
+
+/// Whether a store cannot be opened because a move to it has not ended.
+pub(super) async fn refuses<L: StoreLocation>(lair: &L) -> bool {
+    match lair.try_open(BEGINNING).await {
+        Ok(store) => {
+            store.close();
+            false
+        }
+        Err(error) => error.to_string().contains("a move to it has not ended"),
+    }
+}

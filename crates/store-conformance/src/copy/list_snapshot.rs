@@ -1,0 +1,88 @@
+//! All that a store tells.
+
+use std::fmt::Debug;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{NodeId, TaskFilter};
+
+use crate::fixture::*;
+
+const OBJECTS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
+const SCHEDULES: [&str; 3] = ["nightly", "shop/orders", "held"];
+
+/// Lists by name, as text. Of nodes, those up to this one.
+pub(super) async fn lists(world: &StoreFixture<'_>, node: NodeId) -> Vec<(String, String)> {
+    let mut told = ListSnapshot::default();
+    registry(world, node, &mut told).await;
+    journal(world, &mut told).await;
+    tasks(world, &mut told).await;
+    orders(world, &mut told).await;
+    for name in SCHEDULES {
+        told.add(&format!("fires of {name}"), &world.fires(name).await);
+    }
+    told.lists
+}
+
+/// Tells which lists are not the same.
+pub(super) fn assert_same(after: &[(String, String)], before: &[(String, String)]) {
+    assert_eq!(after.len(), before.len());
+    for ((name, after), (_, before)) in after.iter().zip(before) {
+        assert_eq!(after, before, "{name}");
+    }
+}
+
+#[derive(Default)]
+struct ListSnapshot {
+    lists: Vec<(String, String)>,
+}
+
+impl ListSnapshot {
+    /// What not every store can keep is told as those say it that cannot.
+    fn add(&mut self, name: &str, list: &impl Debug) {
+        self.lists.push((name.into(), format!("{list:#?}").replace("\\0", "\u{FFFD}")));
+    }
+}
+
+async fn registry(world: &StoreFixture<'_>, node: NodeId, told: &mut ListSnapshot) {
+    told.add("registration", &must(world.store.registration().await));
+    told.add("registrants", &must(world.store.registrants().await));
+    let mut nodes = must(world.store.nodes().await);
+    nodes.retain(|other| other.id <= node);
+    nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.heard = Timestamp::MIN);
+    told.add("nodes", &nodes);
+    told.add("rules", &must(world.store.rules().await));
+    let mut queues = must(world.store.queues(None).await);
+    queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.of.text()));
+    told.add("queues", &queues);
+    told.add("deeds", &must(world.store.deeds(None, 100).await));
+}
+
+async fn journal(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
+    told.add("extent", &world.extent().await);
+    let events = world.read_all().await;
+    told.add("journal", &events);
+    for event in &events {
+        told.add(&format!("event {}", event.id), &must(world.store.event(event.id).await));
+    }
+    for name in OBJECTS {
+        for of in ["default", "acme"] {
+            let object = must(world.store.object(&tenant(of), &key(name), 100).await);
+            told.add(&format!("object {name} of {of}"), &object);
+        }
+    }
+}
+
+async fn tasks(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
+    let tasks = world.tasks(&TaskFilter::default()).await;
+    told.add("tasks", &tasks);
+    for task in tasks {
+        told.add(&format!("task {}", task.id), &world.task(&task.id).await);
+        told.add(&format!("logs of {}", task.id), &world.logs(&task.id).await);
+    }
+}
+
+async fn orders(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
+    told.add("chains", &must(world.store.chains().await));
+    told.add("orders", &world.orders_at("/").await);
+    told.add("statistics", &must(world.store.order_statistics(&path("/"), None, world.now).await));
+}

@@ -1,0 +1,99 @@
+//! Where a store lies, whatever kind of store it is.
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+use pointsman_store::transfer::{Movable, MoveError, Report, Section, compare, transfer, verify};
+
+use super::page_hook::{meanwhile, move_pages};
+use super::{CopyingHarness, fill, plan};
+use crate::fixture::StoreFixture;
+
+/// Why a store is not opened.
+pub type OpenError = Box<dyn Error + Send + Sync>;
+
+/// A place that a store may be moved to, and from.
+#[async_trait]
+pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
+    /// The kinds of places there are.
+    type Kind: Copy + Debug + Send + Sync;
+    /// The kind that is tested. Several servers may have a store there at once.
+    const HERE: Self::Kind;
+    /// Another kind, where a store is only one's at a time.
+    const ELSEWHERE: Self::Kind;
+
+    /// A place of this kind in which there is nothing, and which nobody else knows of.
+    async fn empty(kind: Self::Kind) -> Self;
+
+    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, OpenError>;
+
+    /// Waits as no task may, as does whatever is asked of what it answers: see [`apart`].
+    fn try_source(&self) -> Result<Box<dyn Movable>, OpenError>;
+
+    /// Waits as well.
+    fn try_target(&self) -> Result<Box<dyn Movable>, OpenError>;
+
+    async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
+        self.try_open(now).await.unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+
+    fn source(&self) -> Box<dyn Movable> {
+        self.try_source().unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+
+    fn target(&self) -> Box<dyn Movable> {
+        self.try_target().unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    }
+
+    /// A place of this kind with a store that holds something of everything, and has ended.
+    async fn filled(kind: Self::Kind) -> Self {
+        let movers = CopyingHarness::<Self>::along(&[kind]);
+        let mut world = StoreFixture::new(&movers, plan()).await;
+        fill(&mut world).await;
+        drop(world);
+        movers.leave()
+    }
+
+    async fn move_to(&self, to: &Self) -> Result<Report, MoveError> {
+        let (from, to) = (self.clone(), to.clone());
+        apart(move || transfer(&mut *from.source(), &mut *to.target(), &mut |_| {})).await
+    }
+
+    /// Moves so many pages at most.
+    async fn move_pages_to(&self, to: &Self, pages: usize) -> Result<Report, MoveError> {
+        let (from, to) = (self.clone(), to.clone());
+        apart(move || move_pages(&mut *from.source(), to.target(), pages)).await
+    }
+
+    /// Something is done while it is moved, before this page (the first is 1) is written.
+    async fn move_to_while(
+        &self,
+        to: &Self,
+        page: usize,
+        deed: impl FnOnce() + Send + 'static,
+    ) -> Result<Report, MoveError> {
+        let (from, to) = (self.clone(), to.clone());
+        apart(move || meanwhile(&mut *from.source(), to.target(), page, deed)).await
+    }
+
+    async fn verify(&self, other: &Self) -> Result<Report, MoveError> {
+        let (one, other) = (self.clone(), other.clone());
+        apart(move || verify(&mut *one.source(), &mut *other.source(), &mut |_| {})).await
+    }
+
+    /// The sections in which it is not the same as another.
+    async fn differences(&self, other: &Self) -> Vec<Section> {
+        let (one, other) = (self.clone(), other.clone());
+        let compared = apart(move || compare(&mut *one.source(), &mut *other.source(), &mut |_| {})).await;
+        compared.unwrap_or_else(|error| panic!("{error:?}")).differences()
+    }
+}
+
+/// Runs what waits as no task may.
+pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("the work has not panicked")
+}

@@ -1,0 +1,130 @@
+//! What is not moved, and what is not moved to.
+
+use pointsman_store::transfer::{MoveError, NOTE, Section};
+
+use super::{StoreLocation, apart};
+use crate::fixture::*;
+
+pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    for kind in [L::HERE, L::ELSEWHERE] {
+        let target = with_a_handler::<L>(kind).await;
+        let moved = source.move_to(&target).await;
+        assert!(
+            matches!(&moved, Err(MoveError::NotEmpty(what)) if what.contains("handlers (1)")),
+            "{moved:?}"
+        );
+        moves(&source, &L::empty(kind).await).await;
+    }
+}
+
+pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    for kind in [L::HERE, L::ELSEWHERE] {
+        let target = L::empty(kind).await;
+        moves(&source, &target).await;
+        let again = source.move_to(&target).await;
+        assert!(matches!(again, Err(MoveError::Done)), "{again:?}");
+    }
+}
+
+pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    let other = with_a_handler::<L>(L::ELSEWHERE).await;
+    for kind in [L::HERE, L::ELSEWHERE] {
+        let target = L::empty(kind).await;
+        cut_off(&source, &target).await;
+        let moved = other.move_to(&target).await;
+        assert!(matches!(moved, Err(MoveError::Another)), "{moved:?}");
+        moves(&source, &target).await;
+    }
+}
+
+pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    for kind in [L::HERE, L::ELSEWHERE] {
+        let part = L::empty(kind).await;
+        cut_off(&source, &part).await;
+        let moved = part.move_to(&L::empty(L::ELSEWHERE).await).await;
+        assert!(matches!(moved, Err(MoveError::Part)), "{moved:?}");
+    }
+}
+
+pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: StoreLocation>() {
+    for (from, to) in [(L::ELSEWHERE, L::HERE), (L::HERE, L::ELSEWHERE)] {
+        let (source, target) = (L::filled(from).await, L::empty(to).await);
+        cut_off(&source, &target).await;
+        let store = source.open(BEGINNING).await;
+        must(store.join("again", BEGINNING).await);
+        store.close();
+        let moved = source.move_to(&target).await;
+        assert!(matches!(moved, Err(MoveError::Changed)), "{moved:?}");
+        moves(&source, &L::empty(to).await).await;
+    }
+}
+
+pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
+    let source = L::filled(L::ELSEWHERE).await;
+    for kind in [L::HERE, L::ELSEWHERE] {
+        let target = L::empty(kind).await;
+        cut_off(&source, &target).await;
+        is_not_verified(&source, &target).await;
+        moves(&source, &target).await;
+        let same = source.verify(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(same.differences().is_empty() && same.rows() > 100, "{same:?}");
+        // All is there, and yet a move has not ended.
+        leave_a_note(&target).await;
+        is_not_verified(&source, &target).await;
+    }
+}
+
+pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>() {
+    assert_eq!(NOTE, "move", "stores tell it by this name from what is moved");
+    for kind in [L::HERE, L::ELSEWHERE] {
+        let target = L::empty(kind).await;
+        leave_a_note(&target).await;
+        let (note, texts) = apart(move || {
+            let mut target = target.target();
+            (must(target.note()), must(target.count(Section::Texts)))
+        })
+        .await;
+        assert_eq!((note.as_deref(), texts), (Some("a note"), Some(0)));
+    }
+}
+
+/// A store in which there is a handler, and nothing else.
+async fn with_a_handler<L: StoreLocation>(kind: L::Kind) -> L {
+    let lair = L::empty(kind).await;
+    let store = lair.open(BEGINNING).await;
+    must(store.register(RegistrationBuilder::simple().registration(), BEGINNING).await);
+    store.close();
+    lair
+}
+
+async fn moves<L: StoreLocation>(from: &L, to: &L) {
+    let report = from.move_to(to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
+    assert!(report.differences().is_empty(), "{report:?}");
+}
+
+async fn cut_off<L: StoreLocation>(from: &L, to: &L) {
+    from.move_pages_to(to, 3).await.expect_err("it has more than three pages");
+}
+
+/// Leaves a note as if a move had come so far.
+async fn leave_a_note<L: StoreLocation>(lair: &L) {
+    let lair = lair.clone();
+    let left = apart(move || {
+        let mut target = lair.target();
+        must(target.note());
+        must(target.write(Section::Texts, vec![], "a note"))
+    });
+    assert!(left.await, "nobody else writes there");
+}
+
+/// Neither to where a move has not ended, nor from there.
+async fn is_not_verified<L: StoreLocation>(source: &L, target: &L) {
+    let there = source.verify(target).await;
+    assert!(matches!(there, Err(MoveError::Unended)), "{there:?}");
+    let back = target.verify(source).await;
+    assert!(matches!(back, Err(MoveError::Part)), "{back:?}");
+}

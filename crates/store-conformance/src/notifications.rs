@@ -1,0 +1,140 @@
+//! A store tells its listeners of commits, and ends in good order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Listener, Signal, StoreError};
+use tokio::sync::mpsc;
+
+use crate::Harness;
+use crate::fixture::*;
+
+/// Far longer than a signal takes; reached only by a store that does not tell.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct SignalSender(mpsc::UnboundedSender<Signal>);
+
+impl Listener for SignalSender {
+    fn heard(&self, signal: Signal) {
+        // Whoever no longer listens misses nothing.
+        let _ = self.0.send(signal);
+    }
+}
+
+pub(crate) fn listen(world: &StoreFixture<'_>) -> mpsc::UnboundedReceiver<Signal> {
+    let (said, heard) = mpsc::unbounded_channel();
+    world.store.listen(Arc::new(SignalSender(said)));
+    heard
+}
+
+pub(crate) async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: impl Fn(Signal) -> bool) {
+    let wait = async { while !heard.recv().await.is_some_and(&wanted) {} };
+    tokio::time::timeout(PATIENCE, wait).await.expect("the signal comes");
+}
+
+/// Signals may be lost where a store is cut off from its listeners; here nothing is cut off.
+pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut heard = listen(&world);
+    let sequenced = world.emit(event("record").key("a")).await;
+    hears(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
+    world.emit(event("record").key("b")).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// Whoever sleeps until the next task falls due must hear of one that does so earlier.
+pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    for seconds in [1000, 100] {
+        let mut heard = listen(&world);
+        world.emit(event("record").due(world.later(seconds))).await;
+        hears(&mut heard, |signal| signal == Signal::Work).await;
+    }
+}
+
+/// What a lane's end, a lifted rule and a person's retry make ready is told as well.
+pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let events = world.emit_many(2, event("record").key("a")).await;
+    let head = world.claim_one().await;
+    let mut heard = listen(&world);
+    world.succeed(&head).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    world.pause("index").await;
+    let mut heard = listen(&world);
+    world.resume("index").await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let mut heard = listen(&world);
+    world.retry(&events[1].tasks[0]).await.expect("it is parked");
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// So is what a source, a schedule, an adoption, a replay, or a limit's end makes ready.
+pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::simple().collects("shop/orders", 100).narrow("index", 1);
+    let mut world = StoreFixture::new(harness, plan.clone()).await;
+    world.emit_many(2, event("record")).await;
+    world.standing("nightly").await;
+    let head = world.claim_one().await;
+    let mut heard = listen(&world);
+    world.succeed(&head).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = listen(&world);
+    world.run_anew("shop/orders").await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = listen(&world);
+    world.settle(FiringBuilder::event(event("record")).at("nightly", world.now)).await;
+    hears(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
+    let mut heard = listen(&world);
+    world.settle(FiringBuilder::event(event("record")).at("nightly", world.later(1))).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    assert_eq!(world.lose("index").await, 3);
+    world.register(plan.clone().on("record", &["newcomer"])).await;
+    let mut heard = listen(&world);
+    world.adopt("index").await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = listen(&world);
+    assert_eq!(world.replay("newcomer", pointsman_core::EventId::ZERO).await, 4);
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// A wider limit lets waiting tasks through.
+pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().narrow("index", 1)).await;
+    world.emit_many(3, event("record")).await;
+    world.claim_one().await;
+    let mut heard = listen(&world);
+    world.register(RegistrationBuilder::simple()).await;
+    hears(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// ListSnapshot after the commit: who looks then finds it.
+pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut heard = listen(&world);
+    for _ in 0..20 {
+        world.emit(event("record")).await;
+    }
+    let last = world.extent().await.head;
+    let mut told = None;
+    while told != Some(last) {
+        let signal = tokio::time::timeout(PATIENCE, heard.recv()).await.expect("the signal comes");
+        if let Some(Signal::Journal(id)) = signal {
+            assert!(world.extent().await.head >= id);
+            told = Some(id);
+        }
+    }
+}
+
+pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let sequenced = world.emit(event("record").key("a")).await;
+    world.store.close();
+    let answer = world.store.append(vec![emission([event("record")])], None, world.now).await;
+    assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
+    let answer = world.store.claim(world.asking(1), world.now).await;
+    assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
+    let world = world.reopen().await;
+    assert_eq!(events_of(&world.run_all().await), [sequenced.id]);
+}

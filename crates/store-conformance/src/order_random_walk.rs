@@ -1,0 +1,304 @@
+//! A long random history of orders. After every step the lists, the counts and the tasks agree with each other, and an
+//! observer that has only read the stream knows where every order stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pointsman_core::chain::Action;
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Claimed, Ended, OrderCommand, OrderView, TaskFilter};
+use pointsman_core::{EventId, Status, TaskSeq};
+
+use crate::Harness;
+use crate::fixture::*;
+use crate::random_walk::rng::Rng;
+
+/// How many steps a walk has.
+const STEPS: usize = 400;
+
+const CHAINS: [&str; 2] = ["/x/y", "/z"];
+const NODES: [&str; 3] = ["a", "b", "c"];
+
+/// The chains as they may be defined; under way, one takes the place of another.
+fn plans() -> [RegistrationBuilder; 4] {
+    let whole = "a=first>b!c b=second>c c=third>done!a done";
+    let plan = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
+    [
+        plan(whole, whole).setback("/x/y", "a", 1, 5),
+        plan("a=first>b b=second>a!done c=third>done done", whole),
+        plan("a=second>b b=first>c!done c=third>done done", "b=second>done c=third>b done"),
+        plan(whole, whole).without_chain("/z"),
+    ]
+}
+
+/// What an observer of the stream knows of an order.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ObservedOrder {
+    node: String,
+    started: bool,
+    running: bool,
+    suspended: bool,
+}
+
+struct Walk<'h> {
+    world: StoreFixture<'h>,
+    rng: Rng,
+    claimed: BTreeMap<TaskSeq, Claimed>,
+    read: EventId,
+    known: BTreeMap<String, ObservedOrder>,
+    added: u32,
+}
+
+/// The value of a field of an event, as its text has it.
+fn field<'t>(text: &'t str, name: &str) -> &'t str {
+    let (_, rest) = text.split_once(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
+    rest.split('"').next().unwrap_or_default()
+}
+
+impl Walk<'_> {
+    async fn step(&mut self) {
+        match self.rng.below(40) {
+            0..=6 => self.add().await,
+            7..=14 => self.claim().await,
+            15..=24 => self.end().await,
+            25..=28 => self.steer().await,
+            29..=30 => self.set().await,
+            31..=32 => self.world.tick(1 + self.rng.below(6) as u64),
+            33..=34 => self.cancel().await,
+            35..=36 => self.redefine().await,
+            37 => self.die().await,
+            _ => drop(self.world.schedule(self.rng.below(4)).await),
+        }
+    }
+
+    fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
+        of[self.rng.below(of.len())]
+    }
+
+    /// One of the orders there are, or one that is not.
+    fn some_order(&mut self) -> String {
+        let keys: Vec<_> = self.known.keys().cloned().collect();
+        match keys.is_empty() {
+            true => "/z,nobody".into(),
+            false => keys[self.rng.below(keys.len())].clone(),
+        }
+    }
+
+    async fn add(&mut self) {
+        self.added += 1;
+        let mut new = order(&format!("{},{}", self.pick(&CHAINS), self.added)).holding("0");
+        if self.rng.below(3) == 0 {
+            new = new.starting(self.pick(&NODES));
+        }
+        if self.rng.below(4) == 0 {
+            new = new.planned(self.world.later(self.rng.below(10) as u64));
+        }
+        // A chain or a node that is not there now is refused, which is as good.
+        let _ = self.world.try_add(new).await;
+    }
+
+    async fn claim(&mut self) {
+        let max = 1 + self.rng.below(3);
+        for task in self.world.claim(max).await {
+            let step = task.step();
+            let view = self.world.look(&step.order.to_string()).await;
+            assert!(view.order.running && !view.order.suspended, "a suspended order begins no step");
+            assert_eq!((&view.order.node, &view.order.value), (&step.node, &step.value));
+            let mut orders = self.claimed.values().map(|other| &other.step().order);
+            assert!(orders.all(|other| *other != step.order), "two steps of {} run", step.order);
+            self.claimed.insert(task.seq, task);
+        }
+    }
+
+    async fn end(&mut self) {
+        let Some(seq) = self.claimed.keys().nth(self.rng.below(self.claimed.len().max(1))).copied() else {
+            return;
+        };
+        let Some(task) = self.claimed.remove(&seq) else { return };
+        let ended = match self.rng.below(7) {
+            0..=2 => Ended::Succeeded { result: Some(json(&self.added.to_string())) },
+            3 => failed(),
+            4 => failed_for_good(),
+            5 => Ended::Snoozed { until: self.world.later(3) },
+            _ => Ended::Released,
+        };
+        self.world.end_as(&task, ended).await;
+    }
+
+    async fn steer(&mut self) {
+        let key = self.some_order();
+        let command = match self.rng.below(7) {
+            0..=1 => OrderCommand::Suspend,
+            2..=3 => OrderCommand::Resume,
+            4 => OrderCommand::Remove,
+            5 => to_node(self.pick(&NODES)),
+            _ => to_value("7"),
+        };
+        let running = self.known.get(&key).is_some_and(|known| known.running);
+        let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
+        let answer = self.world.steer(&key, command).await;
+        assert!(answer.is_err() || gentle || !running, "{key} was changed while it ran");
+    }
+
+    async fn set(&mut self) {
+        let (chain, node) = (chain_path(self.pick(&CHAINS)), node_id(self.pick(&NODES)));
+        let store = &self.world.store;
+        // One that is not defined now is refused, which is as good.
+        let _ = match self.rng.below(4) {
+            0 => must(store.stop_chain(&chain, true, self.world.now).await),
+            1 => must(store.stop_chain(&chain, false, self.world.now).await),
+            _ => {
+                let action = Action::ALL[self.rng.below(3)];
+                must(store.set_node(&chain, &node, action, self.world.now).await)
+            }
+        };
+    }
+
+    async fn cancel(&mut self) {
+        let key = self.some_order();
+        if let Some((id, ..)) = self.world.find(&key).await.and_then(|view| view.task) {
+            self.world.cancel(&id).await.expect("it has not ended");
+            self.claimed.retain(|_, task| task.id != id);
+        }
+    }
+
+    async fn redefine(&mut self) {
+        let plans = plans();
+        let number = self.rng.below(plans.len());
+        self.world.register(plans[number].clone()).await;
+    }
+
+    /// The node dies, and another one takes its place.
+    async fn die(&mut self) {
+        self.world.tick(LEASE + 1);
+        self.world.node = must(self.world.store.join("heir", self.world.now).await);
+        let rescued = self.world.rescue().await;
+        assert_eq!(rescued.tasks.len(), self.claimed.len());
+        for zombie in std::mem::take(&mut self.claimed).into_values() {
+            assert!(self.world.end(ending(&zombie, succeeded())).await.is_err());
+        }
+    }
+
+    /// Reads on in the stream, as an observer does.
+    async fn observe(&mut self) {
+        for event in self.world.read_after(self.read, &Filter::default()).await {
+            self.read = event.id;
+            let key =
+                event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
+            let fields = event.value.as_str();
+            match event.kind.as_str() {
+                "FileBasedAdded" => {
+                    let fresh =
+                        ObservedOrder { node: field(fields, "nodeId").into(), ..ObservedOrder::default() };
+                    assert!(self.known.insert(key.clone(), fresh).is_none(), "{key} came twice");
+                    continue;
+                }
+                "FileBasedRemoved" => {
+                    self.known.remove(&key).unwrap_or_else(|| panic!("{key} went twice"));
+                    continue;
+                }
+                kind if !kind.starts_with("Order") => continue,
+                _ => {}
+            }
+            let known =
+                self.known.get_mut(&key).unwrap_or_else(|| panic!("{key} is told of, and is not there"));
+            match event.kind.as_str() {
+                "OrderStarted" => assert!(!std::mem::replace(&mut known.started, true), "{key} starts once"),
+                "OrderStepStarted" => {
+                    assert_eq!(known.node, field(fields, "nodeId"));
+                    assert!(known.started && !std::mem::replace(&mut known.running, true));
+                }
+                "OrderStepEnded" => assert!(std::mem::replace(&mut known.running, false), "{key} ran"),
+                "OrderSetBack" => assert_eq!(known.node, field(fields, "nodeId")),
+                "OrderNodeChanged" => {
+                    assert_eq!(known.node, field(fields, "fromNodeId"));
+                    assert!(!known.running, "{key} is moved while it runs");
+                    known.node = field(fields, "nodeId").into();
+                }
+                "OrderSuspended" => assert!(!std::mem::replace(&mut known.suspended, true)),
+                "OrderResumed" => assert!(std::mem::replace(&mut known.suspended, false)),
+                _ => assert!(!known.running && !known.suspended, "{key} finishes"),
+            }
+        }
+    }
+
+    async fn check(&mut self) {
+        self.observe().await;
+        let views = self.world.orders_at("/").await;
+        let seen: BTreeMap<_, _> =
+            views.iter().map(|view| (view.order.key.to_string(), seen(view))).collect();
+        assert_eq!(seen, self.known, "the stream tells what the list shows");
+        let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+        let live = self.world.tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
+        let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();
+        let own: BTreeSet<_> = views.iter().filter_map(|view| view.task.clone()).map(|(id, ..)| id).collect();
+        assert_eq!(own, live, "every task is an order's, and an order has one");
+        for view in &views {
+            let order = &view.order;
+            assert!(!order.suspended || order.running || view.task.is_none(), "{}", order.key);
+            assert!(!view.stranded || order.running || view.task.is_none(), "{}", order.key);
+        }
+        let sum = self.world.statistics("/").await;
+        let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;
+        assert_eq!(sum.total, views.len() as u64);
+        assert_eq!(sum.not_planned + sum.planned + sum.due + sum.started, sum.total);
+        assert_eq!(sum.in_task, count(|view| view.task.is_some()));
+        assert_eq!(sum.in_process, count(|view| view.order.running));
+        assert_eq!(sum.in_process, self.claimed.len() as u64);
+        assert_eq!(sum.suspended, count(|view| view.order.suspended));
+        assert_eq!(sum.setback, count(|view| view.setback.is_some()));
+    }
+
+    /// With everything set to go, every order arrives.
+    async fn arrive(&mut self) {
+        self.world.register(plans()[0].clone()).await;
+        for chain in CHAINS {
+            self.world.set_chain(chain, false).await;
+            for node in NODES {
+                self.world.set_node(&format!("{chain} {node}"), Action::Process).await;
+            }
+        }
+        for task in std::mem::take(&mut self.claimed).into_values() {
+            self.world.succeed(&task).await;
+        }
+        for view in self.world.orders_at("/").await {
+            self.world.resume_order(&view.order.key.to_string()).await;
+        }
+        self.world.tick(1000);
+        self.world.run_all().await;
+        self.check().await;
+        assert!(self.known.is_empty(), "{:?} have not arrived", self.known);
+    }
+}
+
+fn seen(view: &OrderView) -> ObservedOrder {
+    let order = &view.order;
+    ObservedOrder {
+        node: order.node.to_string(),
+        started: order.started.is_some(),
+        running: order.running,
+        suspended: order.suspended,
+    }
+}
+
+async fn walk(harness: &dyn Harness, seed: u64) {
+    let world = StoreFixture::new(harness, plans()[0].clone()).await;
+    let (read, claimed, known) = (world.head().await, BTreeMap::new(), BTreeMap::new());
+    let mut walk = Walk { world, rng: Rng::new(seed), claimed, read, known, added: 0 };
+    for number in 1..=STEPS {
+        walk.step().await;
+        walk.check().await;
+        if number % 100 == 0 {
+            walk.world = walk.world.reopen().await;
+            walk.check().await;
+        }
+    }
+    walk.arrive().await;
+}
+
+pub async fn a_random_order_walk_matches_its_event_stream(harness: &dyn Harness) {
+    walk(harness, 1).await;
+}
+
+pub async fn a_second_random_order_walk_matches_its_event_stream(harness: &dyn Harness) {
+    walk(harness, 20_261_115).await;
+}

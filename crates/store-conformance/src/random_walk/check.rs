@@ -1,0 +1,210 @@
+//! Comparing the store with the model.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use pointsman_core::store::{Claim, Claimant, Claims, LaneView, QueueView};
+use pointsman_core::task::{Command, Lease, Life, State};
+use pointsman_core::{EventId, HandlerName, Status, TaskSeq};
+
+use super::Walk;
+use super::model::{Counts, Lanes, QueueKey};
+use crate::fixture::*;
+
+impl Walk<'_> {
+    /// Whatever a claim gave must be what it could and had to give.
+    pub(super) fn check_claims(&mut self, claim: &Claim, claims: &Claims) {
+        let now = self.world.now;
+        let (pulls, of) = match &claim.by {
+            Claimant::Node(_) => (false, None),
+            Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
+        };
+        let mine = |seq: &TaskSeq| {
+            let task = &self.model.tasks[seq];
+            claim.handlers.contains(&task.handler)
+                && !self.model.is_held(task)
+                && self.model.is_pulled(&task.handler) == pulls
+                && of.is_none_or(|of| task.tenant == *of)
+        };
+        let scheduled: BTreeSet<_> = self.model.live_in(Status::Scheduled).into_iter().filter(mine).collect();
+        let ready: BTreeSet<_> = self.model.ready(now).into_iter().filter(mine).collect();
+        let waiting: Vec<_> = self.model.heads().into_iter().filter(mine).collect();
+        let there = self.model.room_for(scheduled.union(&ready).copied());
+
+        let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
+        assert_eq!(taken.len(), claims.tasks.len(), "no task is claimed twice");
+        for seq in &taken {
+            let known = scheduled.contains(seq) || ready.contains(seq);
+            assert!(known, "{seq} was claimed but could not run: {:?}", self.model.tasks.get(seq));
+        }
+        assert_eq!(taken.len(), claim.max.min(there), "a claim gives all it can");
+        assert_eq!(claims.more, there > claim.max, "whether there is more");
+        if taken.iter().any(|seq| ready.contains(seq)) {
+            let free = |seq: &&TaskSeq| !self.model.is_limited(&self.model.tasks[*seq].handler);
+            assert!(
+                scheduled.iter().filter(free).all(|seq| taken.contains(seq)),
+                "what is scheduled comes first"
+            );
+        }
+        self.check_priorities(&ready, &taken);
+
+        let dues = waiting.iter().filter_map(|seq| match self.model.tasks[seq].life.state {
+            State::New { due } if due > now => Some(due),
+            _ => None,
+        });
+        if let Some(soonest) = dues.min() {
+            let told = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
+            assert!(told <= soonest, "told {told}, but a task falls due at {soonest}");
+        }
+        assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
+        self.lock(claim, claims);
+    }
+
+    /// Within one queue nobody overtakes a more urgent task.
+    fn check_priorities(&self, ready: &BTreeSet<TaskSeq>, taken: &BTreeSet<TaskSeq>) {
+        let mut least_taken = BTreeMap::new();
+        let mut most_left = BTreeMap::new();
+        for seq in ready {
+            let task = &self.model.tasks[seq];
+            if self.model.is_limited(&task.handler) {
+                continue;
+            }
+            // All sources of a tenant are one queue.
+            let queue = (Some(&task.handler).filter(|_| task.pair.is_none()), &task.tenant);
+            if taken.contains(seq) {
+                let least = least_taken.entry(queue).or_insert(task.priority);
+                *least = task.priority.min(*least);
+            } else {
+                let most = most_left.entry(queue).or_insert(task.priority);
+                *most = task.priority.max(*most);
+            }
+        }
+        for (queue, taken) in least_taken {
+            let left = most_left.get(&queue);
+            assert!(left.is_none_or(|left| *left <= taken), "{queue:?}: {taken:?} before {left:?}");
+        }
+    }
+
+    fn lock(&mut self, claim: &Claim, claims: &Claims) {
+        let mut fences: Vec<_> = claims.tasks.iter().map(|task| task.fence).collect();
+        fences.sort();
+        fences.insert(0, self.fence);
+        assert_ascending(&fences);
+        self.fence = fences[fences.len() - 1];
+        let (node, until) = match claim.by {
+            Claimant::Node(node) => (node, None),
+            Claimant::Worker { until, .. } => (NOBODY, Some(until)),
+        };
+        for task in &claims.tasks {
+            let lease = Lease { node, fence: task.fence, since: self.world.now, until };
+            self.model.apply(task.seq, Command::Lock(lease), self.world.now).expect("it could run");
+            let shadow = self.model.task_mut(task.seq);
+            assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
+            let told = (task.attempt, task.retries, task.late);
+            assert_eq!(told, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
+            let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
+            assert!(task.late || task.prev_sent == prev_sent, "a resend tells the same previous event");
+            self.claimed.push(task.clone());
+            let shadow = &self.model.tasks[&task.seq];
+            let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
+                assert_eq!(Some(&task.run().pair), shadow.pair.as_ref());
+                continue;
+            };
+            assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
+            if let Some(prev) = task.prev_sent {
+                let before = &self.model.events[&prev];
+                assert!(prev < event.id && before.key == event.key && before.tenant == event.tenant);
+            }
+        }
+    }
+
+    /// Counters equal a recount. What has fallen due since a queue was last looked at may still count as
+    /// waiting, and so may anything that is held: there only the sum is compared.
+    pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
+        let want = self.model.counts(self.world.now);
+        let views = must(self.world.store.queues(None).await);
+        let mut seen = HashSet::new();
+        for view in &views {
+            let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
+            assert!(seen.insert(queue.clone()), "{queue:?} is told of twice");
+            let want = want.get(&queue).copied().unwrap_or_default();
+            let held = self.holds(&queue);
+            if want != [0; 6] {
+                assert_eq!(view.held, held, "{queue:?} held");
+            }
+            let got = counts(view);
+            if !held && looked_at.contains(&view.handler) && !self.model.is_limited(&view.handler) {
+                assert_eq!(got, want, "{queue:?}: ready, waiting, scheduled, running, halted, missing");
+            }
+            assert_eq!(got[0] + got[1], want[0] + want[1], "{queue:?}: ready and waiting");
+            assert_eq!(got[2..], want[2..], "{queue:?}: scheduled, running, halted, missing");
+        }
+        for queue in want.keys() {
+            assert!(seen.contains(queue), "{queue:?} has live tasks");
+        }
+    }
+
+    fn holds(&self, (handler, of, tenant): &QueueKey) -> bool {
+        self.model.rules.iter().any(|rule| rule.holds(handler, of, tenant))
+    }
+
+    /// Every task of the model is in the store, lives there as in the model, and there are no others.
+    pub(super) async fn check_tasks(&self) {
+        let found = self.world.tasks(&Default::default()).await;
+        assert_eq!(found.len(), self.model.tasks.len(), "no task is lost, none is made up");
+        for task in found {
+            let shadow = &self.model.tasks[&task.seq];
+            assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
+            assert_eq!(nobodys(task.life), nobodys(shadow.life), "{}", task.id);
+        }
+    }
+
+    /// In the lanes of every object stand those who should, in their order.
+    pub(super) async fn check_lanes(&self) {
+        for ((tenant, key), want) in self.model.lanes() {
+            let view = must(self.world.store.object(&tenant, &key, 1).await).expect("it has had events");
+            let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
+            let got: Lanes = view.lanes.iter().map(lane).collect();
+            assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");
+        }
+    }
+
+    /// Every attempt that ended is on record.
+    pub(super) async fn check_attempts(&self) {
+        for shadow in self.model.tasks.values() {
+            let task = self.world.task(&shadow.id).await;
+            let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
+            assert_eq!(ends, shadow.attempts, "{}", task.id);
+        }
+    }
+
+    /// The journal holds every event that is not forgotten, as it was emitted.
+    pub(super) async fn check_journal(&self) {
+        let extent = self.world.extent().await;
+        assert_eq!(extent.head, self.model.head());
+        let read = self.world.read_after(extent.forgotten, &Default::default()).await;
+        let want: Vec<_> = self.model.events.values().filter(|event| event.id > extent.forgotten).collect();
+        assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
+    }
+
+    /// The oldest event that is younger than this and must therefore still be there.
+    pub(super) fn oldest_younger_than(&self, seconds: u64) -> Option<EventId> {
+        let cutoff = self.world.now.minus(secs(seconds));
+        self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()
+    }
+}
+
+/// The node of a worker's lease; which number a store writes there is its choice.
+const NOBODY: i64 = 0;
+
+fn nobodys(life: Life) -> Life {
+    match life.state {
+        State::Locked(lease) if lease.until.is_some() => {
+            Life { state: State::Locked(Lease { node: NOBODY, ..lease }), ..life }
+        }
+        _ => life,
+    }
+}
+
+fn counts(view: &QueueView) -> Counts {
+    [view.ready, view.waiting, view.scheduled, view.running, view.halted, view.missing]
+}

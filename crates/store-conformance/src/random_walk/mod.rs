@@ -1,0 +1,211 @@
+//! A long random history, compared with a model after every step.
+//!
+//! Every other behaviour tells a story that somebody thought of. This one does what nobody thought of: it
+//! emits, claims, ends, holds, retries, cancels, loses handlers and nodes, prunes and restarts at random, and
+//! after each step asks whether the store and the [`model`] still agree. A walk ends by running everything
+//! that is left, so that a task which got stuck on the way is found.
+//!
+//! A walk is told by its seed, which a failure prints together with the last steps.
+
+mod check;
+mod model;
+mod operator_steps;
+mod random_steps;
+pub(crate) mod rng;
+
+use std::collections::BTreeSet;
+
+use pointsman_core::store::{Claimed, Emission, Ending, NodeId, Receipt};
+use pointsman_core::task::{Command, State};
+use pointsman_core::{Limits, RuleKind, Status};
+
+use crate::Harness;
+use crate::fixture::*;
+use model::StoreModel;
+use rng::Rng;
+
+/// How many steps a walk has.
+const STEPS: usize = 700;
+
+/// The handlers there are: one that halts, one that runs two at a time, one that is synchronous, one that is so for
+/// some events, one without order that runs two of an object at a time, one that workers fetch, and two sources.
+const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
+
+/// The pairs of the sources.
+const PAIRS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
+
+fn plan() -> RegistrationBuilder {
+    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+    RegistrationBuilder::default()
+        .on("record", &["audit", "remote"])
+        .on("record.published", &["check!", "index!", "notify"])
+        .on("note", &["notify", "index", "batch"])
+        .halting("audit")
+        .free("notify")
+        .limited("notify", two_of_an_object)
+        .narrow("batch", 2)
+        .pulled("remote")
+        .collects("crm/people", 300)
+        .collects("shop/items", 500)
+        .collects("shop/orders", 100)
+}
+
+struct Walk<'h> {
+    world: StoreFixture<'h>,
+    model: StoreModel,
+    rng: Rng,
+    trail: StepLog,
+    /// Two nodes that claim; a crash replaces one of them.
+    nodes: [NodeId; 2],
+    /// Every claim so far, ended or not: zombies are made of these.
+    claimed: Vec<Claimed>,
+    /// Emissions under an idempotency key, and what they were answered.
+    receipts: Vec<(Emission, Receipt)>,
+    /// Handlers that are not defined at the moment.
+    lost: BTreeSet<&'static str>,
+    /// The largest fence so far.
+    fence: i64,
+}
+
+pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
+    for seed in 1..=walks() {
+        walk(harness, seed).await;
+    }
+}
+
+pub async fn a_second_random_walk_matches_the_model(harness: &dyn Harness) {
+    walk(harness, 20_260_131).await;
+}
+
+pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
+    walk(harness, 0xC0FF_EE00).await;
+}
+
+/// How many walks to take in a row. `POINTSMAN_WALKS=1000` makes a long run of it.
+fn walks() -> u64 {
+    std::env::var("POINTSMAN_WALKS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// One walk. Any seed must do; the suite runs a few.
+pub async fn walk(harness: &dyn Harness, seed: u64) {
+    let world = StoreFixture::new(harness, plan()).await;
+    let second = must(world.store.join("second", world.now).await);
+    let mut walk = Walk {
+        nodes: [world.node, second],
+        world,
+        model: StoreModel::new(plan()),
+        rng: Rng::new(seed),
+        trail: StepLog { seed, steps: Vec::new() },
+        claimed: Vec::new(),
+        receipts: Vec::new(),
+        lost: BTreeSet::new(),
+        fence: i64::MIN,
+    };
+    for n in 1..=STEPS {
+        walk = walk.step().await;
+        if n % 25 == 0 {
+            walk.check_lanes().await;
+        }
+        if n % 100 == 0 {
+            walk.check_tasks().await;
+            walk.check_journal().await;
+        }
+    }
+    walk.run_dry().await;
+}
+
+impl Walk<'_> {
+    /// Lifts everything that holds work back and runs what is left: in the end nothing may be.
+    async fn run_dry(&mut self) {
+        self.trail.add("run dry".into());
+        self.world.node = self.nodes[0];
+        self.world.register(plan()).await;
+        self.lost.clear();
+        for rule in std::mem::take(&mut self.model.rules) {
+            assert!(must(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+        }
+        for name in HANDLERS {
+            self.adopt(name).await;
+        }
+        while !self.model.live.is_empty() {
+            self.succeed_all().await;
+            for seq in self.model.live_in(Status::Error) {
+                let id = self.model.tasks[&seq].id.clone();
+                assert_eq!(self.world.retry(&id).await, Ok(()));
+                self.model.apply(seq, Command::Retry, self.world.now).expect("it is halted");
+            }
+            for name in ["crm", "shop"] {
+                self.adopt(name).await;
+            }
+            let (mut idle, mut next) = (true, None);
+            for claim in [self.world.asking(50), self.world.asking_as_worker(&["remote"], 50)] {
+                let claims = must(self.world.store.claim(claim.clone(), self.world.now).await);
+                self.check_claims(&claim, &claims);
+                self.check_counters(&claim.handlers).await;
+                idle &= claims.tasks.is_empty();
+                next = [next, claims.next_due].into_iter().flatten().min();
+            }
+            match next.filter(|_| idle) {
+                Some(due) => self.world.now = due,
+                None => assert!(!idle || self.model.live.is_empty(), "stuck: {:?}", self.model.live),
+            }
+        }
+        self.check_tasks().await;
+        self.check_lanes().await;
+        self.check_attempts().await;
+        self.check_journal().await;
+        assert!(self.world.claim(10).await.is_empty());
+        assert!(self.world.fetch(&["remote"], 10).await.is_empty());
+    }
+
+    /// Ends every running attempt well.
+    async fn succeed_all(&mut self) {
+        let mut endings = Vec::new();
+        for seq in self.model.live_in(Status::Locked) {
+            if let State::Locked(lease) = self.model.tasks[&seq].life.state {
+                let (emits, logs) = (vec![], vec![]);
+                endings.push(Ending {
+                    task: seq,
+                    fence: lease.fence,
+                    ended: succeeded(),
+                    target: None,
+                    emits,
+                    logs,
+                });
+                self.model
+                    .apply(seq, Command::Succeed { fence: lease.fence }, self.world.now)
+                    .expect("it runs");
+            }
+        }
+        assert!(self.world.end_all(endings).await.iter().all(Result::is_ok));
+    }
+}
+
+/// The way so far, printed when the walk fails.
+struct StepLog {
+    seed: u64,
+    steps: Vec<String>,
+}
+
+impl StepLog {
+    fn add(&mut self, step: String) {
+        self.steps.push(step);
+    }
+}
+
+impl Drop for StepLog {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let shown = self.steps.len().saturating_sub(12);
+            eprintln!("the walk with seed {} failed at step {}:", self.seed, self.steps.len());
+            for (n, step) in self.steps.iter().enumerate().skip(shown) {
+                eprintln!("  {:>4}  {step}", n + 1);
+            }
+        }
+    }
+}
+
+/// One of the rules a walk sets and lifts.
+fn rule_kinds(rng: &mut Rng) -> RuleKind {
+    if rng.percent(50) { RuleKind::Pause } else { RuleKind::Block }
+}

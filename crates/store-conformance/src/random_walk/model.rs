@@ -1,0 +1,330 @@
+//! What the store should hold, kept in plain maps.
+//!
+//! The model knows no queues, indexes or gates. It holds every task's life, as [`transition`] gives it, and
+//! derives the rest by looking at all of them: who heads a lane, whose gate is open, what could run now. Slow,
+//! and easy to believe.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use pointsman_core::store::Sequenced;
+use pointsman_core::task::lifecycle::{Effect, transition};
+use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, State, Task};
+use pointsman_core::{
+    Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Pair, Priority, Rule, Status, TaskId, TaskSeq,
+    Tenant, Timestamp,
+};
+
+use crate::fixture::RegistrationBuilder;
+
+/// A task as the model sees it.
+#[derive(Debug)]
+pub(super) struct ModelTask {
+    pub(super) id: TaskId,
+    pub(super) handler: HandlerName,
+    pub(super) tenant: Tenant,
+    /// The object whose lane it runs in.
+    lane: Option<ObjectKey>,
+    /// None for a source's task, which has a pair instead.
+    pub(super) event: Option<EventId>,
+    pub(super) pair: Option<Pair>,
+    /// Where it stands in its lane: those with smaller numbers come before it.
+    place: u64,
+    pub(super) priority: Priority,
+    sync: bool,
+    /// An attempt has ended, or never will be: the event's next tasks need not wait for it any more.
+    opened: bool,
+    pub(super) life: Life,
+    pub(super) attempts: Vec<AttemptEnd>,
+    /// What its first delivery told as the previous event; every other one must tell the same.
+    pub(super) prev_sent: Option<Option<EventId>>,
+}
+
+impl ModelTask {
+    pub(super) fn of(&self) -> QueueOf {
+        self.pair.as_ref().map_or(QueueOf::Events, |pair| QueueOf::Collection(pair.collection.clone()))
+    }
+}
+
+pub(super) struct StoreModel {
+    /// Every handler there ever is, defined at the moment or not.
+    pub(super) plan: RegistrationBuilder,
+    pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
+    /// Those that are not in the history.
+    pub(super) live: BTreeSet<TaskSeq>,
+    of_event: HashMap<EventId, Vec<TaskSeq>>,
+    pub(super) events: BTreeMap<EventId, Event>,
+    last: HashMap<Object, EventId>,
+    pub(super) rules: Vec<Rule>,
+    /// How many places in lanes have been given out.
+    places: u64,
+}
+
+type Object = (Tenant, ObjectKey);
+
+/// By handler who is first in a lane, and how many are behind.
+pub(super) type Lanes = BTreeMap<HandlerName, (TaskSeq, u64)>;
+
+pub(super) type QueueKey = (HandlerName, QueueOf, Tenant);
+
+/// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
+pub(super) type Counts = [u64; 6];
+
+impl StoreModel {
+    pub(super) fn new(plan: RegistrationBuilder) -> Self {
+        Self {
+            plan,
+            tasks: BTreeMap::new(),
+            live: BTreeSet::new(),
+            of_event: HashMap::new(),
+            events: BTreeMap::new(),
+            last: HashMap::new(),
+            rules: Vec::new(),
+            places: 0,
+        }
+    }
+
+    pub(super) fn head(&self) -> EventId {
+        self.events.keys().next_back().copied().unwrap_or(EventId::ZERO)
+    }
+
+    /// Takes in what the store made of an emitted event. `seqs` are the numbers of its tasks.
+    pub(super) fn journal(
+        &mut self,
+        current: &RegistrationBuilder,
+        new: &NewEvent,
+        got: &Sequenced,
+        seqs: &[TaskSeq],
+        now: Timestamp,
+    ) {
+        assert!(got.id > self.head(), "ids ascend");
+        let object = new.key.clone().map(|key| (new.tenant.clone(), key));
+        let prev = object.as_ref().and_then(|object| self.last.get(object).copied());
+        assert_eq!(got.prev, prev, "prev is the object's last event");
+        if let Some(object) = object {
+            self.last.insert(object, got.id);
+        }
+        let bindings = current.routes().resolve(&new.kind);
+        assert_eq!(bindings.len(), got.tasks.len(), "one task a handler");
+        for ((binding, id), seq) in bindings.into_iter().zip(&got.tasks).zip(seqs) {
+            assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
+            let prefix = format!("{}_{}_", binding.handler, new.kind);
+            assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
+            let ordered = self.plan.def(binding.handler.as_str()).order == Order::Key;
+            let shadow = ModelTask {
+                id: id.clone(),
+                handler: binding.handler,
+                tenant: new.tenant.clone(),
+                lane: new.key.clone().filter(|_| ordered),
+                event: Some(got.id),
+                pair: None,
+                place: self.places,
+                priority: new.priority,
+                sync: binding.sync,
+                opened: false,
+                life: Life::beginning(new.due.unwrap_or(now), ordered && new.key.is_some()),
+                attempts: Vec::new(),
+                prev_sent: None,
+            };
+            self.places += 1;
+            self.tasks.insert(*seq, shadow);
+            self.live.insert(*seq);
+        }
+        self.of_event.insert(got.id, seqs.to_vec());
+        self.events.insert(got.id, stored(new, got));
+    }
+
+    /// Takes in a run that the store made for a pair.
+    pub(super) fn run(&mut self, pair: &Pair, task: &Task) {
+        let shadow = ModelTask {
+            id: task.id.clone(),
+            handler: pair.source.clone(),
+            tenant: task.tenant.clone(),
+            lane: None,
+            event: None,
+            pair: Some(pair.clone()),
+            place: self.places,
+            priority: task.priority,
+            sync: false,
+            opened: false,
+            // Whether it belongs in a lane is the store's choice: a pair has one task at a time either way.
+            life: Life::beginning(task.created_at, task.life.laned),
+            attempts: Vec::new(),
+            prev_sent: None,
+        };
+        self.places += 1;
+        self.tasks.insert(task.seq, shadow);
+        self.live.insert(task.seq);
+    }
+
+    /// The task of a pair that is queued or running.
+    pub(super) fn active(&self, pair: &Pair) -> Option<TaskSeq> {
+        let queued = [Status::New, Status::Scheduled, Status::Locked];
+        let is = |seq: &&TaskSeq| {
+            let task = &self.tasks[*seq];
+            task.pair.as_ref() == Some(pair) && queued.contains(&task.life.state.status())
+        };
+        self.live.iter().find(is).copied()
+    }
+
+    /// Whether a task cannot come back because another of its pair is queued or running.
+    pub(super) fn pair_is_busy(&self, seq: TaskSeq) -> bool {
+        self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active(pair).is_some())
+    }
+
+    /// Does to a task what the core says.
+    pub(super) fn apply(&mut self, seq: TaskSeq, command: Command, now: Timestamp) -> Result<(), Rejected> {
+        let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
+        let def = self.plan.def(task.handler.as_str());
+        let (life, effects) = transition(seq, task.life, command, def, now)?;
+        task.life = life;
+        for effect in effects {
+            match effect {
+                Effect::RecordAttempt(end) => task.attempts.push(end),
+                Effect::OpenGate => task.opened = true,
+                Effect::Archive => drop(self.live.remove(&seq)),
+                Effect::Restore => drop(self.live.insert(seq)),
+                // Who heads a lane is derived.
+                Effect::AdvanceLane => {}
+                Effect::JoinLane => {
+                    task.place = self.places;
+                    self.places += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn life_mut(&mut self, seq: TaskSeq) -> &mut Life {
+        &mut self.task_mut(seq).life
+    }
+
+    pub(super) fn task_mut(&mut self, seq: TaskSeq) -> &mut ModelTask {
+        self.tasks.get_mut(&seq).expect("a task of the model")
+    }
+
+    /// Live tasks in one of these states.
+    pub(super) fn live_in(&self, status: Status) -> Vec<TaskSeq> {
+        let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
+        self.live.iter().filter(is).copied().collect()
+    }
+
+    pub(super) fn is_held(&self, task: &ModelTask) -> bool {
+        self.rules.iter().any(|rule| rule.holds(&task.handler, &task.of(), &task.tenant))
+    }
+
+    /// Those that wait for nothing but their time: at the head of their lane, their gate open.
+    pub(super) fn heads(&self) -> HashSet<TaskSeq> {
+        let mut taken = HashSet::new();
+        let mut heads = HashSet::new();
+        for (seq, task) in self.by_place() {
+            let first = match &task.lane {
+                Some(key) if task.life.ordered => taken.insert((&task.handler, &task.tenant, key)),
+                _ => true,
+            };
+            if first && matches!(task.life.state, State::New { .. }) && self.gate_is_open(*seq, task) {
+                heads.insert(*seq);
+            }
+        }
+        heads
+    }
+
+    fn by_place(&self) -> Vec<(&TaskSeq, &ModelTask)> {
+        let mut by_place: Vec<_> = self.live.iter().map(|seq| (seq, &self.tasks[seq])).collect();
+        by_place.sort_by_key(|(_, task)| task.place);
+        by_place
+    }
+
+    /// Of every object its lanes in which somebody stands: who is first, and how many are behind.
+    pub(super) fn lanes(&self) -> HashMap<Object, Lanes> {
+        let mut lanes: HashMap<Object, Lanes> =
+            self.last.keys().map(|object| (object.clone(), Lanes::new())).collect();
+        for (seq, task) in self.by_place() {
+            let Some(key) = task.lane.as_ref().filter(|_| task.life.ordered) else { continue };
+            let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
+            of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
+        }
+        lanes
+    }
+
+    /// All synchronous tasks before this one have had their first attempt.
+    fn gate_is_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
+        let Some(event) = task.event else { return true };
+        let before =
+            self.of_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
+        before.filter(|other| other.sync).all(|other| other.opened)
+    }
+
+    /// Those whose time has come, held or not.
+    pub(super) fn ready(&self, now: Timestamp) -> HashSet<TaskSeq> {
+        let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, State::New { due } if due <= now);
+        self.heads().into_iter().filter(due).collect()
+    }
+
+    /// How many of these could run side by side with what runs, as the limits of their handlers have it.
+    pub(super) fn room_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
+        let mut waiting: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        for seq in tasks {
+            let task = &self.tasks[&seq];
+            *waiting.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
+        }
+        let mut running: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        for seq in self.live_in(Status::Locked) {
+            let task = &self.tasks[&seq];
+            *running.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
+        }
+        let room = waiting.into_iter().map(|(handler, objects)| {
+            let limits = &self.plan.def(handler.as_str()).limits;
+            let taken = running.remove(handler).unwrap_or_default();
+            let of_object = |(object, count): (Option<Object>, usize)| {
+                let most = limits.concurrency_per_key.filter(|_| object.is_some());
+                let taken = taken.get(&object).copied().unwrap_or(0);
+                most.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+            };
+            let count: usize = objects.into_iter().map(of_object).sum();
+            let taken: usize = taken.values().sum();
+            limits.concurrency.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+        });
+        room.sum()
+    }
+
+    fn object(&self, task: &ModelTask) -> Option<Object> {
+        let event = &self.events[&task.event?];
+        event.key.clone().map(|key| (event.tenant.clone(), key))
+    }
+
+    /// A limit decides how many of the handler's tasks could run; which of them is then the store's choice.
+    pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
+        let limits = &self.plan.def(handler.as_str()).limits;
+        limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
+    }
+
+    pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
+        self.plan.def(handler.as_str()).pull
+    }
+
+    /// The counters of every queue that has live tasks.
+    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<QueueKey, Counts> {
+        let ready = self.ready(now);
+        let mut counts: BTreeMap<_, Counts> = BTreeMap::new();
+        for seq in &self.live {
+            let task = &self.tasks[seq];
+            let column = match task.life.state {
+                State::New { .. } if ready.contains(seq) => 0,
+                State::New { .. } => 1,
+                State::Scheduled => 2,
+                State::Locked(_) => 3,
+                State::Error { .. } => 4,
+                State::Missing { .. } => 5,
+                State::Done => unreachable!("a done task is history"),
+            };
+            counts.entry((task.handler.clone(), task.of(), task.tenant.clone())).or_default()[column] += 1;
+        }
+        counts
+    }
+}
+
+/// The event as the journal should have it.
+fn stored(new: &NewEvent, got: &Sequenced) -> Event {
+    let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
+    Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }
+}

@@ -1,0 +1,203 @@
+//! The steps of operators, the rescuer and the pruner, each with what it means for the model.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::NodeId;
+use pointsman_core::task::{Command, Rejected, State, TaskSeq};
+use pointsman_core::{Rule, Status, TaskId};
+
+use super::random_steps::TENANTS;
+use super::{HANDLERS, PAIRS, Walk, plan, rule_kinds};
+use crate::fixture::*;
+
+impl Walk<'_> {
+    pub(super) async fn hold(&mut self) {
+        let kind = rule_kinds(&mut self.rng);
+        let name = *self.rng.pick(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
+        let of = self.rng.percent(50).then(|| TENANTS[self.rng.below(2)]);
+        let rule: Rule = self.world.rule(kind, name, of);
+        self.trail.add(format!("hold {rule:?}"));
+        must(self.world.store.hold(rule.clone()).await);
+        self.model.rules.retain(|standing| !standing.same_place(&rule));
+        self.model.rules.push(rule);
+        for seq in self.model.live_in(Status::Scheduled) {
+            if self.model.is_held(&self.model.tasks[&seq]) {
+                self.model.apply(seq, Command::Unschedule, self.world.now).expect("it was scheduled");
+                // A rule is set without telling the time: when the task falls due then is the store's choice.
+                let stored = self.world.task(&self.model.tasks[&seq].id).await.life;
+                assert!(matches!(stored.state, State::New { due } if due <= self.world.now), "{stored:?}");
+                self.model.life_mut(seq).state = stored.state;
+            }
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    pub(super) async fn lift(&mut self) {
+        let Some(rule) = self.rng.pick(&self.model.rules).cloned() else { return };
+        self.trail.add(format!("lift {rule:?}"));
+        assert!(must(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+        self.model.rules.retain(|standing| *standing != rule);
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Any task at all, unless it would wait for a handler that is not there.
+    fn random_task(&mut self) -> Option<TaskSeq> {
+        let seqs: Vec<_> = match self.rng.percent(50) {
+            true => self.model.live.iter().copied().collect(),
+            false => self.model.tasks.keys().copied().collect(),
+        };
+        let seq = *self.rng.pick(&seqs)?;
+        let handler = &self.model.tasks[&seq].handler;
+        (!self.lost.contains(handler.as_str())).then_some(seq)
+    }
+
+    pub(super) async fn retry(&mut self) {
+        let halted = self.model.live_in(Status::Error);
+        let Some(seq) = self.random_task() else { return };
+        let seq = self.rng.pick(&halted).copied().filter(|_| self.lost.is_empty()).unwrap_or(seq);
+        let id = self.model.tasks[&seq].id.clone();
+        self.trail.add(format!("retry {id}"));
+        let answer = self.world.retry(&id).await;
+        if answer == Err(Rejected::Forgotten) {
+            let task = &self.model.tasks[&seq];
+            assert!(!self.model.live.contains(&seq), "an unfinished task keeps its event");
+            let forgotten = self.world.extent().await.forgotten;
+            assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
+            return;
+        }
+        let parked = matches!(self.model.tasks[&seq].life.state, State::Error { halts: false, .. });
+        if parked && self.model.pair_is_busy(seq) {
+            assert_eq!(answer, Err(Rejected::PairIsBusy), "{id}");
+            return;
+        }
+        assert_eq!(answer, self.model.apply(seq, Command::Retry, self.world.now), "{id}");
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    pub(super) async fn cancel(&mut self) {
+        let Some(seq) = self.random_task() else { return };
+        let id = self.model.tasks[&seq].id.clone();
+        self.trail.add(format!("cancel {id}"));
+        let answer = self.world.cancel(&id).await;
+        assert_eq!(answer, self.model.apply(seq, Command::Cancel, self.world.now), "{id}");
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    pub(super) async fn adopt_some(&mut self) {
+        let name = HANDLERS[self.rng.below(HANDLERS.len())];
+        if !self.lost.contains(name) {
+            self.adopt(name).await;
+        }
+    }
+
+    pub(super) async fn adopt(&mut self, name: &str) {
+        self.trail.add(format!("adopt {name}"));
+        let mut missing = self.model.live_in(Status::Missing);
+        missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
+        let mut adopted = 0;
+        for seq in missing {
+            // Of a pair's missing tasks one comes back, and only if none is there.
+            if !self.model.pair_is_busy(seq) {
+                self.model.apply(seq, Command::Adopt, self.world.now).expect("it was missing");
+                adopted += 1;
+            }
+        }
+        assert_eq!(self.world.adopt(name).await, adopted);
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// A handler goes, with none of its tasks running; or all that have gone come back.
+    pub(super) async fn lose_or_restore(&mut self) {
+        if !self.lost.is_empty() {
+            self.trail.add(format!("restore {:?}", self.lost));
+            self.lost.clear();
+            self.world.register(plan()).await;
+            return;
+        }
+        let name = HANDLERS[self.rng.below(HANDLERS.len())];
+        let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
+        if self.model.live_in(Status::Locked).iter().any(of_it) {
+            return;
+        }
+        self.trail.add(format!("lose {name}"));
+        self.lost.insert(name);
+        self.heartbeats().await;
+        self.world.register(plan().without(name)).await;
+        let rescued = self.world.rescue().await;
+        let expired = self.expire(None);
+        let mut gone = [self.model.live_in(Status::New), self.model.live_in(Status::Scheduled)].concat();
+        gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
+        assert_eq!((sorted(rescued.tasks), rescued.missing), (expired, gone.len() as u64));
+        for seq in gone {
+            self.model.apply(seq, Command::Lose, self.world.now).expect("it waited");
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Takes from a dead node, and from workers whose leases have run out, what they held.
+    fn expire(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, Status)> {
+        let mut expired = Vec::new();
+        for seq in self.model.live_in(Status::Locked) {
+            let State::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
+            let over = match lease.until {
+                Some(until) => until < self.world.now,
+                None => Some(lease.node) == dead,
+            };
+            if over {
+                let command = Command::Expire { fence: lease.fence };
+                self.model.apply(seq, command, self.world.now).expect("it ran");
+                let task = &self.model.tasks[&seq];
+                expired.push((task.id.clone(), task.life.state.status()));
+            }
+        }
+        sorted(expired)
+    }
+
+    async fn heartbeats(&self) {
+        for node in self.nodes {
+            assert!(must(self.world.store.heartbeat(node, self.world.now).await), "{node} lives");
+        }
+    }
+
+    /// One of the nodes falls silent for longer than its lease; the other one sweeps.
+    pub(super) async fn crash(&mut self) {
+        self.heartbeats().await;
+        let (dead, alive) = if self.rng.percent(50) { (0, 1) } else { (1, 0) };
+        self.trail.add(format!("node {} dies", self.nodes[dead]));
+        self.world.tick(LEASE + 1);
+        assert!(must(self.world.store.heartbeat(self.nodes[alive], self.world.now).await));
+        let rescued = self.world.rescue().await;
+        let expired = self.expire(Some(self.nodes[dead]));
+        assert_eq!((sorted(rescued.tasks), rescued.missing), (expired, 0));
+        self.nodes[dead] = must(self.world.store.join("replacement", self.world.now).await);
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// The journal forgets what is older than two minutes; no task and no young event goes with it.
+    pub(super) async fn forget(&mut self) {
+        self.trail.add("forget".into());
+        self.world.prune(Retention { age: secs(120), ..EVERYTHING }, EVERYTHING).await;
+        let extent = self.world.extent().await;
+        let young = self.oldest_younger_than(120);
+        assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
+        self.check_journal().await;
+    }
+
+    pub(super) async fn restart(mut self) -> Self {
+        self.trail.add("restart".into());
+        let Self { world, .. } = self;
+        let world = world.reopen().await;
+        self = Self { world, ..self };
+        self.check_tasks().await;
+        self.check_lanes().await;
+        self.check_journal().await;
+        self.check_counters(&BTreeSet::new()).await;
+        self
+    }
+}
+
+fn sorted(mut tasks: Vec<(TaskId, Status)>) -> Vec<(TaskId, Status)> {
+    tasks.sort();
+    tasks
+}

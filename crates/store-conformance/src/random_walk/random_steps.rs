@@ -1,0 +1,287 @@
+//! What a walk does at random: one function a step, each with what it means for the model.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pointsman_core::store::{
+    Claim, Claimant, Claims, Ended, Ending, Finished, NewRun, NoSuchPair, Receipt, Refused, Sequenced,
+    TaskFilter,
+};
+use pointsman_core::task::{Command, Rejected, State, TaskSeq};
+use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
+
+use super::{HANDLERS, PAIRS, Walk};
+use crate::fixture::*;
+
+pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
+
+impl<'h> Walk<'h> {
+    /// One step, chosen at random.
+    pub(super) async fn step(mut self) -> Self {
+        let chance = self.rng.below(1000);
+        match chance {
+            0..210 => self.emit().await,
+            210..230 => self.repeat().await,
+            230..260 => self.run().await,
+            260..480 => self.claim().await,
+            480..730 => self.finish().await,
+            730..745 => self.renew().await,
+            745..830 => self.pass_time(),
+            830..870 => self.schedule().await,
+            870..900 => self.hold().await,
+            900..925 => self.lift().await,
+            925..950 => self.retry().await,
+            950..965 => self.cancel().await,
+            965..973 => self.adopt_some().await,
+            973..981 => self.lose_or_restore().await,
+            981..989 => self.crash().await,
+            989..993 => self.forget().await,
+            _ => self = self.restart().await,
+        }
+        self
+    }
+
+    fn random_event(&mut self) -> NewEvent {
+        let kind = *self
+            .rng
+            .pick(&["record", "record.published", "record.published", "note", "silence"])
+            .expect("some");
+        let mut new = event(kind).value(&self.rng.below(1000).to_string());
+        new = new.tenant(TENANTS[usize::from(self.rng.percent(25))]);
+        if self.rng.percent(85) {
+            new = new.key(&format!("k{}", self.rng.below(4)));
+        }
+        if self.rng.percent(20) {
+            new = new.priority(self.rng.upto(9000) as i64);
+        }
+        if self.rng.percent(10) {
+            new = new.due(self.world.later(self.rng.below(60) as u64));
+        }
+        new
+    }
+
+    fn random_claim(&mut self) -> Claim {
+        let names = HANDLERS.iter().filter(|name| !self.lost.contains(*name));
+        let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler(name)).collect();
+        if self.rng.percent(30) {
+            handlers.remove(&handler(HANDLERS[self.rng.below(HANDLERS.len())]));
+        }
+        self.world.node = self.nodes[self.rng.below(2)];
+        let max = self.rng.upto(8);
+        let claim = self.world.asking_for(handlers, max);
+        if !self.rng.percent(20) {
+            return claim;
+        }
+        let tenant = self.rng.percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
+        Claim { by: Claimant::Worker { until: self.lease_end(), tenant }, ..claim }
+    }
+
+    /// When a lease ends that is given now: never on a full second, when nobody could say whether it has.
+    fn lease_end(&self) -> Timestamp {
+        self.world.later(LEASE).plus(Duration::from_millis(1))
+    }
+
+    /// A pair is to run, whether it does already or not.
+    async fn run(&mut self) {
+        let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
+        self.trail.add(format!("run {pair}"));
+        let run = NewRun { pair: pair.clone(), priority: None };
+        let answer = must(self.world.store.run(run, None, self.world.now).await);
+        if self.lost.contains(pair.source.as_str()) {
+            assert_eq!(answer, Err(NoSuchPair(pair).into()));
+            return;
+        }
+        let run = answer.expect("the pair is there");
+        match self.model.active(&pair) {
+            Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
+            None => {
+                assert!(run.created);
+                let task = self.world.task(&run.task).await;
+                self.model.run(&pair, &task);
+            }
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// A worker, or one that was given up, is still at it.
+    async fn renew(&mut self) {
+        let Some(task) = self.rng.pick(&self.claimed).cloned() else { return };
+        let until = self.lease_end();
+        self.trail.add(format!("renew {}", task.id));
+        let answer = must(self.world.store.renew(task.seq, task.fence, until).await);
+        let command = Command::Renew { fence: task.fence, until };
+        assert_eq!(answer, self.model.apply(task.seq, command, self.world.now), "{}", task.id);
+    }
+
+    async fn emit(&mut self) {
+        let mut emissions = Vec::new();
+        for _ in 0..self.rng.upto(2) {
+            let events: Vec<_> = (0..self.rng.upto(2)).map(|_| self.random_event()).collect();
+            emissions.push(match self.rng.percent(10) {
+                true => keyed("default", &format!("once-{}", self.receipts.len()), 1, events),
+                false => emission(events),
+            });
+            if emissions
+                .last()
+                .is_some_and(|last: &pointsman_core::store::Emission| last.idempotency.is_some())
+            {
+                break;
+            }
+        }
+        let claim = self.rng.percent(30).then(|| self.random_claim());
+        self.trail.add(format!("emit {} with claim {claim:?}", emissions.len()));
+        let asked = self.world.store.append(emissions.clone(), claim.clone(), self.world.now).await;
+        let (answers, claims) = must(asked);
+        for (emission, answer) in emissions.into_iter().zip(answers) {
+            let receipt = answer.expect("a new key, or none");
+            assert!(!receipt.repeated);
+            self.journal(&emission.events, &receipt.events).await;
+            if emission.idempotency.is_some() {
+                self.receipts.push((emission, receipt));
+            }
+        }
+        self.claimed_with(claim, claims).await;
+    }
+
+    /// Tells the model of events that were journaled.
+    async fn journal(&mut self, new: &[NewEvent], got: &[Sequenced]) {
+        assert_eq!(new.len(), got.len());
+        for (new, got) in new.iter().zip(got) {
+            let mut seqs = Vec::new();
+            for id in &got.tasks {
+                seqs.push(self.world.task(id).await.seq);
+            }
+            self.model.journal(&self.world.plan, new, got, &seqs, self.world.now);
+        }
+    }
+
+    async fn claimed_with(&mut self, claim: Option<Claim>, claims: Claims) {
+        match claim {
+            None => {
+                assert!(claims.tasks.is_empty());
+                self.check_counters(&BTreeSet::new()).await;
+            }
+            Some(claim) => {
+                self.check_claims(&claim, &claims);
+                self.check_counters(&claim.handlers).await;
+            }
+        }
+    }
+
+    /// An emission again under its key, now and then with other content.
+    async fn repeat(&mut self) {
+        let Some((mut emission, receipt)) = self.rng.pick(&self.receipts).cloned() else { return };
+        let other = self.rng.percent(30);
+        let Some(idempotency) = emission.idempotency.as_mut() else { return };
+        idempotency.digest[0] ^= u8::from(other) << 7;
+        self.trail.add(format!("repeat {} with other content: {other}", idempotency.key));
+        let want = match other {
+            true => Err(Refused::IdempotencyConflict(idempotency.key.clone())),
+            false => Ok(Receipt { repeated: true, ..receipt }),
+        };
+        assert_eq!(self.world.append(vec![emission]).await, [want]);
+    }
+
+    async fn claim(&mut self) {
+        let claim = self.random_claim();
+        self.trail.add(format!("claim {claim:?}"));
+        let claims = must(self.world.store.claim(claim.clone(), self.world.now).await);
+        self.claimed_with(Some(claim), claims).await;
+    }
+
+    async fn finish(&mut self) {
+        let mut endings = Vec::new();
+        for _ in 0..self.rng.upto(5) {
+            if let Some(ending) = self.random_ending() {
+                endings.push(ending);
+            }
+        }
+        let claim = self.rng.percent(30).then(|| self.random_claim());
+        self.trail.add(format!("finish {endings:?} with claim {claim:?}"));
+        let (answers, claims) =
+            must(self.world.store.finish(endings.clone(), claim.clone(), self.world.now).await);
+        assert_eq!(answers.len(), endings.len());
+        for (ending, answer) in endings.into_iter().zip(answers) {
+            self.ended(ending, answer).await;
+        }
+        self.claimed_with(claim, claims).await;
+    }
+
+    /// Mostly of a task that runs, sometimes of one that ran once, sometimes with a fence that never was.
+    fn random_ending(&mut self) -> Option<Ending> {
+        let zombie = self.rng.percent(10);
+        let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == Status::Locked;
+        let of: Vec<_> = self.claimed.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
+        let task = self.rng.pick(&of)?.clone();
+        let ended = match self.rng.below(100) {
+            0..60 => succeeded(),
+            60..78 => failed(),
+            78..84 => failed_for_good(),
+            84..94 => Ended::Snoozed { until: self.world.later(self.rng.below(30) as u64) },
+            _ => Ended::Released,
+        };
+        let emits = match ended {
+            Ended::Succeeded { .. } if task.subject.depth() < 3 && self.rng.percent(15) => {
+                vec![self.random_event().caused_by(&task)]
+            }
+            _ => vec![],
+        };
+        let fence = task.fence - i64::from(self.rng.percent(4)) * 1_000_000;
+        Some(Ending { fence, emits, ..ending(&task, ended) })
+    }
+
+    async fn ended(&mut self, ending: Ending, answer: Result<Finished, Rejected>) {
+        let fence = ending.fence;
+        let command = match ending.ended {
+            Ended::Succeeded { .. } => Command::Succeed { fence },
+            Ended::Failed { after, last, .. } => Command::Fail { fence, after, last },
+            Ended::Snoozed { until } => Command::Snooze { fence, until },
+            Ended::Released => Command::Release { fence },
+        };
+        let verdict = self.model.apply(ending.task, command, self.world.now);
+        let finished = match (verdict, answer) {
+            (Ok(()), Ok(finished)) => finished,
+            (verdict, answer) => {
+                assert_eq!(answer.map(|_| ()), verdict, "{}: {command:?}", ending.task);
+                return;
+            }
+        };
+        let state = self.model.tasks[&ending.task].life.state;
+        let due = if let State::New { due } = state { Some(due) } else { None };
+        assert_eq!((finished.status, finished.due), (state.status(), due), "{}: {command:?}", ending.task);
+        self.journal(&ending.emits, &finished.emitted).await;
+    }
+
+    fn pass_time(&mut self) {
+        let seconds = self.rng.upto(15) as u64;
+        self.trail.add(format!("{seconds} s pass"));
+        self.world.tick(seconds);
+    }
+
+    async fn schedule(&mut self) {
+        let ahead = self.rng.upto(8);
+        self.trail.add(format!("schedule {ahead}"));
+        let free = |seq: &TaskSeq| !self.model.is_held(&self.model.tasks[seq]);
+        let ready: BTreeSet<_> = self.model.ready(self.world.now).into_iter().filter(free).collect();
+        let before = self.model.live_in(Status::Scheduled);
+        let room = ahead.saturating_sub(before.len());
+        let most = before.len() + self.model.room_for(ready.iter().copied()).min(room);
+        // Whether what is limited or fetched by workers is looked ahead to is the store's choice.
+        let plain = |seq: &&TaskSeq| {
+            let handler = &self.model.tasks[*seq].handler;
+            !self.model.is_limited(handler) && !self.model.is_pulled(handler)
+        };
+        let least = before.len() + ready.iter().filter(plain).count().min(room);
+        let want = self.world.schedule(ahead).await;
+        assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
+        let filter = TaskFilter { statuses: vec![Status::Scheduled], ..TaskFilter::default() };
+        let found: BTreeSet<_> = self.world.tasks(&filter).await.iter().map(|task| task.seq).collect();
+        assert_eq!(found.len(), want);
+        assert!(before.iter().all(|seq| found.contains(seq)), "nothing is taken back");
+        for seq in found.iter().filter(|seq| !before.contains(seq)) {
+            assert!(ready.contains(seq), "{seq} could not run");
+            self.model.apply(*seq, Command::Schedule, self.world.now).expect("it was new");
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+}

@@ -1,0 +1,199 @@
+//! How often a handler's tasks begin. The core's [`Pace`] decides; the store remembers.
+
+use std::time::Duration;
+
+use pointsman_core::limit::{Opening, Pace};
+use pointsman_core::{Limits, Timestamp};
+
+use crate::Harness;
+use crate::fixture::*;
+
+/// Sixty a minute: one a second, and six at once after a pause.
+const BURST: usize = 6;
+
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().on("record", &["index"]).on("note", &["notify"]).paced("index", "60/m")
+}
+
+pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    world.emit_many(20, event("record")).await;
+    let claims = world.claims(20).await;
+    assert_eq!((claims.tasks.len(), claims.more, claims.next_due), (BURST, false, Some(world.later(1))));
+    for task in &claims.tasks {
+        world.succeed(task).await;
+    }
+    assert!(world.claim(20).await.is_empty(), "ending is no new start");
+    world.tick(1);
+    let claims = world.claims(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(world.later(1))));
+    world.tick(3);
+    assert_eq!(world.claim(20).await.len(), 3);
+}
+
+/// Minute for minute what the core says, however the claims fall.
+pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    let limits = world.plan.def("index").limits.clone();
+    world.emit_many(400, event("record")).await;
+    let (mut pace, mut starts, beginning) = (Pace::default(), 0u64, world.now);
+    for round in 0..200usize {
+        let max = [1, 3, 20, 2][round % 4];
+        let claims = world.claims(max).await;
+        let allowed = match pace.opening(&limits, 0, world.now) {
+            Opening::Open(left) => max.min(left as usize),
+            Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
+        };
+        assert_eq!(claims.tasks.len(), allowed, "round {round}");
+        for task in &claims.tasks {
+            pace.started(&limits, world.now);
+            world.succeed(task).await;
+        }
+        starts += claims.tasks.len() as u64;
+        world.now = world.now.plus(Duration::from_millis([100, 900, 2500, 1700][round % 4]));
+    }
+    let seconds = world.now.since(beginning).as_secs();
+    assert!(starts * 10 >= seconds * 8 && starts * 10 <= seconds * 11, "{starts} in {seconds} s");
+}
+
+/// Twenty a second, and two at once after a pause: 21 in any second, and never 22.
+pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::default().on("record", &["index"]).free("index").paced("index", "20/s");
+    let mut world = StoreFixture::new(harness, plan).await;
+    world.emit_many(200, event("record")).await;
+    let mut starts = Vec::new();
+    for round in 0..240usize {
+        let claimed = world.claim(20).await;
+        starts.extend(vec![world.now; claimed.len()]);
+        for task in &claimed {
+            world.succeed(task).await;
+        }
+        let pause = if round % 120 == 0 { 1_500 } else { 10 };
+        world.now = world.now.plus(Duration::from_millis(pause));
+    }
+    let within = |(first, start): (usize, &Timestamp)| {
+        starts[first..].iter().take_while(|later| later.since(*start) < secs(1)).count()
+    };
+    let most = starts.iter().enumerate().map(within).max();
+    assert_eq!(most, Some(21));
+    assert!(starts.len() >= 40, "{}", starts.len());
+}
+
+pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    for of in ["default", "shop", "depot"] {
+        world.emit_many(5, event("record").tenant(of)).await;
+    }
+    assert_eq!(world.claim(4).await.len(), 4);
+    world.node = must(world.store.join("second", world.now).await);
+    assert_eq!(world.claim(10).await.len(), BURST - 4);
+}
+
+pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    let emissions = vec![emission(vec![event("record"); 4])];
+    let (_, claims) = must(world.store.append(emissions, Some(world.asking(10)), world.now).await);
+    assert_eq!(claims.tasks.len(), 4);
+    world.emit_many(10, event("record")).await;
+    world.schedule(10).await;
+    assert_eq!(world.claim(10).await.len(), BURST - 4);
+    let endings = vec![ending(&claims.tasks[0], succeeded())];
+    let (_, claims) = must(world.store.finish(endings, Some(world.asking(10)), world.now).await);
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
+    world.tick(2);
+    assert_eq!(world.claim(10).await.len(), 2);
+}
+
+/// Every attempt begins, also the second of the same task.
+pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    world.emit_many(2, event("record")).await;
+    for _ in 0..BURST / 2 {
+        for task in world.claim(2).await {
+            world.give_back(&task).await;
+        }
+    }
+    let claims = world.claims(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
+    world.tick(1);
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
+    world.emit(event("note").due(world.later(60))).await;
+    assert_eq!(world.claims(20).await.next_due, Some(world.later(60)));
+    world.emit_many(20, event("record")).await;
+    world.claim(20).await;
+    assert_eq!(world.claims(20).await.next_due, Some(world.later(1)));
+}
+
+pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
+    world.emit_many(500, event("record").priority(9000)).await;
+    world.claim(20).await;
+    world.emit_many(5, event("note").priority(1)).await;
+    world.schedule(8).await;
+    let claimed = world.claim(5).await;
+    assert_eq!(claimed.len(), 5);
+    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
+}
+
+pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
+    world.emit_many(20, event("record")).await;
+    world.claim(20).await;
+    let mut world = world.reopen().await;
+    let claims = world.claims(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
+    world.tick(1);
+    assert_eq!(world.claim(20).await.len(), 1);
+}
+
+pub async fn rate_limit_changes_with_the_registration(harness: &dyn Harness) {
+    let free = RegistrationBuilder::default().on("record", &["index"]);
+    let mut world = StoreFixture::new(harness, free.clone()).await;
+    world.emit_many(100, event("record")).await;
+    assert_eq!(world.claim(10).await.len(), 10);
+    world.register(free.clone().paced("index", "60/m")).await;
+    assert_eq!(world.claim(100).await.len(), BURST);
+    world.register(free.clone().limited("index", Limits::default())).await;
+    assert_eq!(world.claim(100).await.len(), 84);
+}
+
+pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
+    let rate = Some("60/m".parse().expect("a rate"));
+    let limits = Limits { rate, concurrency: Some(2), ..Limits::default() };
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().limited("index", limits)).await;
+    world.emit_many(20, event("record")).await;
+    let mut starts = 0;
+    loop {
+        let claimed = world.claim(20).await;
+        assert!(claimed.len() <= 2);
+        if claimed.is_empty() {
+            break;
+        }
+        starts += claimed.len();
+        for task in &claimed {
+            world.succeed(task).await;
+        }
+    }
+    assert_eq!(starts, BURST);
+    world.tick(60);
+    assert_eq!(world.claim(20).await.len(), 2);
+}
+
+pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().paced("index", "10/m")).await;
+    world.emit_many(5, event("record")).await;
+    let right = world.now;
+    world.tick(86_400);
+    world.claim_one().await;
+    world.now = right;
+    let mut minutes = 0;
+    while world.claim(1).await.is_empty() {
+        world.tick(60);
+        minutes += 1;
+        assert!(minutes < 5, "it waits for as long as the clock was ahead");
+    }
+}

@@ -1,0 +1,260 @@
+//! A step that fails is set back and tried again, or the order goes where errors lead, or it waits for a person.
+
+use pointsman_core::Status;
+use pointsman_core::store::{Claimed, Ended};
+
+use crate::Harness;
+use crate::fixture::*;
+
+fn plan() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+}
+
+fn broken(code: i64) -> Ended {
+    Ended::Failed { error: "it broke".into(), code, after: None, last: false }
+}
+
+/// What is told of a step that is run again, and of an order that waits for a person.
+const KEEP: &str = "OrderStepEnded Keep";
+const SUSPENDED: &str = "OrderSuspended";
+
+/// Fails until the step is not tried again; answers how often it ran.
+async fn fail_until_the_end(world: &mut StoreFixture<'_>, seconds: u64) -> u32 {
+    for runs in 1..100 {
+        let task = world.claim_one().await;
+        assert_eq!(task.attempt, runs);
+        if world.end_as(&task, broken(3)).await.status == Status::Error {
+            return runs;
+        }
+        world.tick(seconds);
+    }
+    panic!("the step is tried for ever");
+}
+
+pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 2, 30)).await;
+    world.add(order("/x/y,1").holding("1")).await;
+    let task = world.claim_one().await;
+    let since = world.head().await;
+    let finished = world.end_as(&task, broken(3)).await;
+    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(30))));
+    assert_eq!(world.told_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
+    let view = world.look("/x/y,1").await;
+    assert_eq!((view.setback, view.order.node.as_str()), (Some(world.later(30)), "a"));
+    assert_eq!(view.task.map(|(id, ..)| id), Some(task.id.clone()), "it keeps its task");
+    assert!(!view.order.suspended && !view.order.running);
+    world.tick(29);
+    world.nothing_begins("a second too early").await;
+    let mut world = world.reopen().await;
+    world.tick(1);
+    let again = world.claim_one().await;
+    assert_eq!((&again.id, again.attempt, again.step().value.as_str()), (&task.id, 2, "1"));
+    assert_eq!(world.look("/x/y,1").await.setback, None, "it is being tried");
+    let since = world.head().await;
+    world.succeed(&again).await;
+    assert_eq!(world.told_after(since).await[0], "OrderStepEnded Success");
+}
+
+/// Each attempt begins and ends in the journal, and only the last of them is an error.
+pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 1, 30)).await;
+    world.add(order("/x/y,1")).await;
+    let since = world.head().await;
+    assert_eq!(fail_until_the_end(&mut world, 30).await, 2);
+    let want = [
+        "OrderStarted nodeId:a,taskId:first_a",
+        "OrderStepStarted nodeId:a,taskId:first_a",
+        KEEP,
+        "OrderSetBack nodeId:a",
+        "OrderStepStarted nodeId:a,taskId:first_a",
+        "OrderStepEnded Error,returnCode:3",
+        SUSPENDED,
+    ];
+    assert_eq!(world.told_after(since).await, want);
+}
+
+pub async fn a_chain_nodes_retry_policy_replaces_the_handlers(harness: &dyn Harness) {
+    for max in [0, 1, 5] {
+        let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", max, 1)).await;
+        world.add(order("/x/y,1")).await;
+        assert_eq!(fail_until_the_end(&mut world, 1).await, max + 1);
+    }
+}
+
+/// Only at its own node, and only for steps: the handler's events are tried as the handler says.
+pub async fn a_chain_nodes_retry_policy_applies_to_that_node_only(harness: &dyn Harness) {
+    let plan = RegistrationBuilder::default()
+        .on("record", &["first"])
+        .chain("/x/y", "a=first>b b=first>done done")
+        .setback("/x/y", "a", 0, 1);
+    let mut world = StoreFixture::new(harness, plan).await;
+    world.add(order("/x/y,1").starting("b")).await;
+    assert_eq!(fail_until_the_end(&mut world, BACKOFF).await, 3, "the other node");
+    world.emit(event("record")).await;
+    assert_eq!(fail_until_the_end(&mut world, BACKOFF).await, 3, "an event");
+    world.add(order("/x/y,2")).await;
+    assert_eq!(fail_until_the_end(&mut world, BACKOFF).await, 1);
+}
+
+pub async fn a_chain_nodes_retry_policy_changes_with_the_registration(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 0, 1)).await;
+    world.add(order("/x/y,1")).await;
+    let task = world.claim_one().await;
+    world.register(plan().setback("/x/y", "a", 3, 50)).await;
+    let finished = world.fail(&task).await;
+    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(50))));
+}
+
+pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    world.add(order("/x/y,1")).await;
+    let task = world.claim_one().await;
+    let since = world.head().await;
+    assert_eq!(world.fail(&task).await.due, Some(world.later(BACKOFF)));
+    assert_eq!(world.told_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
+    world.tick(BACKOFF);
+    world.fail(&world.claim_one().await).await;
+    world.tick(BACKOFF);
+    assert_eq!(world.fail(&world.claim_one().await).await.status, Status::Error);
+}
+
+pub async fn a_handler_can_refuse_further_retries_of_a_step(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 5, 1)).await;
+    world.add(order("/x/y,1")).await;
+    let task = world.claim_one().await;
+    let since = world.head().await;
+    assert_eq!(world.fail_for_good(&task).await.status, Status::Error);
+    assert_eq!(world.told_after(since).await, ["OrderStepEnded Error,returnCode:1", SUSPENDED]);
+}
+
+pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 5, 1)).await;
+    world.add(order("/x/y,1")).await;
+    let asked = world.later(500);
+    let ended = Ended::Failed { error: "busy".into(), code: 429, after: Some(asked), last: false };
+    assert_eq!(world.end_as(&world.claim_one().await, ended).await.due, Some(asked));
+    assert_eq!(world.look("/x/y,1").await.setback, Some(asked));
+}
+
+pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan()).await;
+    world.add(order("/x/y,1").holding("1")).await;
+    let task = world.claim_one().await;
+    world.fail_for_good(&task).await;
+    let view = world.look("/x/y,1").await;
+    assert!(view.order.suspended && !view.order.running && !view.stranded);
+    assert_eq!((view.order.node.as_str(), view.task, view.setback), ("a", None, None));
+    world.nothing_begins("it is suspended").await;
+    let since = world.head().await;
+    world.resume_order("/x/y,1").await;
+    assert_eq!(world.told_after(since).await, ["OrderResumed"]);
+    let again = world.claim_one().await;
+    assert_ne!(again.id, task.id, "a step that ended is begun anew");
+    assert_eq!((again.attempt, again.step().value.as_str()), (1, "1"));
+    world.succeed(&again).await;
+    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+}
+
+pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>b!b b=second>done done")).await;
+    world.add(order("/x/y,1").starting("b")).await;
+    let task = world.claim_one().await;
+    let since = world.head().await;
+    let ended = Ended::Failed { error: "no".into(), code: 42, after: None, last: true };
+    world.end_as(&task, ended).await;
+    let want = [
+        "OrderStepEnded Error,returnCode:42",
+        "OrderNodeChanged fromNodeId:b,nodeId:failed",
+        "OrderFinished nodeId:failed",
+        "FileBasedRemoved",
+    ];
+    assert_eq!(world.told_after(since).await, want);
+    assert!(world.find("/x/y,1").await.is_none());
+    world.add(order("/x/z,1")).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    assert_eq!(steps_of(&world.claim(10).await), ["/x/z,1 b"], "a way may lead to another step");
+}
+
+/// A lane that halts is nothing to an order: it is suspended, and goes on when it is resumed.
+pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness) {
+    let world = StoreFixture::new(harness, plan().halting("first")).await;
+    world.add(order("/x/y,1")).await;
+    world.add(order("/x/y,2")).await;
+    let failed = world.claim_one().await;
+    world.fail_for_good(&failed).await;
+    assert!(world.look(&failed.step().order.to_string()).await.order.suspended);
+    assert_eq!(world.claim(10).await.len(), 1, "the other order goes on");
+    world.resume_order(&failed.step().order.to_string()).await;
+    assert_eq!(world.claim(10).await.len(), 1);
+}
+
+async fn kept(world: &mut StoreFixture<'_>, how: &str, end: impl AsyncFn(&mut StoreFixture<'_>, &Claimed)) {
+    let key = "/x/y,1";
+    let task = world.claim_one().await;
+    let since = world.head().await;
+    end(world, &task).await;
+    assert_eq!(world.told_of(key, since).await, [KEEP], "{how}");
+    let view = world.look(key).await;
+    assert_eq!((view.setback, view.order.running, view.order.suspended), (None, false, false), "{how}");
+    assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id, Status::New)), "{how}");
+}
+
+/// A step that is run again without having failed keeps its place, and costs no retry.
+pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 0, 1)).await;
+    world.add(order("/x/y,1")).await;
+    kept(&mut world, "given back", async |world, task| drop(world.give_back(task).await)).await;
+    kept(&mut world, "its node died", async |world, _| {
+        world.tick(LEASE + 1);
+        world.node = must(world.store.join("heir", world.now).await);
+        assert_eq!(world.rescue().await.tasks.len(), 1);
+    })
+    .await;
+    kept(&mut world, "snoozed", async |world, task| drop(world.snooze(task, 60).await)).await;
+    world.nothing_begins("it snoozes").await;
+    world.tick(60);
+    let task = world.claim_one().await;
+    assert_eq!((task.attempt, task.retries), (4, 0));
+    world.succeed(&task).await;
+    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+}
+
+pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    world.add(order("/x/y,1")).await;
+    let since = world.head().await;
+    for _ in 0..3 {
+        world.claim_one().await;
+        world.tick(LEASE + 1);
+        world.node = must(world.store.join("heir", world.now).await);
+        world.rescue().await;
+    }
+    let told = world.told_after(since).await;
+    let kept = told.iter().filter(|word| *word == KEEP).count();
+    assert_eq!(kept, 2, "{told:?}");
+    assert!(told[told.len() - 2].starts_with("OrderStepEnded Error"), "{told:?}");
+    assert_eq!(told[told.len() - 1], SUSPENDED);
+    assert!(world.look("/x/y,1").await.order.suspended);
+}
+
+/// A stale end changes neither the task nor the order, and nothing is told of it.
+pub async fn an_ending_with_a_stale_fence_changes_no_order(harness: &dyn Harness) {
+    let mut world = StoreFixture::new(harness, plan()).await;
+    world.add(order("/x/y,1").holding("1")).await;
+    let zombie = world.claim_one().await;
+    world.tick(LEASE + 1);
+    world.node = must(world.store.join("heir", world.now).await);
+    world.rescue().await;
+    let task = world.claim_one().await;
+    let (before, since) = (world.look("/x/y,1").await, world.head().await);
+    for ended in [Ended::Succeeded { result: Some(json("9")) }, failed(), failed_for_good(), Ended::Released]
+    {
+        assert!(world.end(ending(&zombie, ended)).await.is_err());
+    }
+    assert_eq!(world.look("/x/y,1").await, before);
+    assert_eq!(world.head().await, since, "nothing is told");
+    world.succeed(&task).await;
+    assert!(world.end(ending(&task, succeeded())).await.is_err(), "an attempt ends once");
+    let view = world.look("/x/y,1").await;
+    assert_eq!((view.order.node.as_str(), view.order.value.as_str()), ("b", "1"));
+}
