@@ -13,10 +13,10 @@ fn plan() -> RegistrationBuilder {
 
 pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record").key("a").value("1")).await;
+    world.emit(new_event("record").key("a").value("1")).await;
     let task = world.claim_one().await;
     world.tick(3);
-    let result = json("{ \"pages\": 1.50 }");
+    let result = parse_json("{ \"pages\": 1.50 }");
     let finished = world.end_as(&task, Ended::Succeeded { result: Some(result.clone()) }).await;
     assert_eq!((finished.status, finished.due, finished.emitted.len()), (Status::Done, None, 0));
     let stored = world.task(&task.id).await;
@@ -27,20 +27,20 @@ pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
 
 pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     let mut want = Vec::new();
     for (ended, end, error) in [
-        (failed(), AttemptEnd::Failed, Some("it broke".to_string())),
-        (Ended::Snoozed { until: BEGINNING }, AttemptEnd::Snoozed, None),
+        (retryable_failure(), AttemptEnd::Failed, Some("it broke".to_string())),
+        (Ended::Snoozed { until: START_TIME }, AttemptEnd::Snoozed, None),
         (Ended::Released, AttemptEnd::Released, None),
-        (succeeded(), AttemptEnd::Succeeded, None),
+        (success(), AttemptEnd::Succeeded, None),
     ] {
         let task = world.claim_one().await;
         let started = world.now;
         world.tick(2);
         world.end_as(&task, ended).await;
         want.push((task.attempt, started, world.now, end, error));
-        world.tick(BACKOFF);
+        world.tick(RETRY_DELAY_SECS);
     }
     let stored = world.task(&sequenced.tasks[0]).await;
     let attempts = stored.attempts.into_iter();
@@ -51,15 +51,15 @@ pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
 
 pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     let mut seen = Vec::new();
     for _ in 0..3 {
         let task = world.claim_one().await;
         let finished = world.fail(&task).await;
         seen.push((task.attempt, task.retries, finished.status, finished.due));
-        world.tick(BACKOFF);
+        world.tick(RETRY_DELAY_SECS);
     }
-    let due = |seconds| Some(BEGINNING.plus(secs(seconds)));
+    let due = |seconds| Some(START_TIME.plus(secs(seconds)));
     assert_eq!(
         seen,
         [(1, 0, Status::New, due(10)), (2, 1, Status::New, due(20)), (3, 2, Status::Error, None)]
@@ -73,7 +73,7 @@ pub async fn a_task_fails_permanently_after_three_attempts(harness: &dyn Harness
 
 pub async fn snoozing_and_releasing_use_no_retry(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     for _ in 0..5 {
         let task = world.claim_one().await;
         assert_eq!(task.retries, 0);
@@ -86,7 +86,7 @@ pub async fn snoozing_and_releasing_use_no_retry(harness: &dyn Harness) {
 
 pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let task = world.claim_one().await;
     let asked = world.later(3600);
     let ended = Ended::Failed { error: "busy".into(), code: 1, after: Some(asked), last: false };
@@ -100,22 +100,22 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
 
 pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let before = world.emit(event("note").key("n")).await;
-    world.emit(event("record").key("a")).await;
+    let before = world.emit(new_event("note").key("n")).await;
+    world.emit(new_event("record").key("a")).await;
     let task = world.claim_one_for("index").await;
     let emits = vec![
-        event("note").key("n").value("1").caused_by(&task),
-        event("note").key("n").value("2").caused_by(&task),
-        event("silence").caused_by(&task),
+        new_event("note").key("n").value("1").caused_by(&task),
+        new_event("note").key("n").value("2").caused_by(&task),
+        new_event("silence").caused_by(&task),
     ];
     let finished =
-        world.end(Ending { emits: emits.clone(), ..ending(&task, succeeded()) }).await.expect("ours");
+        world.end(Ending { emits: emits.clone(), ..attempt_ending(&task, success()) }).await.expect("ours");
     let prevs: Vec<_> = finished.emitted.iter().map(|event| event.prev).collect();
     assert_eq!(prevs, [Some(before.id), Some(finished.emitted[0].id), None]);
     let counts: Vec<_> = finished.emitted.iter().map(|event| event.tasks.len()).collect();
     assert_eq!(counts, [1, 1, 0], "routed like any other");
     let read = world.read_after(task.event().id, &Default::default()).await;
-    assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), ids_of(&finished.emitted));
+    assert_eq!(read.iter().map(|event| event.id).collect::<Vec<_>>(), sequenced_ids(&finished.emitted));
     for (event, emit) in read.iter().zip(&emits) {
         assert_eq!((event.cause, event.value.as_str()), (emit.cause, emit.value.as_str()));
         assert_eq!(event.depth(), 1);
@@ -125,13 +125,13 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
 
 pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record")).await;
-    for ended in [failed(), Ended::Snoozed { until: world.now }, failed_for_good()] {
+    world.emit(new_event("record")).await;
+    for ended in [retryable_failure(), Ended::Snoozed { until: world.now }, permanent_failure()] {
         let task = world.claim_one().await;
-        let emits = vec![event("note").caused_by(&task)];
-        let finished = world.end(Ending { emits, ..ending(&task, ended) }).await.expect("ours");
+        let emits = vec![new_event("note").caused_by(&task)];
+        let finished = world.end(Ending { emits, ..attempt_ending(&task, ended) }).await.expect("ours");
         assert_eq!(finished.emitted.len(), 1);
-        world.tick(BACKOFF);
+        world.tick(RETRY_DELAY_SECS);
     }
     assert_eq!(world.read_all().await.len(), 4);
 }
@@ -139,17 +139,21 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
 /// What a zombie did leaves no trace.
 pub async fn an_ending_with_a_stale_fence_changes_nothing(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record").key("a")).await;
+    world.emit(new_event("record").key("a")).await;
     let zombie = world.claim_one().await;
     world.give_back(&zombie).await;
     let owner = world.claim_one().await;
     let before = (world.task(&owner.id).await, world.extent().await);
-    for ended in
-        [succeeded(), failed(), failed_for_good(), Ended::Released, Ended::Snoozed { until: world.now }]
-    {
-        let emits = vec![event("note").caused_by(&zombie)];
-        let logs = vec![line(world.now, "from beyond")];
-        let answer = world.end(Ending { emits, logs, ..ending(&zombie, ended) }).await;
+    for ended in [
+        success(),
+        retryable_failure(),
+        permanent_failure(),
+        Ended::Released,
+        Ended::Snoozed { until: world.now },
+    ] {
+        let emits = vec![new_event("note").caused_by(&zombie)];
+        let logs = vec![info_line(world.now, "from beyond")];
+        let answer = world.end(Ending { emits, logs, ..attempt_ending(&zombie, ended) }).await;
         assert_eq!(answer, Err(Rejected::StaleFence));
     }
     assert_eq!((world.task(&owner.id).await, world.extent().await), before);
@@ -160,12 +164,16 @@ pub async fn an_ending_with_a_stale_fence_changes_nothing(harness: &dyn Harness)
 
 pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(2, event("record")).await;
+    world.emit_many(2, new_event("record")).await;
     let task = world.claim_one().await;
     world.succeed(&task).await;
-    assert_eq!(world.end(ending(&task, failed())).await, Err(Rejected::WrongState(Status::Done)));
+    assert_eq!(
+        world.end(attempt_ending(&task, retryable_failure())).await,
+        Err(Rejected::WrongState(Status::Done))
+    );
     let task = world.claim_one().await;
-    let answers = world.end_all(vec![ending(&task, succeeded()), ending(&task, succeeded())]).await;
+    let answers =
+        world.end_all(vec![attempt_ending(&task, success()), attempt_ending(&task, success())]).await;
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
     assert_eq!(answers[1], Err(Rejected::WrongState(Status::Done)), "within one call too");
     assert_eq!(world.task(&task.id).await.attempts.len(), 1);
@@ -173,28 +181,28 @@ pub async fn an_attempt_can_end_only_once(harness: &dyn Harness) {
 
 pub async fn an_unknown_task_cannot_be_finished(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let task = world.claim_one().await;
-    let foreign = Ending { task: TaskSeq(task.seq.0 + 1000), ..ending(&task, succeeded()) };
+    let foreign = Ending { task: TaskSeq(task.seq.0 + 1000), ..attempt_ending(&task, success()) };
     assert_eq!(world.end(foreign).await, Err(Rejected::NoSuchTask));
 }
 
 /// Each ending stands or falls alone; the answers come in order.
 pub async fn valid_and_stale_endings_in_one_call_are_answered_separately(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(3, event("record")).await;
+    world.emit_many(3, new_event("record")).await;
     let tasks = world.claim(3).await;
     let with_note = |n: usize, fence: i64| Ending {
         fence,
-        emits: vec![event("note").value(&n.to_string()).caused_by(&tasks[n])],
-        ..ending(&tasks[n], succeeded())
+        emits: vec![new_event("note").value(&n.to_string()).caused_by(&tasks[n])],
+        ..attempt_ending(&tasks[n], success())
     };
     let endings =
         vec![with_note(0, tasks[0].fence), with_note(1, tasks[1].fence - 1000), with_note(2, tasks[2].fence)];
     let answers = world.end_all(endings).await;
     assert_eq!(answers[1], Err(Rejected::StaleFence));
     let emitted: Vec<EventId> =
-        answers.iter().flatten().flat_map(|finished| ids_of(&finished.emitted)).collect();
+        answers.iter().flatten().flat_map(|finished| sequenced_ids(&finished.emitted)).collect();
     assert_eq!(emitted.len(), 2);
     assert_ascending(&emitted);
     let read = world.read_after(tasks[2].event().id, &Default::default()).await;
@@ -204,11 +212,11 @@ pub async fn valid_and_stale_endings_in_one_call_are_answered_separately(harness
 
 pub async fn a_cancelled_attempt_cannot_finish(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let task = world.claim_one().await;
     assert_eq!(world.cancel(&task.id).await, Ok(()));
-    let emits = vec![event("note").caused_by(&task)];
-    let answer = world.end(Ending { emits, ..ending(&task, succeeded()) }).await;
+    let emits = vec![new_event("note").caused_by(&task)];
+    let answer = world.end(Ending { emits, ..attempt_ending(&task, success()) }).await;
     assert_eq!(answer, Err(Rejected::WrongState(Status::Error)));
     let stored = world.task(&task.id).await;
     assert_eq!(stored.life.state.reason(), Some(EndReason::Canceled));

@@ -12,18 +12,18 @@ fn deed(world: &StoreFixture<'_>, n: usize) -> Deed {
 
 pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    assert!(must(world.store.deeds(None, 10).await).is_empty());
+    assert!(expect_ok(world.store.deeds(None, 10).await).is_empty());
     let mut done = Vec::new();
     for n in 0..7 {
         done.push(deed(&world, n));
-        must(world.store.note(done[n].clone()).await);
+        expect_ok(world.store.note(done[n].clone()).await);
         world.tick(1);
     }
     done.reverse();
     let world = world.reopen().await;
     let (mut before, mut found, mut numbers) = (None, Vec::new(), Vec::new());
     loop {
-        let page = must(world.store.deeds(before, 3).await);
+        let page = expect_ok(world.store.deeds(before, 3).await);
         assert!(page.len() <= 3);
         let Some((last, _)) = page.last() else { break };
         before = Some(*last);
@@ -39,7 +39,7 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
 pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for _ in 0..5 {
-        must(world.store.note(deed(&world, 1)).await);
+        expect_ok(world.store.note(deed(&world, 1)).await);
     }
-    assert_eq!(must(world.store.deeds(None, 100).await).len(), 5);
+    assert_eq!(expect_ok(world.store.deeds(None, 100).await).len(), 5);
 }

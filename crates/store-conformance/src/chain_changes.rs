@@ -20,7 +20,7 @@ const KEY: &str = "/x/y,1";
 
 async fn waiting(harness: &dyn Harness) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order(KEY).holding("1")).await;
+    world.add(new_order(KEY).holding("1")).await;
     world
 }
 
@@ -47,7 +47,7 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
     assert_eq!(live_tasks(&world).await, 0);
     let mut world = world.reopen().await;
     assert!(world.look(KEY).await.stranded, "after a restart, too");
-    assert_eq!(world.chains().await[0].orders, [(node_id("a"), 1)], "nodes that are gone are named");
+    assert_eq!(world.chains().await[0].orders, [(chain_node_id("a"), 1)], "nodes that are gone are named");
     world.register(plan()).await;
     let view = world.look(KEY).await;
     assert!(!view.stranded && view.task.is_some());
@@ -58,13 +58,13 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
 pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.register(shorter()).await;
-    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("a")));
-    assert_eq!(world.steer(KEY, to_node("a")).await, nowhere);
+    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
+    assert_eq!(world.steer(KEY, move_to_node("a")).await, nowhere);
     let since = world.head().await;
-    world.steer(KEY, to_node("b")).await.expect("nothing runs");
+    world.steer(KEY, move_to_node("b")).await.expect("nothing runs");
     assert_eq!(world.told_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
     assert!(!world.look(KEY).await.stranded);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harness) {
@@ -90,7 +90,7 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     world.nothing_begins("its node is gone").await;
     let mut world = world.reopen().await;
     world.register(plan()).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "what is done is not done again");
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"], "what is done is not done again");
 }
 
 /// A node that was a step when its step began, and is an end when that ends.
@@ -110,7 +110,7 @@ pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn 
     let task = world.claim_one().await;
     world.register(shorter()).await;
     world.fail(&task).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.nothing_begins("its node is gone").await;
     let view = world.look(KEY).await;
     assert_eq!((view.task, view.stranded), (None, true));
@@ -144,26 +144,26 @@ pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
     assert_eq!(world.told_of(KEY, since).await, [""; 0], "the order has not moved");
     assert_eq!(live_tasks(&world).await, 1);
     let name = world.task_of(KEY).await;
-    assert_eq!(world.task(&name).await.handler, handler("other"));
+    assert_eq!(world.task(&name).await.handler, handler_name("other"));
     assert!(world.claim_for(&["first"], 10).await.is_empty());
     let task = world.claim_one().await;
     assert_eq!((&task.id, task.handler.as_str(), task.step().value.as_str()), (&name, "other", "1"));
     world.succeed(&task).await;
-    assert_eq!(world.look(KEY).await.order.node, node_id("b"));
+    assert_eq!(world.look(KEY).await.order.node, chain_node_id("b"));
 }
 
 /// Also one that is not due, and one that was chosen for the next free slot.
 pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order(KEY).planned(world.later(60))).await;
-    world.add(order("/x/y,2")).await;
+    world.add(new_order(KEY).planned(world.later(60))).await;
+    world.add(new_order("/x/y,2")).await;
     world.schedule(5).await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
     let task = world.claim_one().await;
-    assert_eq!((&task.handler, &task.step().order), (&handler("other"), &order_key("/x/y,2")));
+    assert_eq!((&task.handler, &task.step().order), (&handler_name("other"), &order_key("/x/y,2")));
     world.nothing_begins("the other one's time has not come").await;
     world.tick(60);
-    assert_eq!(world.claim_one().await.handler, handler("other"));
+    assert_eq!(world.claim_one().await.handler, handler_name("other"));
 }
 
 pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness) {
@@ -171,29 +171,29 @@ pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness)
     let task = world.claim_one().await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
     assert_eq!(world.succeed(&task).await.status, Status::Done);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
-    world.add(order("/x/y,2").starting("b")).await;
+    world.add(new_order("/x/y,2").starting("b")).await;
     let running = world.claim_for(&["second"], 10).await;
     world.register(plan().without_chain("/x/y")).await;
     let left = world.chains().await;
     assert!(left[0].chain.nodes.is_empty(), "only its orders are left of it");
-    assert_eq!(left[0].orders, [(node_id("a"), 1), (node_id("b"), 1)]);
+    assert_eq!(left[0].orders, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
     let gone = Err(OrderRefused::NoSuchChain(chain_path("/x/y")));
-    assert_eq!(world.try_add(order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
+    assert_eq!(world.try_add(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
     let stranded: Vec<_> = world.orders_at("/x/y").await.iter().map(|view| view.stranded).collect();
     assert_eq!(stranded, [true, true], "its orders are still there");
     world.nothing_begins("there is no such chain").await;
     world.succeed(&running[0]).await;
-    assert_eq!(world.look("/x/y,2").await.order.node, node_id("b"), "a step that ends leads nowhere");
-    assert_eq!(world.steer(KEY, to_node("b")).await, gone);
+    assert_eq!(world.look("/x/y,2").await.order.node, chain_node_id("b"), "a step that ends leads nowhere");
+    assert_eq!(world.steer(KEY, move_to_node("b")).await, gone);
     let mut world = world.reopen().await;
     assert_eq!(world.statistics("/").await.total, 2);
     world.register(plan()).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 a"]);
     assert!(world.find("/x/y,2").await.is_none(), "its step was done, and now leads to the end");
 }
 
@@ -209,7 +209,7 @@ pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     world.set_chain("/x/y", true).await;
     world.register(plan().chain("/x/y", "a=other>c c=third>done done")).await;
-    world.add(order("/x/y,2").starting("c")).await;
+    world.add(new_order("/x/y,2").starting("c")).await;
     world.nothing_begins("the chain is stopped").await;
     world.set_chain("/x/y", false).await;
     let mut handlers: Vec<_> = world.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
@@ -226,21 +226,21 @@ pub async fn a_stopped_chain_node_stays_stopped_for_its_new_handler(harness: &dy
     world.register(plan()).await;
     world.nothing_begins("the node is stopped").await;
     world.set_node("/x/y a", Action::Process).await;
-    assert_eq!(world.claim_one().await.handler, handler("first"));
+    assert_eq!(world.claim_one().await.handler, handler_name("first"));
 }
 
 pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
     let plan = plan().setback("/x/y", "a", 4, 9).chain("/c", "z=third>e e").orders("record", "/c");
     let world = StoreFixture::new(harness, plan).await;
     let want = world.plan.registration();
-    let read = must(world.store.registration().await);
+    let read = expect_ok(world.store.registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
     let world = world.reopen().await;
-    let read = must(world.store.registration().await);
+    let read = expect_ok(world.store.registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
     let seen: Vec<_> = world.chains().await.into_iter().map(|view| view.chain).collect();
     assert_eq!(seen, want.chains, "by path");
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     assert_eq!(world.fail(&world.claim_one().await).await.due, Some(world.later(9)));
 }
 
@@ -250,7 +250,7 @@ pub async fn a_failed_step_is_retried_by_the_new_handler(harness: &dyn Harness) 
     let task = world.claim_one().await;
     world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
     world.fail(&task).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     let again = world.claim_one().await;
     assert_eq!((again.handler.as_str(), again.step().node.as_str()), ("other", "a"));
     assert_eq!(live_tasks(&world).await, 1);
@@ -260,11 +260,11 @@ pub async fn changing_other_chain_nodes_does_not_affect_a_pending_retry(harness:
     let mut world = waiting(harness).await;
     world.fail(&world.claim_one().await).await;
     let before = world.look(KEY).await;
-    assert_eq!(before.setback, Some(world.later(BACKOFF)));
+    assert_eq!(before.setback, Some(world.later(RETRY_DELAY_SECS)));
     world.register(plan().chain("/x/y", "a=first>c b=second>done c=third>done done")).await;
     assert_eq!(world.look(KEY).await, before);
     world.nothing_begins("it is set back").await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     assert_eq!(world.claim_one().await.attempt, 2);
 }
 
@@ -273,10 +273,10 @@ pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harnes
     let mut world = waiting(harness).await;
     world.claim_one().await;
     world.register(plan().without_chain("/x/y")).await;
-    world.tick(LEASE + 1);
-    world.node = must(world.store.join("heir", world.now).await);
+    world.tick(LEASE_SECS + 1);
+    world.node = expect_ok(world.store.join("heir", world.now).await);
     world.rescue().await;
     assert_eq!(live_tasks(&world).await, 0);
     world.register(plan()).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 a"]);
 }

@@ -17,7 +17,7 @@ fn plan() -> RegistrationBuilder {
 /// A world with two orders at the first node of each chain, whose node can run everything.
 async fn two_each(harness: &dyn Harness) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan()).await;
-    must(
+    expect_ok(
         world
             .store
             .announce(
@@ -27,7 +27,7 @@ async fn two_each(harness: &dyn Harness) -> StoreFixture<'_> {
             .await,
     );
     for key in ["/x/y,1", "/x/y,2", "/x/z,1", "/x/z,2"] {
-        world.add(order(key)).await;
+        world.add(new_order(key)).await;
     }
     world
 }
@@ -39,7 +39,7 @@ async fn begun(world: &StoreFixture<'_>) -> Vec<String> {
     for task in &tasks {
         world.succeed(task).await;
     }
-    steps_of(&tasks)
+    describe_steps(&tasks)
 }
 
 pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
@@ -48,12 +48,12 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     world.set_chain("/x/y", true).await;
     let stopped = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"stopped"}"#;
     assert_eq!(world.shown_after(since).await, [stopped]);
-    world.add(order("/x/y,3")).await;
+    world.add(new_order("/x/y,3")).await;
     assert_eq!(begun(&world).await, ["/x/z,1 a", "/x/z,2 a"], "the other chain goes on");
     assert_eq!(world.claim(10).await.len(), 2);
     world.nothing_begins("the chain is stopped").await;
-    assert!(world.queue_of("first", steps_at("/x/y", "a")).await.held);
-    assert!(!world.queue_of("second", steps_at("/x/z", "b")).await.held);
+    assert!(world.queue_of("first", step_queue("/x/y", "a")).await.held);
+    assert!(!world.queue_of("second", step_queue("/x/z", "b")).await.held);
     let id = world.task_of("/x/y,1").await;
     assert_eq!(world.closed(&id).await, [GateKind::Order]);
     let since = world.head().await;
@@ -71,7 +71,7 @@ pub async fn running_steps_of_a_stopped_chain_can_finish(harness: &dyn Harness) 
     for task in &running {
         world.succeed(task).await;
     }
-    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
     assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
     world.set_chain("/x/y", false).await;
     assert_eq!(begun(&world).await, ["/x/y,1 b", "/x/y,2 b"]);
@@ -98,7 +98,7 @@ pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     assert_eq!(begun(&world).await, ["/x/y,1 a", "/x/y,2 a", "/x/z,1 a", "/x/z,2 a"]);
     assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
     world.nothing_begins("the node is stopped").await;
-    assert!(world.queue_of("second", steps_at("/x/y", "b")).await.held);
+    assert!(world.queue_of("second", step_queue("/x/y", "b")).await.held);
     assert_eq!(world.closed(&world.task_of("/x/y,1").await).await, [GateKind::Order]);
     let since = world.head().await;
     world.set_node("/x/y b", Action::Process).await;
@@ -143,13 +143,13 @@ pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     assert_eq!(told[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
     assert_eq!(told[1..], [moved, moved], "those that wait go on");
     let since = world.head().await;
-    world.add(order("/x/y,3")).await;
+    world.add(new_order("/x/y,3")).await;
     assert_eq!(world.told_after(since).await, ["FileBasedAdded nodeId:a", moved], "so do those that come");
     let want = ["/x/y,1 b", "/x/y,2 b", "/x/y,3 b", "/x/z,1 a", "/x/z,2 a"];
     assert_eq!(begun(&world).await, want);
     world.set_node("/x/y a", Action::Process).await;
-    world.add(order("/x/y,4")).await;
-    assert_eq!(world.look("/x/y,4").await.order.node, node_id("a"));
+    world.add(new_order("/x/y,4")).await;
+    assert_eq!(world.look("/x/y,4").await.order.node, chain_node_id("a"));
 }
 
 pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
@@ -174,27 +174,31 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
     world.set_chain("/x/z", true).await;
     world.suspend("/x/y,2").await;
     let running = world.claim(10).await;
-    assert_eq!(steps_of(&running), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(&running), ["/x/y,1 a"]);
     let since = world.head().await;
     for place in ["/x/y a", "/x/z a"] {
         world.set_node(place, Action::NextState).await;
     }
     assert_eq!(world.told_after(since).await.len(), 2, "only that they were set so");
     world.resume_order("/x/y,2").await;
-    assert_eq!(world.look("/x/y,2").await.order.node, node_id("b"), "resumed, it passes");
+    assert_eq!(world.look("/x/y,2").await.order.node, chain_node_id("b"), "resumed, it passes");
     world.set_chain("/x/z", false).await;
     for key in ["/x/z,1", "/x/z,2"] {
-        assert_eq!(world.look(key).await.order.node, node_id("b"), "so do those of a chain that is started");
+        assert_eq!(
+            world.look(key).await.order.node,
+            chain_node_id("b"),
+            "so do those of a chain that is started"
+        );
     }
     world.succeed(&running[0]).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 /// What was passed over does not begin before its time.
 pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     world.set_node("/x/y a", Action::NextState).await;
-    world.add(order("/x/y,1").planned(world.later(60))).await;
+    world.add(new_order("/x/y,1").planned(world.later(60))).await;
     world.nothing_begins("its time has not come").await;
     world.tick(60);
     assert_eq!(begun(&world).await, ["/x/y,1 b"]);
@@ -203,10 +207,10 @@ pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &d
 /// More than a store would pass one by one in a hurry.
 pub async fn many_orders_skip_a_chain_node_at_once(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add_all(vec![order("/x/y"); 2500]).await;
+    world.add_all(vec![new_order("/x/y"); 2500]).await;
     world.set_node("/x/y a", Action::NextState).await;
-    assert_eq!(world.queue_of("first", steps_at("/x/y", "a")).await.ready, 0);
-    assert_eq!(world.chains().await[0].orders, [(node_id("b"), 2500)]);
+    assert_eq!(world.queue_of("first", step_queue("/x/y", "a")).await.ready, 0);
+    assert_eq!(world.chains().await[0].orders, [(chain_node_id("b"), 2500)]);
     world.set_node("/x/y b", Action::NextState).await;
     assert_eq!(world.statistics("/").await.total, 0);
 }
@@ -216,7 +220,7 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         let world = two_each(harness).await;
         world.schedule(4).await;
         let rule = world.rule(kind, "/x/y", None);
-        must(world.store.hold(rule.clone()).await);
+        expect_ok(world.store.hold(rule.clone()).await);
         assert_eq!(begun(&world).await, ["/x/z,1 a", "/x/z,2 a"]);
         let gates = world.why(&world.task_of("/x/y,1").await).await;
         let held: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
@@ -224,8 +228,8 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         let world = world.reopen().await;
         assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
         world.nothing_begins("the rule stands").await;
-        assert!(world.queue_of("first", steps_at("/x/y", "a")).await.held);
-        assert!(must(world.store.release(kind, &place("/x/y"), None).await));
+        assert!(world.queue_of("first", step_queue("/x/y", "a")).await.held);
+        assert!(expect_ok(world.store.release(kind, &rule_target("/x/y"), None).await));
         assert_eq!(begun(&world).await, ["/x/y,1 a", "/x/y,2 a"]);
     }
 }
@@ -250,9 +254,9 @@ pub async fn chain_rules_handler_rules_and_stops_are_independent(harness: &dyn H
 
 pub async fn a_rule_can_block_one_tenant_of_a_chain(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").owned_by("shop")).await;
-    world.add(order("/x/y,2").owned_by("crm")).await;
-    must(world.store.hold(world.rule(RuleKind::Pause, "/x/y", Some("shop"))).await);
+    world.add(new_order("/x/y,1").owned_by("shop")).await;
+    world.add(new_order("/x/y,2").owned_by("crm")).await;
+    expect_ok(world.store.hold(world.rule(RuleKind::Pause, "/x/y", Some("shop"))).await);
     assert_eq!(begun(&world).await, ["/x/y,2 a"]);
     assert_eq!(begun(&world).await, ["/x/y,2 b"]);
     world.nothing_begins("the tenant is held").await;
@@ -266,9 +270,9 @@ pub async fn a_stop_does_not_affect_chains_with_a_similar_name(harness: &dyn Har
         .chain("/x/yz", "a=first>done aa=first>done done");
     let world = StoreFixture::new(harness, plan).await;
     for key in ["/x,1", "/x/y,1", "/x/yz,1"] {
-        world.add(order(key)).await;
+        world.add(new_order(key)).await;
     }
-    world.add(order("/x/yz,2").starting("aa")).await;
+    world.add(new_order("/x/yz,2").starting("aa")).await;
     world.set_chain("/x/y", true).await;
     world.set_node("/x/yz a", Action::Stop).await;
     assert_eq!(begun(&world).await, ["/x,1 a", "/x/yz,2 aa"]);
@@ -279,14 +283,14 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
     world.set_chain("/x/y", true).await;
     world.set_node("/x/y b", Action::NextState).await;
     world.set_node("/x/z a", Action::Stop).await;
-    let actions = |node: &str, action| [(node_id(node), action)].into();
+    let actions = |node: &str, action| [(chain_node_id(node), action)].into();
     let want = [
         ChainState { stopped: true, actions: actions("b", Action::NextState) },
         ChainState { stopped: false, actions: actions("a", Action::Stop) },
     ];
     let states = |world: &StoreFixture<'_>| {
         let store = world.store.clone();
-        async move { must(store.chains().await).0.into_iter().map(|view| view.state).collect::<Vec<_>>() }
+        async move { expect_ok(store.chains().await).0.into_iter().map(|view| view.state).collect::<Vec<_>>() }
     };
     assert_eq!(states(&world).await, want);
     world.register(plan()).await;
@@ -294,7 +298,7 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
     let world = world.reopen().await;
     assert_eq!(states(&world).await, want, "after a restart");
     world.nothing_begins("all are held").await;
-    assert_eq!(world.look("/x/y,1").await.order.node, node_id("a"));
+    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("a"));
 }
 
 pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness) {
@@ -302,11 +306,11 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness)
     let since = world.head().await;
     let (gone, y) = (chain_path("/x/gone"), chain_path("/x/y"));
     let refused = Err(OrderRefused::NoSuchChain(gone.clone()));
-    assert_eq!(must(world.store.stop_chain(&gone, true, world.now).await), refused);
-    let a = node_id("a");
-    assert_eq!(must(world.store.set_node(&gone, &a, Action::Stop, world.now).await), refused);
-    let nowhere = node_id("nowhere");
-    let answer = must(world.store.set_node(&y, &nowhere, Action::Stop, world.now).await);
+    assert_eq!(expect_ok(world.store.stop_chain(&gone, true, world.now).await), refused);
+    let a = chain_node_id("a");
+    assert_eq!(expect_ok(world.store.set_node(&gone, &a, Action::Stop, world.now).await), refused);
+    let nowhere = chain_node_id("nowhere");
+    let answer = expect_ok(world.store.set_node(&y, &nowhere, Action::Stop, world.now).await);
     assert_eq!(answer, Err(OrderRefused::NoSuchNode(y, nowhere)));
     assert_eq!(world.head().await, since);
     assert!(world.chains().await.iter().all(|view| view.state == ChainState::default()));
@@ -324,7 +328,7 @@ pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
         let view = world.look(key).await;
         assert_eq!((view.order.node.as_str(), view.setback), ("b", None));
     }
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     assert_eq!(begun(&world).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
@@ -338,9 +342,9 @@ pub async fn an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processe
         .await;
         world.set_node("/x/y a", Action::NextState).await;
         world.set_node("/x/y b", Action::NextState).await;
-        world.add(order("/x/y,1")).await;
+        world.add(new_order("/x/y,1")).await;
         world.nothing_begins("there is nothing to do").await;
         world.set_node(&format!("/x/y {node}"), Action::Process).await;
-        assert_eq!(steps_of(&world.claim(10).await), [format!("/x/y,1 {node}")]);
+        assert_eq!(describe_steps(&world.claim(10).await), [format!("/x/y,1 {node}")]);
     }
 }

@@ -16,7 +16,7 @@ fn plan() -> RegistrationBuilder {
 async fn waiting(harness: &dyn Harness, count: usize) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan()).await;
     for n in 0..count {
-        world.emit(event("record").tenant(["default", "shop", "depot"][n % 3])).await;
+        world.emit(new_event("record").tenant(["default", "shop", "depot"][n % 3])).await;
     }
     world
 }
@@ -43,8 +43,8 @@ pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn H
     busy(&world, 60).await;
     let claims = world.claims(10).await;
     assert_eq!((claims.tasks.len(), claims.more, claims.next_due), (0, false, Some(world.later(60))));
-    let emissions = vec![emission([event("record")])];
-    let (_, claims) = must(world.store.append(emissions, Some(world.asking(9)), world.now).await);
+    let emissions = vec![emission([new_event("record")])];
+    let (_, claims) = expect_ok(world.store.append(emissions, Some(world.asking(9)), world.now).await);
     assert!(claims.tasks.is_empty(), "nor by what is new");
     world.tick(59);
     assert!(world.claim(10).await.is_empty());
@@ -81,18 +81,18 @@ pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
     let world = waiting(harness, 6).await;
     let running = world.claim_one().await;
     busy(&world, 60).await;
-    world.end_telling(&running, succeeded(), Target::Well).await;
+    world.end_telling(&running, success(), Target::Well).await;
     assert_eq!(world.claim(10).await.len(), 4);
 }
 
 pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) {
     let world = waiting(harness, 100).await;
-    world.emit_many(5, event("note").priority(1)).await;
+    world.emit_many(5, new_event("note").priority(1)).await;
     busy(&world, 60).await;
     world.schedule(8).await;
     let claimed = world.claim(5).await;
     assert_eq!(claimed.len(), 5);
-    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
+    assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
 }
 
 pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harness: &dyn Harness) {
@@ -117,7 +117,7 @@ pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harnes
     let claims = world.claims(10).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, false), "one at a time");
     assert!(world.claim(10).await.is_empty());
-    world.end_telling(&claims.tasks[0], succeeded(), Target::Well).await;
+    world.end_telling(&claims.tasks[0], success(), Target::Well).await;
     assert_eq!(world.claim(10).await.len(), 10, "until it has recovered");
 }
 
@@ -125,7 +125,7 @@ pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
     let world = waiting(harness, 40).await;
     unwell(&world, AILING - 1).await;
     let task = world.claim_one().await;
-    world.end_telling(&task, succeeded(), Target::Well).await;
+    world.end_telling(&task, success(), Target::Well).await;
     unwell(&world, AILING - 1).await;
     assert_eq!(world.claim(10).await.len(), 10);
 }
@@ -148,7 +148,7 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
     let until = world.later(3600);
     for target in [Target::Busy { until }, Target::Unwell] {
         for _ in 0..AILING {
-            let ending = Ending { target: Some(target), ..ending(&zombie, Ended::Snoozed { until }) };
+            let ending = Ending { target: Some(target), ..attempt_ending(&zombie, Ended::Snoozed { until }) };
             assert_eq!(world.end(ending).await.map(drop), Err(Rejected::WrongState(Status::New)));
         }
     }
@@ -178,11 +178,11 @@ pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
 
 pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan().pulled("hook")).await;
-    world.emit_many(3, event("record")).await;
+    world.emit_many(3, new_event("record")).await;
     let task = world.fetch_one("hook").await;
     let until = world.later(60);
     world.end_telling(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
-    let claims = must(world.store.claim(world.asking_as_worker(&["hook"], 10), world.now).await);
+    let claims = expect_ok(world.store.claim(world.asking_as_worker(&["hook"], 10), world.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(until)));
     world.tick(60);
     assert_eq!(world.fetch(&["hook"], 10).await.len(), 3);

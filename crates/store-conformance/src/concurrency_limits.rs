@@ -18,7 +18,7 @@ async fn running(world: &StoreFixture<'_>) -> usize {
 
 pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let events = world.emit_many(5, event("record")).await;
+    let events = world.emit_many(5, new_event("record")).await;
     let mut ran = Vec::new();
     let claims = world.claims(10).await;
     assert_eq!((claims.tasks.len(), claims.more), (2, false), "what may not run is not ready");
@@ -31,18 +31,18 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
         assert!(held.len() <= 2);
     }
     ran.sort();
-    assert_eq!(ran, ids_of(&events));
+    assert_eq!(ran, sequenced_ids(&events));
 }
 
 pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     for of in ["default", "shop", "depot"] {
-        world.emit_many(3, event("record").tenant(of)).await;
+        world.emit_many(3, new_event("record").tenant(of)).await;
     }
     let first = world.claim_one().await;
-    world.node = must(world.store.join("second", world.now).await);
+    world.node = expect_ok(world.store.join("second", world.now).await);
     assert_eq!(world.claim(10).await.len(), 1);
-    world.node = must(world.store.join("third", world.now).await);
+    world.node = expect_ok(world.store.join("third", world.now).await);
     assert!(world.claim(10).await.is_empty());
     world.succeed(&first).await;
     assert_eq!(world.claim(10).await.len(), 1);
@@ -52,8 +52,8 @@ pub async fn concurrency_limit_applies_across_tenants_and_nodes(harness: &dyn Ha
 pub async fn concurrency_limit_applies_to_tasks_claimed_by_an_append(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let append = async |count: usize| {
-        let emissions = vec![emission(vec![event("record"); count])];
-        let (_, claims) = must(world.store.append(emissions, Some(world.asking(10)), world.now).await);
+        let emissions = vec![emission(vec![new_event("record"); count])];
+        let (_, claims) = expect_ok(world.store.append(emissions, Some(world.asking(10)), world.now).await);
         (claims.tasks.len(), claims.more)
     };
     assert_eq!(append(1).await, (1, false));
@@ -64,23 +64,23 @@ pub async fn concurrency_limit_applies_to_tasks_claimed_by_an_append(harness: &d
 
 pub async fn concurrency_limit_applies_to_tasks_claimed_by_a_finish(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(9, event("record")).await;
+    world.emit_many(9, new_event("record")).await;
     let mut held = world.claim(10).await;
     for _ in 0..3 {
-        let endings = held.iter().map(|task| ending(task, succeeded())).collect();
-        let (_, claims) = must(world.store.finish(endings, Some(world.asking(10)), world.now).await);
+        let endings = held.iter().map(|task| attempt_ending(task, success())).collect();
+        let (_, claims) = expect_ok(world.store.finish(endings, Some(world.asking(10)), world.now).await);
         assert_eq!((claims.tasks.len(), claims.more), (2, false));
         held = claims.tasks;
     }
-    let endings = vec![ending(&held[0], succeeded())];
-    let (_, claims) = must(world.store.finish(endings, Some(world.asking(10)), world.now).await);
+    let endings = vec![attempt_ending(&held[0], success())];
+    let (_, claims) = expect_ok(world.store.finish(endings, Some(world.asking(10)), world.now).await);
     assert_eq!(claims.tasks.len(), 1);
     assert_eq!(running(&world).await, 2);
 }
 
 pub async fn concurrency_limit_applies_to_scheduled_tasks(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(6, event("record")).await;
+    world.emit_many(6, new_event("record")).await;
     world.schedule(6).await;
     let mut ran = 0;
     let mut held = world.claim(10).await;
@@ -99,14 +99,14 @@ pub async fn concurrency_limit_applies_to_scheduled_tasks(harness: &dyn Harness)
 
 pub async fn racing_nodes_respect_the_concurrency_limit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(50, event("record")).await;
+    world.emit_many(50, new_event("record")).await;
     let handlers = Arc::new(world.plan.names());
     let mut racers = Vec::new();
     for n in 0..10 {
-        let node = must(world.store.join(&format!("node-{n}"), world.now).await);
+        let node = expect_ok(world.store.join(&format!("node-{n}"), world.now).await);
         let claim = Claim { by: Claimant::Node(node), handlers: Arc::clone(&handlers), max: 5 };
         let (store, now) = (Arc::clone(&world.store), world.now);
-        racers.push(tokio::spawn(async move { must(store.claim(claim, now).await).tasks.len() }));
+        racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks.len() }));
     }
     let mut claimed = 0;
     for racer in racers {
@@ -119,7 +119,7 @@ pub async fn racing_nodes_respect_the_concurrency_limit(harness: &dyn Harness) {
 pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     for end in ["success", "failure", "parked", "snooze", "release", "cancel", "crash"] {
-        world.emit_many(4, event("record")).await;
+        world.emit_many(4, new_event("record")).await;
         let held = world.claim(10).await;
         assert_eq!(held.len(), 2, "before {end}");
         let task = &held[0];
@@ -131,8 +131,8 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
             "release" => drop(world.end_as(task, Ended::Released).await),
             "cancel" => assert_eq!(world.cancel(&task.id).await, Ok(())),
             _ => {
-                world.tick(LEASE + 1);
-                world.node = must(world.store.join("heir", world.now).await);
+                world.tick(LEASE_SECS + 1);
+                world.node = expect_ok(world.store.join("heir", world.now).await);
                 assert_eq!(world.rescue().await.tasks.len(), 2);
                 assert_eq!(world.claim(10).await.len(), 2, "after a crash");
                 return;
@@ -150,7 +150,7 @@ pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
 
 pub async fn concurrency_limit_changes_with_the_registration(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(20, event("record")).await;
+    world.emit_many(20, new_event("record")).await;
     let mut held = world.claim(20).await;
     world.register(plan().narrow("index", 5)).await;
     held.extend(world.claim(20).await);
@@ -169,7 +169,7 @@ pub async fn concurrency_limit_changes_with_the_registration(harness: &dyn Harne
 pub async fn a_new_concurrency_limit_counts_already_running_tasks(harness: &dyn Harness) {
     let free = RegistrationBuilder::simple();
     let mut world = StoreFixture::new(harness, free.clone()).await;
-    world.emit_many(6, event("record")).await;
+    world.emit_many(6, new_event("record")).await;
     let held = world.claim(3).await;
     world.register(free.narrow("index", 2)).await;
     assert!(world.claim(10).await.is_empty());
@@ -181,19 +181,19 @@ pub async fn a_new_concurrency_limit_counts_already_running_tasks(harness: &dyn 
 
 pub async fn a_handler_at_its_limit_does_not_delay_other_handlers(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(500, event("record").priority(9000)).await;
+    world.emit_many(500, new_event("record").priority(9000)).await;
     world.claim(2).await;
-    world.emit_many(5, event("note").priority(1)).await;
+    world.emit_many(5, new_event("note").priority(1)).await;
     let claimed = world.claim(5).await;
     assert_eq!(claimed.len(), 5);
-    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
+    assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
 }
 
 /// The look-ahead of a narrow handler does not keep slots from others.
 pub async fn prefetch_skips_a_handler_at_its_limit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().narrow("index", 1)).await;
-    world.emit_many(10, event("record")).await;
-    world.emit_many(20, event("note")).await;
+    world.emit_many(10, new_event("record")).await;
+    world.emit_many(20, new_event("note")).await;
     for _ in 0..4 {
         world.schedule(4).await;
         assert_eq!(world.claim(4).await.len(), 4);
@@ -203,14 +203,14 @@ pub async fn prefetch_skips_a_handler_at_its_limit(harness: &dyn Harness) {
 /// Nor does that of the others keep the narrow one from its turns.
 pub async fn prefetch_does_not_starve_a_limited_handler(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().narrow("index", 1)).await;
-    world.emit_many(20, event("record")).await;
-    world.emit_many(200, event("note")).await;
+    world.emit_many(20, new_event("record")).await;
+    world.emit_many(200, new_event("note")).await;
     let mut narrow = 0;
     for _ in 0..20 {
         world.schedule(8).await;
         let claimed = world.claim(4).await;
         assert_eq!(claimed.len(), 4);
-        narrow += claimed.iter().filter(|task| task.handler == handler("index")).count();
+        narrow += claimed.iter().filter(|task| task.handler == handler_name("index")).count();
         for task in &claimed {
             world.succeed(task).await;
         }
@@ -220,7 +220,7 @@ pub async fn prefetch_does_not_starve_a_limited_handler(harness: &dyn Harness) {
 
 pub async fn concurrency_limit_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(6, event("record")).await;
+    world.emit_many(6, new_event("record")).await;
     let held = world.claim(10).await;
     let world = world.reopen().await;
     assert!(world.claim(10).await.is_empty());
@@ -231,7 +231,7 @@ pub async fn concurrency_limit_survives_a_restart(harness: &dyn Harness) {
 pub async fn lanes_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for key in ["a", "b", "c"] {
-        world.emit_many(2, event("record").key(key)).await;
+        world.emit_many(2, new_event("record").key(key)).await;
     }
     let mut ran = 0;
     loop {
@@ -267,7 +267,7 @@ pub async fn concurrency_limit_applies_to_sources_and_workers(harness: &dyn Harn
     world.succeed(&run[0]).await;
     assert_eq!(world.claim(10).await.len(), 1);
     for of in ["default", "shop"] {
-        world.emit_many(3, event("record").tenant(of)).await;
+        world.emit_many(3, new_event("record").tenant(of)).await;
     }
     let held = world.fetch(&["remote"], 10).await;
     assert_eq!(held.len(), 2);
@@ -278,7 +278,7 @@ pub async fn concurrency_limit_applies_to_sources_and_workers(harness: &dyn Harn
 /// A rule takes nobody's place, and lifting it gives none away twice.
 pub async fn rules_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(6, event("record")).await;
+    world.emit_many(6, new_event("record")).await;
     let held = world.claim(1).await;
     world.schedule(6).await;
     world.pause("index").await;
@@ -293,7 +293,7 @@ pub async fn rules_and_concurrency_limits_both_apply(harness: &dyn Harness) {
 async fn three_tenants(harness: &dyn Harness, plan: RegistrationBuilder) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan.narrow("index", 1)).await;
     for name in ["a", "b", "c"] {
-        world.emit(event("record").tenant(name)).await;
+        world.emit(new_event("record").tenant(name)).await;
     }
     world
 }
@@ -314,9 +314,9 @@ pub async fn a_worker_of_one_tenant_does_not_wait_for_other_tenants(harness: &dy
     let first = world.fetch_one("index").await;
     assert!(world.fetch(&["index"], 10).await.is_empty());
     world.succeed(&first).await;
-    let by = Claimant::Worker { until: world.later(LEASE), tenant: Some(tenant("c")) };
+    let by = Claimant::Worker { until: world.later(LEASE_SECS), tenant: Some(tenant("c")) };
     let claim = Claim { by, ..world.asking_as_worker(&["index"], 10) };
-    let claimed = must(world.store.claim(claim, world.now).await).tasks;
+    let claimed = expect_ok(world.store.claim(claim, world.now).await).tasks;
     assert_eq!(claimed.len(), 1);
     assert!(world.fetch(&["index"], 10).await.is_empty(), "and the limit holds");
 }

@@ -18,7 +18,7 @@ fn state(state: SchedulerState) -> EngineEvent {
 }
 
 async fn tell(world: &StoreFixture<'_>, events: Vec<EngineEvent>) {
-    must(world.store.tell(events, world.now).await);
+    expect_ok(world.store.tell(events, world.now).await);
 }
 
 pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
@@ -43,10 +43,10 @@ pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(world.emit(event("note")).await.id);
+        ids.push(world.emit(new_event("note")).await.id);
         tell(&world, vec![EngineEvent::SchedulerClosed]).await;
         ids.push(world.head().await);
-        ids.push(world.try_add(order("/x/y")).await.expect("nothing to refuse").event);
+        ids.push(world.try_add(new_order("/x/y")).await.expect("nothing to refuse").event);
         world.tick(1);
     }
     assert_ascending(&ids);
@@ -61,11 +61,11 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let plan = types.into_iter().fold(plan(), |plan, key| plan.on(key, &["curious"]).orders(key, "/x/y"));
     let world = StoreFixture::new(harness, plan).await;
     tell(&world, vec![EngineEvent::SchedulerClosed]).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let ran = world.run_all().await;
     assert_eq!(ran.len(), 1, "the order's step alone");
     for event in world.read_all().await {
-        let view = must(world.store.event(event.id).await).expect("it is remembered");
+        let view = expect_ok(world.store.event(event.id).await).expect("it is remembered");
         assert!(view.tasks.is_empty() && view.caused.is_empty());
         assert_eq!(*view.event, *event);
         assert!(event.is_engine() && event.prev.is_none() && event.cause.is_none() && event.sub.is_none());
@@ -76,16 +76,16 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
 /// What is told of an order does not belong to the object that somebody calls the same.
 pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     world.claim_one().await;
     let object = async |world: &StoreFixture<'_>| {
-        must(world.store.object(&Default::default(), &key("/x/y,1"), 10).await)
+        expect_ok(world.store.object(&Default::default(), &object_key("/x/y,1"), 10).await)
     };
     assert!(object(&world).await.is_none());
-    let emitted = world.emit(event("note").key("/x/y,1")).await;
+    let emitted = world.emit(new_event("note").key("/x/y,1")).await;
     assert_eq!(emitted.prev, None);
     world.suspend("/x/y,1").await;
-    let next = world.emit(event("note").key("/x/y,1")).await;
+    let next = world.emit(new_event("note").key("/x/y,1")).await;
     assert_eq!(next.prev, Some(emitted.id));
     let view = object(&world).await.expect("it has events");
     assert_eq!(view.events.iter().map(|event| event.id).collect::<Vec<_>>(), [next.id, emitted.id]);
@@ -101,10 +101,10 @@ async fn motley(harness: &dyn Harness) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan).await;
     tell(&world, vec![state(SchedulerState::Running)]).await;
     for key in ["/x/y,1", "/x/y,12", "/x/deep/z,1"] {
-        world.add(order(key)).await;
+        world.add(new_order(key)).await;
     }
-    world.emit(event("note").key("/x/y,1")).await;
-    world.emit(event("note").key("Order:/x/y,1").tenant("shop")).await;
+    world.emit(new_event("note").key("/x/y,1")).await;
+    world.emit(new_event("note").key("Order:/x/y,1").tenant("shop")).await;
     world.run_all().await;
     world.set_chain("/x/y", true).await;
     world.set_chain("/x/y", false).await;
@@ -121,8 +121,10 @@ async fn found(world: &StoreFixture<'_>, filter: Filter) -> usize {
 
 pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Harness) {
     let world = motley(harness).await;
-    let of =
-        |names: &[&str]| Filter { kinds: names.iter().map(|name| kind(name)).collect(), ..Filter::default() };
+    let of = |names: &[&str]| Filter {
+        kinds: names.iter().map(|name| handling_key(name)).collect(),
+        ..Filter::default()
+    };
     for (names, count) in [
         (&["OrderEvent"][..], 3 * 5),
         (&["OrderStarted"], 3),
@@ -143,17 +145,17 @@ pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Ha
 
 pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
     let world = motley(harness).await;
-    let orders = || vec![kind("OrderEvent")];
+    let orders = || vec![handling_key("OrderEvent")];
     for (text, count) in [("/x/", 15), ("/x/*", 10), ("/x/y", 10), ("/x/y,1", 5), ("/x/deep/", 5), ("/y/", 0)]
     {
-        let filter = Filter { kinds: orders(), path: path(text), ..Filter::default() };
+        let filter = Filter { kinds: orders(), path: path_filter(text), ..Filter::default() };
         assert_eq!(found(&world, filter).await, count, "{text}");
     }
     for text in ["/x/", "/x/*", "/x/y", "/x/y,1", "/x/deep/", "/first", "/y/"] {
-        found(&world, Filter { path: path(text), ..Filter::default() }).await;
+        found(&world, Filter { path: path_filter(text), ..Filter::default() }).await;
     }
     for (text, count) in [("/x/y,1", 6), ("/x/y", 2), ("Order:/x/y,12", 2), ("Job:/first", 2)] {
-        let filter = Filter { key: Some(key(text)), ..Filter::default() };
+        let filter = Filter { key: Some(object_key(text)), ..Filter::default() };
         assert_eq!(found(&world, filter).await, count, "{text}");
     }
 }
@@ -164,10 +166,10 @@ pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn H
     let world = StoreFixture::new(harness, plan).await;
     tell(&world, vec![EngineEvent::SchedulerClosed]).await;
     let shop = tenant("shop");
-    world.add(NewOrder { tenant: shop.clone(), ..order("/x/y,1") }).await;
-    world.add(order("/x/y,2")).await;
+    world.add(NewOrder { tenant: shop.clone(), ..new_order("/x/y,1") }).await;
+    world.add(new_order("/x/y,2")).await;
     world.run_all().await;
-    assert_eq!(must(world.store.stop_chain(&chain_path("/x/y"), true, world.now).await), Ok(()));
+    assert_eq!(expect_ok(world.store.stop_chain(&chain_path("/x/y"), true, world.now).await), Ok(()));
     for (of, own) in [(shop, "/x/y,1"), (tenant("default"), "/x/y,2")] {
         let filter = Filter { tenant: Some(of), ..Filter::default() };
         let seen = world.read_after(EventId::ZERO, &filter).await;
@@ -190,23 +192,23 @@ pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn H
 
 pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
     let world = motley(harness).await;
-    let filter = Filter { kinds: vec![kind("JobChainEvent")], ..Filter::default() };
+    let filter = Filter { kinds: vec![handling_key("JobChainEvent")], ..Filter::default() };
     let read = Read { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
-    let page = must(world.store.read(read).await);
-    let told: Vec<_> = page.events.iter().map(|event| in_words(event)).collect();
+    let page = expect_ok(world.store.read(read).await);
+    let told: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
     assert_eq!(told, ["JobChainStateChanged state:running"]);
 }
 
 pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     let mut world = motley(harness).await;
-    world.add(order("/x/y,2")).await;
+    world.add(new_order("/x/y,2")).await;
     let head = world.head().await;
     world.tick(1000);
     let nothing = Retention { count: 0, age: secs(1) };
-    assert_eq!(world.prune(nothing, EVERYTHING).await.events, 39 + 1);
+    assert_eq!(world.prune(nothing, KEEP_EVERYTHING).await.events, 39 + 1);
     let extent = world.extent().await;
     assert_eq!((extent.forgotten, extent.head), (head, head));
-    assert!(world.read_all().await.is_empty() && must(world.store.event(head).await).is_none());
+    assert!(world.read_all().await.is_empty() && expect_ok(world.store.event(head).await).is_none());
     world.run_all().await;
     assert!(world.find("/x/y,2").await.is_none(), "orders go on without their past");
     let fresh = world.own_after(head).await;
@@ -251,7 +253,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
         told(&world, since).await,
         [line("JobChain:/x/y", "Activated"), line("JobChain:/x/y", "Added")]
     );
-    let read = must(world.store.registration().await);
+    let read = expect_ok(world.store.registration().await);
     assert_eq!(read.files, world.plan.registration().files, "they are read back");
 }
 

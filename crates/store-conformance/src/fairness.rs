@@ -7,7 +7,7 @@ use crate::fixture::*;
 
 /// How often each of the two names was served.
 fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
-    let mine = tasks.iter().filter(|task| task.handler == handler(name)).count();
+    let mine = tasks.iter().filter(|task| task.handler == handler_name(name)).count();
     (mine, tasks.len() - mine)
 }
 
@@ -17,28 +17,28 @@ fn plan() -> RegistrationBuilder {
 
 pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(1000, event("flood")).await;
+    world.emit_many(1000, new_event("flood")).await;
     // The busy queue has been served for a while when the other one wakes.
     for _ in 0..10 {
         world.claim(10).await;
     }
-    world.emit(event("drop")).await;
+    world.emit(new_event("drop")).await;
     let next = [world.claim_one().await, world.claim_one().await];
     assert_eq!(shares(&next, "quiet").0, 1, "two queues make a round of two");
 }
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(1000, event("flood").priority(9000)).await;
-    world.emit(event("drop").priority(1)).await;
+    world.emit_many(1000, new_event("flood").priority(9000)).await;
+    world.emit(new_event("drop").priority(1)).await;
     assert_eq!(shares(&world.claim(10).await, "quiet"), (1, 9), "however low its priority");
 }
 
 pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(500, event("record").tenant("loud")).await;
+    world.emit_many(500, new_event("record").tenant("loud")).await;
     for n in 0..5 {
-        world.emit(event("record").tenant(&format!("tenant-{n}"))).await;
+        world.emit(new_event("record").tenant(&format!("tenant-{n}"))).await;
     }
     let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
     for n in 0..5 {
@@ -50,13 +50,13 @@ pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
 /// one got while it slept.
 pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("drop")).await;
+    world.emit(new_event("drop")).await;
     world.run_all().await;
-    world.emit_many(400, event("flood")).await;
+    world.emit_many(400, new_event("flood")).await;
     for _ in 0..50 {
         world.claim(4).await;
     }
-    world.emit_many(100, event("drop")).await;
+    world.emit_many(100, new_event("drop")).await;
     let mut served = Vec::new();
     for _ in 0..40 {
         served.push(world.claim_one().await);
@@ -67,8 +67,8 @@ pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
 
 pub async fn two_busy_queues_share_claims_evenly(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(300, event("flood")).await;
-    world.emit_many(100, event("drop")).await;
+    world.emit_many(300, new_event("flood")).await;
+    world.emit_many(100, new_event("drop")).await;
     let mut served = Vec::new();
     for size in [1, 7, 3, 16, 1, 1, 5, 16] {
         served.extend(world.claim(size).await);
@@ -79,8 +79,8 @@ pub async fn two_busy_queues_share_claims_evenly(harness: &dyn Harness) {
 
 pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(100, event("flood")).await;
-    world.emit(event("drop")).await;
+    world.emit_many(100, new_event("flood")).await;
+    world.emit(new_event("drop")).await;
     assert_eq!(world.schedule(4).await, 4);
     assert_eq!(world.queue("quiet").await.scheduled, 1);
     assert_eq!(world.queue("busy").await.scheduled, 3);
@@ -90,11 +90,11 @@ pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
 /// What others have scheduled has had its turn: it does not keep one waiting who has not.
 pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(100, event("flood")).await;
+    world.emit_many(100, new_event("flood")).await;
     assert_eq!(world.schedule(30).await, 30);
     let append = async |kind: &str| {
-        let emissions = vec![emission(vec![event(kind)])];
-        must(world.store.append(emissions, Some(world.asking(1)), world.now).await).1.tasks
+        let emissions = vec![emission(vec![new_event(kind)])];
+        expect_ok(world.store.append(emissions, Some(world.asking(1)), world.now).await).1.tasks
     };
     assert_eq!(shares(&append("drop").await, "quiet"), (1, 0));
     let newest = world.read_all().await.last().map(|event| event.id);
@@ -104,20 +104,20 @@ pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Ha
 
 pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(50, event("flood")).await;
+    world.emit_many(50, new_event("flood")).await;
     world.pause("busy").await;
-    world.emit_many(5, event("drop")).await;
+    world.emit_many(5, new_event("drop")).await;
     assert_eq!(shares(&world.claim(5).await, "quiet"), (5, 0));
 }
 
 pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(200, event("flood")).await;
+    world.emit_many(200, new_event("flood")).await;
     for _ in 0..50 {
         world.claim(2).await;
     }
     let world = world.reopen().await;
-    world.emit_many(50, event("drop")).await;
+    world.emit_many(50, new_event("drop")).await;
     let mut served = Vec::new();
     for _ in 0..20 {
         served.push(world.claim_one().await);

@@ -10,7 +10,7 @@ use crate::fixture::*;
 const DAY: u64 = 86_400;
 
 fn emits() -> FiringBuilder {
-    FiringBuilder::event(event("record"))
+    FiringBuilder::event(new_event("record"))
 }
 
 async fn world(harness: &dyn Harness) -> StoreFixture<'_> {
@@ -35,19 +35,19 @@ pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
     // Out of order: what counts is the planned time.
     for n in [0, 2, 1, 4, 3, 6, 5] {
         world.tick(1);
-        rows.push(world.settle(emits().at("nightly", BEGINNING.plus(secs(n * 60)))).await.0);
+        rows.push(world.settle(emits().at("nightly", START_TIME.plus(secs(n * 60)))).await.0);
     }
     rows.sort_by_key(|fire| std::cmp::Reverse(fire.planned));
-    let page = must(world.store.fires(&schedule("nightly"), None, 3).await);
+    let page = expect_ok(world.store.fires(&schedule_name("nightly"), None, 3).await);
     assert_eq!((page.fires.as_slice(), page.extent), (&rows[..3], world.extent().await));
-    let page = must(world.store.fires(&schedule("nightly"), Some(rows[2].planned), 3).await);
+    let page = expect_ok(world.store.fires(&schedule_name("nightly"), Some(rows[2].planned), 3).await);
     assert_eq!(page.fires, rows[3..6]);
-    let page = must(world.store.fires(&schedule("nightly"), Some(rows[5].planned), 3).await);
+    let page = expect_ok(world.store.fires(&schedule_name("nightly"), Some(rows[5].planned), 3).await);
     assert_eq!(page.fires, rows[6..]);
-    let page = must(world.store.fires(&schedule("nightly"), Some(rows[6].planned), 3).await);
+    let page = expect_ok(world.store.fires(&schedule_name("nightly"), Some(rows[6].planned), 3).await);
     assert!(page.fires.is_empty());
     let between = rows[3].planned.plus(secs(1));
-    let page = must(world.store.fires(&schedule("nightly"), Some(between), 1).await);
+    let page = expect_ok(world.store.fires(&schedule_name("nightly"), Some(between), 1).await);
     assert_eq!(page.fires, rows[3..4], "any time will do");
     let world = world.reopen().await;
     assert_eq!(world.fires("nightly").await, rows);
@@ -55,13 +55,13 @@ pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
 
 pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
     let mut world = world(harness).await;
-    let at = |n: u64| BEGINNING.plus(secs(n));
+    let at = |n: u64| START_TIME.plus(secs(n));
     let mut rows = Vec::new();
     rows.push(world.settle(emits().at("nightly", at(1))).await.0);
     world.tick(10);
     rows.push(world.settle(emits().when(Punctual::Late).at("nightly", at(2))).await.0);
     rows.push(world.settle(emits().when(Punctual::CaughtUp).at("nightly", at(3))).await.0);
-    rows.push(world.settle(let_go("nightly", at(4))).await.0);
+    rows.push(world.settle(skipped_firing("nightly", at(4))).await.0);
     rows.push(world.settle(FiringBuilder::run("nobody/nothing").at("nightly", at(5))).await.0);
     world.pause("@nightly").await;
     rows.push(world.settle(emits().at("nightly", at(6))).await.0);
@@ -83,8 +83,8 @@ pub async fn every_fire_outcome_is_stored(harness: &dyn Harness) {
 
 pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
     let world = world(harness).await;
-    world.plan_schedules(&["nightly", "nightly.too"].map(|name| planned(name, "daily"))).await;
-    let (one, other) = (BEGINNING.plus(secs(1)), BEGINNING.plus(secs(2)));
+    world.plan_schedules(&["nightly", "nightly.too"].map(|name| schedule_definition(name, "daily"))).await;
+    let (one, other) = (START_TIME.plus(secs(1)), START_TIME.plus(secs(2)));
     world.settle_all(vec![emits().at("nightly", one), emits().at("nightly.too", other)]).await;
     assert_eq!(times(&world.fires("nightly").await), [one]);
     assert_eq!(times(&world.fires("nightly.too").await), [other]);
@@ -93,17 +93,17 @@ pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
 /// Rows are kept as long as the history is; where the schedule stands is not a row.
 pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     let mut world = world(harness).await;
-    let old = world.settle(let_go("nightly", world.now)).await.0.planned;
+    let old = world.settle(skipped_firing("nightly", world.now)).await.0.planned;
     world.tick(DAY - 60);
-    let day = Retention { age: secs(DAY), ..EVERYTHING };
-    world.prune(EVERYTHING, day).await;
+    let day = Retention { age: secs(DAY), ..KEEP_EVERYTHING };
+    world.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(times(&world.fires("nightly").await), [old]);
-    let young = world.settle(let_go("nightly", world.now)).await.0.planned;
+    let young = world.settle(skipped_firing("nightly", world.now)).await.0.planned;
     world.tick(120);
-    world.prune(EVERYTHING, day).await;
+    world.prune(KEEP_EVERYTHING, day).await;
     assert_eq!(times(&world.fires("nightly").await), [young]);
     world.tick(2 * DAY);
-    world.prune(EVERYTHING, day).await;
+    world.prune(KEEP_EVERYTHING, day).await;
     assert!(world.fires("nightly").await.is_empty());
     let world = world.reopen().await;
     assert_eq!(world.standing("nightly").await.settled, young);
@@ -114,6 +114,6 @@ pub async fn pruning_the_journal_deletes_no_fires(harness: &dyn Harness) {
     let (fire, _) = world.settle(emits().at("nightly", world.now)).await;
     world.run_all().await;
     world.tick(2 * DAY);
-    world.prune(Retention { count: 0, age: secs(1) }, EVERYTHING).await;
+    world.prune(Retention { count: 0, age: secs(1) }, KEEP_EVERYTHING).await;
     assert_eq!(world.fires("nightly").await, [fire]);
 }

@@ -13,12 +13,13 @@ fn conflict(key: &str) -> Result<Receipt, Refused> {
 
 pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let send = || keyed("default", "k", 1, [event("record").key("a"), event("record").key("a")]);
+    let send =
+        || keyed_emission("default", "k", 1, [new_event("record").key("a"), new_event("record").key("a")]);
     let first = world.append(vec![send()]).await.remove(0).expect("accepted");
     assert!(!first.repeated);
     world.run_all().await;
     world.tick(60);
-    world.emit(event("record").key("a")).await;
+    world.emit(new_event("record").key("a")).await;
     let head = world.extent().await.head;
     let again = world.append(vec![send()]).await.remove(0).expect("known");
     assert_eq!(again, Receipt { repeated: true, ..first });
@@ -28,9 +29,11 @@ pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn 
 
 pub async fn an_idempotency_key_with_different_content_is_refused(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let first = world.append(vec![keyed("default", "k", 1, [event("record")])]).await.remove(0);
+    let first = world.append(vec![keyed_emission("default", "k", 1, [new_event("record")])]).await.remove(0);
     assert!(first.is_ok());
-    let answer = world.append(vec![keyed("default", "k", 2, [event("record"), event("record")])]).await;
+    let answer = world
+        .append(vec![keyed_emission("default", "k", 2, [new_event("record"), new_event("record")])])
+        .await;
     assert_eq!(answer, [conflict("k")]);
     assert_eq!(world.read_all().await.len(), 1, "nothing of it was stored");
     assert_eq!(world.claim(10).await.len(), 1);
@@ -41,10 +44,10 @@ pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let answers = world
         .append(vec![
-            keyed("default", "k", 1, [event("record").key("a")]),
-            keyed("default", "k", 1, [event("record").key("a")]),
-            keyed("default", "k", 2, [event("record").key("a")]),
-            emission([event("record").key("a")]),
+            keyed_emission("default", "k", 1, [new_event("record").key("a")]),
+            keyed_emission("default", "k", 1, [new_event("record").key("a")]),
+            keyed_emission("default", "k", 2, [new_event("record").key("a")]),
+            emission([new_event("record").key("a")]),
         ])
         .await;
     let first = answers[0].clone().expect("accepted");
@@ -58,23 +61,30 @@ pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
 pub async fn idempotency_keys_are_scoped_to_a_tenant(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for tenant in ["default", "shop"] {
-        let answer =
-            world.append(vec![keyed(tenant, "k", 1, [event("record").tenant(tenant)])]).await.remove(0);
+        let answer = world
+            .append(vec![keyed_emission(tenant, "k", 1, [new_event("record").tenant(tenant)])])
+            .await
+            .remove(0);
         assert!(!answer.expect("accepted").repeated, "{tenant}");
     }
-    let answer =
-        world.append(vec![keyed("depot", "k", 2, [event("record").tenant("depot")])]).await.remove(0);
+    let answer = world
+        .append(vec![keyed_emission("depot", "k", 2, [new_event("record").tenant("depot")])])
+        .await
+        .remove(0);
     assert!(answer.is_ok(), "another tenant's content is no conflict");
 }
 
 pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let send = || keyed("default", "k", 1, [event("record").key("a")]);
+    let send = || keyed_emission("default", "k", 1, [new_event("record").key("a")]);
     let first = world.append(vec![send()]).await.remove(0).expect("accepted");
     let world = world.reopen().await;
     let again = world.append(vec![send()]).await.remove(0);
     assert_eq!(again, Ok(Receipt { repeated: true, ..first }));
-    assert_eq!(world.append(vec![keyed("default", "k", 9, [event("record")])]).await, [conflict("k")]);
+    assert_eq!(
+        world.append(vec![keyed_emission("default", "k", 9, [new_event("record")])]).await,
+        [conflict("k")]
+    );
     assert_eq!(world.read_all().await.len(), 1);
 }
 
@@ -84,8 +94,8 @@ pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) 
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
             tokio::spawn(async move {
-                let emissions = vec![keyed("default", "k", 1, [event("record").key("a")])];
-                must(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
+                let emissions = vec![keyed_emission("default", "k", 1, [new_event("record").key("a")])];
+                expect_ok(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
             })
         })
         .collect();
@@ -103,11 +113,14 @@ pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) 
 pub async fn old_idempotency_keys_expire_after_a_day(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let name = |n: usize| format!("k{n}");
-    world.append((0..12_000).map(|n| keyed("default", &name(n), 1, [event("note")])).collect()).await;
+    world
+        .append((0..12_000).map(|n| keyed_emission("default", &name(n), 1, [new_event("note")])).collect())
+        .await;
     world.tick(2 * 86_400);
-    world.prune(EVERYTHING, EVERYTHING).await;
+    world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     for n in [0, 11_999] {
-        let again = world.append(vec![keyed("default", &name(n), 2, [event("note")])]).await.remove(0);
+        let again =
+            world.append(vec![keyed_emission("default", &name(n), 2, [new_event("note")])]).await.remove(0);
         assert!(again.is_ok_and(|receipt| !receipt.repeated), "{n}");
     }
 }

@@ -12,11 +12,11 @@ const HOUR: u64 = 3600;
 
 pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let mut ids = ids_of(&world.emit_many(50, event("record")).await);
+    let mut ids = sequenced_ids(&world.emit_many(50, new_event("record")).await);
     for _ in 0..10 {
-        ids.push(world.emit(event("note")).await.id);
+        ids.push(world.emit(new_event("note")).await.id);
         world.tick(1);
-        ids.push(world.emit(event("record")).await.id);
+        ids.push(world.emit(new_event("record")).await.id);
     }
     assert_ascending(&ids);
     assert_eq!(world.extent().await.head, ids[ids.len() - 1]);
@@ -26,75 +26,76 @@ pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for _ in 0..5 {
         world.tick(7);
-        assert_eq!(world.emit(event("record")).await.id.get(), world.now.millis() as u64 * 1000);
+        assert_eq!(world.emit(new_event("record")).await.id.get(), world.now.millis() as u64 * 1000);
     }
 }
 
 pub async fn event_ids_increase_when_the_clock_steps_back(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let mut ids = vec![world.emit(event("record")).await.id];
-    world.now = BEGINNING.minus(secs(HOUR));
-    ids.push(world.emit(event("record")).await.id);
+    let mut ids = vec![world.emit(new_event("record")).await.id];
+    world.now = START_TIME.minus(secs(HOUR));
+    ids.push(world.emit(new_event("record")).await.id);
     let mut world = world.reopen().await;
-    ids.push(world.emit(event("record")).await.id);
-    world.now = BEGINNING.minus(secs(24 * HOUR));
+    ids.push(world.emit(new_event("record")).await.id);
+    world.now = START_TIME.minus(secs(24 * HOUR));
     let world = world.reopen().await;
-    ids.push(world.emit(event("record")).await.id);
+    ids.push(world.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 }
 
 /// A clock that jumps ten years ahead for a while must not push the ids there for ever.
 pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     world.tick(10 * 365 * 24 * HOUR);
     let mut ids = Vec::new();
     for _ in 0..20 {
-        ids.push(world.emit(event("record")).await.id);
+        ids.push(world.emit(new_event("record")).await.id);
     }
-    let cap = BEGINNING.plus(secs(HOUR + 1));
+    let cap = START_TIME.plus(secs(HOUR + 1));
     assert!(ids.iter().all(|id| id.timestamp() <= cap), "{:?} is beyond {cap}", ids.last());
 
-    world.now = BEGINNING.plus(secs(1));
-    ids.push(world.emit(event("record")).await.id);
+    world.now = START_TIME.plus(secs(1));
+    ids.push(world.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 
     // Three quiet hours later, as the sweeps saw them pass, ids tell the time again.
-    world.now = BEGINNING.plus(secs(3 * HOUR));
+    world.now = START_TIME.plus(secs(3 * HOUR));
     for _ in 0..5 {
         world.heartbeat().await;
         world.rescue().await;
     }
-    assert_eq!(world.emit(event("record")).await.id.timestamp(), world.now);
+    assert_eq!(world.emit(new_event("record")).await.id.timestamp(), world.now);
 }
 
 pub async fn prev_is_the_preceding_event_of_the_object(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    let other = world.emit(event("record").key("b")).await;
-    let foreign = world.emit(event("record").key("a").tenant("shop")).await;
-    let unrouted = world.emit(event("note").key("a")).await;
-    let part = world.emit(event("record").key("a").sub("part")).await;
-    let last = world.emit(event("record").key("a")).await;
+    let first = world.emit(new_event("record").key("a")).await;
+    let other = world.emit(new_event("record").key("b")).await;
+    let foreign = world.emit(new_event("record").key("a").tenant("shop")).await;
+    let unrouted = world.emit(new_event("note").key("a")).await;
+    let part = world.emit(new_event("record").key("a").sub("part")).await;
+    let last = world.emit(new_event("record").key("a")).await;
     assert_eq!([first.prev, other.prev, foreign.prev], [None; 3]);
     assert_eq!(unrouted.prev, Some(first.id), "whatever its type");
     assert_eq!(part.prev, Some(unrouted.id), "a part belongs to its object");
     assert_eq!(last.prev, Some(part.id));
-    assert_eq!(world.emit(event("record").key("a").tenant("shop")).await.prev, Some(foreign.id));
+    assert_eq!(world.emit(new_event("record").key("a").tenant("shop")).await.prev, Some(foreign.id));
 }
 
 pub async fn events_without_an_object_key_have_no_prev(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    for event in world.emit_many(3, event("record")).await {
+    for event in world.emit_many(3, new_event("record")).await {
         assert_eq!(event.prev, None);
     }
-    assert_eq!(world.emit(event("record")).await.prev, None);
+    assert_eq!(world.emit(new_event("record")).await.prev, None);
 }
 
 pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let a = || event("record").key("a");
-    let answers = world.append(vec![emission([a(), event("record").key("b"), a()]), emission([a()])]).await;
+    let a = || new_event("record").key("a");
+    let answers =
+        world.append(vec![emission([a(), new_event("record").key("b"), a()]), emission([a()])]).await;
     let events: Vec<_> = answers.into_iter().flat_map(|answer| answer.expect("accepted").events).collect();
     let prevs: Vec<_> = events.iter().map(|event| event.prev).collect();
     assert_eq!(prevs, [None, None, Some(events[0].id), Some(events[2].id)]);
@@ -102,15 +103,15 @@ pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn H
 
 pub async fn prev_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
+    let first = world.emit(new_event("record").key("a")).await;
     let world = world.reopen().await;
-    assert_eq!(world.emit(event("record").key("a")).await.prev, Some(first.id));
+    assert_eq!(world.emit(new_event("record").key("a")).await.prev, Some(first.id));
 }
 
 pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let emissions: Vec<_> =
-        (1..=20).map(|n| emission(vec![event("record").value(&n.to_string()); n])).collect();
+        (1..=20).map(|n| emission(vec![new_event("record").value(&n.to_string()); n])).collect();
     let answers = world.append(emissions).await;
     assert_eq!(answers.len(), 20);
     let mut all = Vec::new();
@@ -137,7 +138,8 @@ pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let context = Context::from([("ip".into(), "::1".into()), ("Ключ".into(), "a \"b\"".into())]);
     let text = r#"{ "n": 1.50, "big": 12345678901234567890, "s": "é\u00e9\n", "list": [], "none": null }"#;
-    let sent = NewEvent { context, ..event("record.published").key("../a:#%").sub("part 1").tenant("shop") };
+    let sent =
+        NewEvent { context, ..new_event("record.published").key("../a:#%").sub("part 1").tenant("shop") };
     let sent = sent.value(text);
     let sequenced = world.emit(sent.clone()).await;
     let stored = world.read_all().await.remove(0);
@@ -154,7 +156,7 @@ pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
 pub async fn an_event_value_can_be_large(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let text = format!("\"{}\"", "ä".repeat(500_000));
-    world.emit(event("record").key("a").value(&text)).await;
+    world.emit(new_event("record").key("a").value(&text)).await;
     let world = world.reopen().await;
     assert_eq!(world.claim_one().await.event().value.as_str(), text);
 }
@@ -166,7 +168,7 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
             let (store, now) = (Arc::clone(&world.store), world.now);
             tokio::spawn(async move {
                 let (answers, _) =
-                    must(store.append(vec![emission([event("record").key("a")])], None, now).await);
+                    expect_ok(store.append(vec![emission([new_event("record").key("a")])], None, now).await);
                 answers.into_iter().next().expect("one answer").expect("accepted").events.remove(0)
             })
         })
@@ -182,5 +184,5 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
         prev = Some(event.id);
     }
     let read: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, ids_of(&events));
+    assert_eq!(read, sequenced_ids(&events));
 }

@@ -10,7 +10,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 async fn read(world: &StoreFixture<'_>, read: Read) -> Page {
-    must(world.store.read(read).await)
+    expect_ok(world.store.read(read).await)
 }
 
 fn from(after: EventId, limit: usize) -> Read {
@@ -23,7 +23,7 @@ fn ids(events: &[Arc<Event>]) -> Vec<EventId> {
 
 async fn ten(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<Sequenced>) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(10, event("record").key("a")).await;
+    let events = world.emit_many(10, new_event("record").key("a")).await;
     (world, events)
 }
 
@@ -47,7 +47,7 @@ pub async fn reading_continues_from_the_scanned_position(harness: &dyn Harness) 
         found.extend(ids(&page.events));
         after = page.scanned;
     }
-    assert_eq!(found, ids_of(&events));
+    assert_eq!(found, sequenced_ids(&events));
     let rest = read(&world, from(after, 3)).await;
     assert!(rest.events.is_empty());
     assert_eq!(rest.scanned, after);
@@ -56,14 +56,14 @@ pub async fn reading_continues_from_the_scanned_position(harness: &dyn Harness) 
 pub async fn reading_stops_at_the_until_id(harness: &dyn Harness) {
     let (world, events) = ten(harness).await;
     let page = read(&world, Read { until: Some(events[6].id), ..from(events[2].id, 100) }).await;
-    assert_eq!(ids(&page.events), ids_of(&events[3..=6]));
+    assert_eq!(ids(&page.events), sequenced_ids(&events[3..=6]));
     let none = read(&world, Read { until: Some(events[2].id), ..from(events[2].id, 100) }).await;
     assert!(none.events.is_empty());
 }
 
 pub async fn reading_backwards_starts_with_the_newest(harness: &dyn Harness) {
     let (world, events) = ten(harness).await;
-    let newest = |n: usize| ids_of(&events).into_iter().rev().take(n).collect::<Vec<_>>();
+    let newest = |n: usize| sequenced_ids(&events).into_iter().rev().take(n).collect::<Vec<_>>();
     let back = |after, until, limit| Read { until, backwards: true, ..from(after, limit) };
     let page = read(&world, back(EventId::ZERO, None, 3)).await;
     assert_eq!(ids(&page.events), newest(3));
@@ -83,7 +83,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
         [None, Some("record:1"), Some("/a"), Some("/a/b"), Some("/a/b,1"), Some("/a/b/c"), Some("/ab/c")];
     for kind in kinds {
         for (n, key) in keys.iter().enumerate() {
-            let draft = event(kind).tenant(if n % 2 == 0 { "default" } else { "shop" });
+            let draft = new_event(kind).tenant(if n % 2 == 0 { "default" } else { "shop" });
             world.emit(key.map_or(draft.clone(), |key| draft.clone().key(key))).await;
         }
     }
@@ -94,19 +94,19 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
     for names in
         [vec!["record"], vec!["Event"], vec!["OrderEvent"], vec!["TaskEvent", "note"], vec!["nothing"]]
     {
-        filters.push(Filter { kinds: names.into_iter().map(kind).collect(), ..Filter::default() });
+        filters.push(Filter { kinds: names.into_iter().map(handling_key).collect(), ..Filter::default() });
     }
     for text in ["/", "/a/", "/a/*", "/a/b", "/a", "/x/"] {
         filters.push(Filter { path: path(text), ..Filter::default() });
     }
-    filters.push(Filter { key: Some(key("/a/b")), ..Filter::default() });
-    filters.push(Filter { key: Some(key("nobody")), ..Filter::default() });
+    filters.push(Filter { key: Some(object_key("/a/b")), ..Filter::default() });
+    filters.push(Filter { key: Some(object_key("nobody")), ..Filter::default() });
     filters.push(Filter { tenant: Some(tenant("shop")), ..Filter::default() });
     filters.push(Filter { tenant: Some(tenant("nobody")), ..Filter::default() });
     filters.push(Filter {
-        kinds: vec![kind("record")],
+        kinds: vec![handling_key("record")],
         path: path("/a/"),
-        key: Some(key("/a/b")),
+        key: Some(object_key("/a/b")),
         tenant: Some(tenant("shop")),
         engine: false,
     });
@@ -123,7 +123,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
 /// A quiet filter must move on, or its cursor is torn in the end.
 pub async fn scanning_passes_events_that_do_not_match(harness: &dyn Harness) {
     let (world, events) = ten(harness).await;
-    let filter = Filter { kinds: vec![kind("note")], ..Filter::default() };
+    let filter = Filter { kinds: vec![handling_key("note")], ..Filter::default() };
     let page = read(&world, Read { filter, ..from(EventId::ZERO, 10) }).await;
     assert!(page.events.is_empty());
     assert_eq!(page.scanned, events[9].id);
@@ -142,11 +142,11 @@ pub async fn a_cursor_beyond_the_head_is_torn(harness: &dyn Harness) {
 pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    let sequenced = world.emit(event("record").key("a").value("[1]")).await;
-    world.emit(event("record").key("a")).await;
+    let sequenced = world.emit(new_event("record").key("a").value("[1]")).await;
+    world.emit(new_event("record").key("a")).await;
     let task = world.claim_one_for("notify").await;
     world.succeed(&task).await;
-    let view = must(world.store.event(sequenced.id).await).expect("it is there");
+    let view = expect_ok(world.store.event(sequenced.id).await).expect("it is there");
     assert_eq!((view.event.id, view.event.value.as_str()), (sequenced.id, "[1]"));
     let shown: Vec<TaskId> = view.tasks.iter().map(|task| task.id.clone()).collect();
     assert_eq!(shown, sequenced.tasks, "in the order of their routes, ended or not");
@@ -157,24 +157,24 @@ pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
     }
     assert_eq!(view.extent, world.extent().await);
     let never = EventId::from_i64(sequenced.id.as_i64() - 1);
-    assert!(must(world.store.event(never).await).is_none());
+    assert!(expect_ok(world.store.event(never).await).is_none());
 }
 
 pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     let (world, events) = ten(harness).await;
-    world.emit(event("record").key("b")).await;
-    world.emit(event("record").key("a").tenant("shop")).await;
-    let (home, a) = (tenant("default"), key("a"));
-    let view = must(world.store.object(&home, &a, 4).await).expect("it is there");
+    world.emit(new_event("record").key("b")).await;
+    world.emit(new_event("record").key("a").tenant("shop")).await;
+    let (home, a) = (tenant("default"), object_key("a"));
+    let view = expect_ok(world.store.object(&home, &a, 4).await).expect("it is there");
     assert_eq!(view.last, events[9].id);
-    let newest: Vec<_> = ids_of(&events).into_iter().rev().take(4).collect();
+    let newest: Vec<_> = sequenced_ids(&events).into_iter().rev().take(4).collect();
     assert_eq!(ids(&view.events), newest, "newest first, no more than asked");
     assert_eq!(view.extent, world.extent().await);
-    let all = must(world.store.object(&home, &a, 100).await).expect("it is there");
+    let all = expect_ok(world.store.object(&home, &a, 100).await).expect("it is there");
     assert_eq!(all.events.len(), 10, "its own, not another tenant's");
     for pair in all.events.windows(2) {
         assert_eq!(pair[0].prev, Some(pair[1].id));
     }
-    assert!(must(world.store.object(&home, &key("never"), 4).await).is_none());
-    assert!(must(world.store.object(&tenant("nobody"), &a, 4).await).is_none());
+    assert!(expect_ok(world.store.object(&home, &object_key("never"), 4).await).is_none());
+    assert!(expect_ok(world.store.object(&tenant("nobody"), &a, 4).await).is_none());
 }

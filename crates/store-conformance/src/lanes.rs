@@ -9,7 +9,7 @@ use crate::fixture::*;
 
 /// So many events of the object `a`.
 async fn three(world: &StoreFixture<'_>) -> Vec<Sequenced> {
-    world.emit_many(3, event("record").key("a")).await
+    world.emit_many(3, new_event("record").key("a")).await
 }
 
 pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harness) {
@@ -17,7 +17,7 @@ pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harne
     let events = three(&world).await;
     for event in &events {
         let claimed = world.claim(10).await;
-        assert_eq!(events_of(&claimed), [event.id]);
+        assert_eq!(event_ids_of(&claimed), [event.id]);
         assert!(world.claim(10).await.is_empty(), "the lane is taken");
         world.succeed(&claimed[0]).await;
     }
@@ -28,11 +28,11 @@ pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "audit"])).await;
     for (key, tenant) in [("a", "default"), ("b", "default"), ("a", "shop")] {
-        world.emit_many(2, event("record").key(key).tenant(tenant)).await;
+        world.emit_many(2, new_event("record").key(key).tenant(tenant)).await;
     }
     let claimed = world.claim(100).await;
     assert_eq!(claimed.len(), 6, "three objects, two handlers");
-    let mut heads = events_of(&claimed);
+    let mut heads = event_ids_of(&claimed);
     heads.sort();
     heads.dedup();
     assert_eq!(heads.len(), 3, "each the first of its object");
@@ -51,7 +51,7 @@ pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) 
     }
     assert!(world.claim(10).await.is_empty());
     world.succeed(&slow).await;
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events[1..]));
 }
 
 pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
@@ -62,7 +62,7 @@ pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harnes
 
 pub async fn tasks_without_an_object_key_run_concurrently(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(3, event("record")).await;
+    world.emit_many(3, new_event("record")).await;
     assert_eq!(world.claim(10).await.len(), 3);
 }
 
@@ -71,10 +71,10 @@ pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
     let events = three(&world).await;
     let head = world.claim_one().await;
     let finished = world.fail(&head).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(BACKOFF))));
+    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(RETRY_DELAY_SECS))));
     assert!(world.claim(10).await.is_empty());
-    world.tick(BACKOFF);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+    world.tick(RETRY_DELAY_SECS);
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
 }
 
 pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
@@ -85,27 +85,27 @@ pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
     world.tick(299);
     assert!(world.claim(10).await.is_empty());
     world.tick(1);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
 }
 
 pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
-    let prompt = world.emit(event("record").key("a")).await;
+    let delayed = world.emit(new_event("record").key("a").due(world.later(60))).await;
+    let prompt = world.emit(new_event("record").key("a")).await;
     assert!(world.claim(10).await.is_empty());
     world.tick(60);
-    assert_eq!(events_of(&world.run_all().await), [delayed.id, prompt.id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [delayed.id, prompt.id]);
 }
 
 /// It comes to the head of its lane early, and waits there.
 pub async fn a_delayed_task_blocks_its_lane_when_it_becomes_head(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
-    let last = world.emit(event("record").key("a")).await;
-    assert_eq!(events_of(&world.run_all().await), [first.id]);
+    let first = world.emit(new_event("record").key("a")).await;
+    let delayed = world.emit(new_event("record").key("a").due(world.later(60))).await;
+    let last = world.emit(new_event("record").key("a")).await;
+    assert_eq!(event_ids_of(&world.run_all().await), [first.id]);
     world.tick(60);
-    assert_eq!(events_of(&world.run_all().await), [delayed.id, last.id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [delayed.id, last.id]);
 }
 
 pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
@@ -114,16 +114,16 @@ pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
     let head = world.claim_one().await;
     world.give_back(&head).await;
     let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&events));
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
 
 pub async fn priority_orders_lane_heads_but_not_tasks_within_a_lane(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let low = world.emit(event("record").key("a").priority(1)).await;
-    let high = world.emit(event("record").key("a").priority(9000)).await;
-    let middle = world.emit(event("record").key("b").priority(50)).await;
-    let ran = events_of(&world.run_all().await);
+    let low = world.emit(new_event("record").key("a").priority(1)).await;
+    let high = world.emit(new_event("record").key("a").priority(9000)).await;
+    let middle = world.emit(new_event("record").key("b").priority(50)).await;
+    let ran = event_ids_of(&world.run_all().await);
     let place = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
     assert!(place(low.id) < place(high.id), "the lane's order stands");
     assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
@@ -135,7 +135,7 @@ pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) 
     let finished = world.fail_for_good(&world.claim_one().await).await;
     assert_eq!((finished.status, finished.due), (Status::Error, None));
     let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&events[1..]));
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&events[1..]));
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery tells of the hole");
 }
 
@@ -150,7 +150,7 @@ pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) 
     assert!(world.claim(10).await.is_empty());
     assert_eq!(world.retry(&events[0].tasks[0]).await, Ok(()));
     let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&events));
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
     assert!(!ran[0].late, "it never left its place");
 }
 
@@ -158,10 +158,10 @@ pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness
     let world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
     let events = three(&world).await;
     world.fail_for_good(&world.claim_one().await).await;
-    let elsewhere = world.emit(event("record").key("b")).await;
-    assert_eq!(events_of(&world.run_all().await), [elsewhere.id], "other lanes go on");
+    let elsewhere = world.emit(new_event("record").key("b")).await;
+    assert_eq!(event_ids_of(&world.run_all().await), [elsewhere.id], "other lanes go on");
     assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events[1..]));
     assert_eq!(world.queue("index").await.halted, 0);
 }
 
@@ -170,39 +170,39 @@ pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
     let events = three(&world).await;
     let head = world.claim_one().await;
     assert_eq!(world.cancel(&head.id).await, Ok(()));
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events[1..]));
 }
 
 /// Taking one out of the middle moves nobody forward.
 pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(4, event("record").key("a")).await;
+    let events = world.emit_many(4, new_event("record").key("a")).await;
     let head = world.claim_one().await;
     assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
     assert!(world.claim(10).await.is_empty(), "the head still runs");
     world.succeed(&head).await;
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[2..]));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events[2..]));
 }
 
 pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let events = three(&world).await;
     assert_eq!(world.schedule(10).await, 1, "only the head can be scheduled");
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
 }
 
 pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut events = three(&world).await;
     let world = world.reopen().await;
-    events.push(world.emit(event("record").key("a")).await);
+    events.push(world.emit(new_event("record").key("a")).await);
     let head = world.claim(10).await;
-    assert_eq!(events_of(&head), [events[0].id]);
+    assert_eq!(event_ids_of(&head), [events[0].id]);
     world.succeed(&head[0]).await;
     let mut world = world.reopen().await;
     world.tick(1);
-    events.push(world.emit(event("record").key("a")).await);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    events.push(world.emit(new_event("record").key("a")).await);
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events[1..]));
 }
 
 /// A handler that is sent a part of an object's events is told of the last one *it* was sent.
@@ -211,9 +211,9 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan).await;
     let mut events = Vec::new();
     for kind in ["record.published", "record.changed", "record.published"] {
-        events.push(world.emit(event(kind).key("a")).await.id);
+        events.push(world.emit(new_event(kind).key("a")).await.id);
     }
-    let elsewhere = world.emit(event("record.published").key("a").tenant("shop")).await.id;
+    let elsewhere = world.emit(new_event("record.published").key("a").tenant("shop")).await.id;
     let mut sent = Vec::new();
     for task in world.run_all().await {
         sent.push((task.handler.to_string(), task.event().id, task.prev_sent));
@@ -233,21 +233,21 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
         ]
     );
     world.tick(1);
-    let last = world.emit(event("record.published").key("a")).await.id;
+    let last = world.emit(new_event("record.published").key("a")).await.id;
     assert_eq!(world.claim_one_for("some").await.prev_sent, Some(events[2]), "also when the lane was empty");
     assert_eq!(world.claim_one_for("all").await.event().id, last);
 }
 
 pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    world.emit(event("note").key("a")).await;
-    world.emit(event("record").key("a")).await;
+    let first = world.emit(new_event("record").key("a")).await;
+    world.emit(new_event("note").key("a")).await;
+    world.emit(new_event("record").key("a")).await;
     world.succeed(&world.claim_one().await).await;
     let once = world.claim_one().await;
     assert_eq!(once.prev_sent, Some(first.id));
     world.fail(&once).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     let again = world.claim_one().await;
     assert_eq!((&again.id, again.event(), again.prev_sent), (&once.id, once.event(), once.prev_sent));
     world.give_back(&again).await;
@@ -260,7 +260,7 @@ pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
 pub async fn a_failed_task_without_a_lane_does_not_halt(harness: &dyn Harness) {
     let plan = RegistrationBuilder::simple().halting("index");
     let world = StoreFixture::new(harness, plan).await;
-    let id = world.emit(event("record")).await.tasks.remove(0);
+    let id = world.emit(new_event("record")).await.tasks.remove(0);
     world.fail_for_good(&world.claim_one().await).await;
     let task = world.task(&id).await;
     assert_eq!(task.life.state, State::Error { reason: EndReason::Failed, halts: false });

@@ -10,7 +10,7 @@ use crate::fixture::*;
 /// Four events of one object, the first of them parked.
 async fn parked(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<Sequenced>) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(4, event("record").key("a")).await;
+    let events = world.emit_many(4, new_event("record").key("a")).await;
     world.fail_for_good(&world.claim_one().await).await;
     (world, events)
 }
@@ -48,10 +48,10 @@ pub async fn retrying_a_failed_task_marks_it_late(harness: &dyn Harness) {
 pub async fn a_late_task_goes_to_the_end_of_its_lane(harness: &dyn Harness) {
     let (world, events) = parked(harness).await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
-    let newest = world.emit(event("record").key("a")).await;
+    let newest = world.emit(new_event("record").key("a")).await;
     let ran = world.run_all().await;
     let want = [&events[1], &events[2], &events[3], &events[0], &newest].map(|event| event.id);
-    assert_eq!(events_of(&ran), want);
+    assert_eq!(event_ids_of(&ran), want);
     assert_eq!(late(&ran), [false, false, false, true, false]);
 }
 
@@ -63,24 +63,24 @@ pub async fn a_late_task_waits_for_the_lane_head(harness: &dyn Harness) {
     assert!(world.claim(10).await.is_empty(), "the head still runs");
     world.succeed(&head).await;
     let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), [&events[2], &events[3], &events[0]].map(|event| event.id));
+    assert_eq!(event_ids_of(&ran), [&events[2], &events[3], &events[0]].map(|event| event.id));
 }
 
 pub async fn later_tasks_wait_for_a_late_task(harness: &dyn Harness) {
     let (mut world, events) = parked(harness).await;
     world.run_all().await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
-    let newest = world.emit(event("record").key("a")).await;
+    let newest = world.emit(new_event("record").key("a")).await;
     let late = world.claim(10).await;
-    assert_eq!(events_of(&late), [events[0].id]);
+    assert_eq!(event_ids_of(&late), [events[0].id]);
     world.fail(&late[0]).await;
     assert!(world.claim(10).await.is_empty(), "while it waits to be retried, too");
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     let again = world.claim_one().await;
     assert!(again.late, "late it stays");
     world.succeed(&again).await;
     let ran = world.run_all().await;
-    assert_eq!((events_of(&ran), ran[0].late), (vec![newest.id], false));
+    assert_eq!((event_ids_of(&ran), ran[0].late), (vec![newest.id], false));
 }
 
 pub async fn late_tasks_run_one_at_a_time_in_the_order_they_were_retried(harness: &dyn Harness) {
@@ -89,7 +89,7 @@ pub async fn late_tasks_run_one_at_a_time_in_the_order_they_were_retried(harness
     assert_eq!(world.retry_all(&order.map(|n| tasks[n])).await, [Ok(()); 4]);
     for n in order {
         let claimed = world.claim(10).await;
-        assert_eq!((events_of(&claimed), late(&claimed)), (vec![events[n].id], vec![true]));
+        assert_eq!((event_ids_of(&claimed), late(&claimed)), (vec![events[n].id], vec![true]));
         assert!(world.claim(10).await.is_empty());
         world.succeed(&claimed[0]).await;
     }
@@ -98,7 +98,7 @@ pub async fn late_tasks_run_one_at_a_time_in_the_order_they_were_retried(harness
 
 pub async fn every_retry_in_a_batch_gets_its_own_result(harness: &dyn Harness) {
     let (world, _, tasks) = all_parked(harness).await;
-    let done = world.emit(event("record")).await.tasks.remove(0);
+    let done = world.emit(new_event("record")).await.tasks.remove(0);
     world.run_all().await;
     let done = world.task(&done).await.seq;
     let asked = [tasks[1], done, TaskSeq(i64::MAX), tasks[1], tasks[0]];
@@ -112,12 +112,12 @@ pub async fn every_retry_in_a_batch_gets_its_own_result(harness: &dyn Harness) {
 pub async fn cancelling_a_late_task_does_not_unblock_the_lane(harness: &dyn Harness) {
     let (world, events) = parked(harness).await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
-    let newest = world.emit(event("record").key("a")).await;
+    let newest = world.emit(new_event("record").key("a")).await;
     let head = world.claim_one().await;
     assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
     assert!(world.claim(10).await.is_empty(), "the head still runs");
     world.succeed(&head).await;
-    assert_eq!(events_of(&world.run_all().await), [&events[2], &events[3], &newest].map(|event| event.id));
+    assert_eq!(event_ids_of(&world.run_all().await), [&events[2], &events[3], &newest].map(|event| event.id));
 }
 
 /// It stands in its lane again, so where the lane halts on failure it halts.
@@ -131,19 +131,19 @@ pub async fn a_late_task_that_fails_again_follows_the_lane_failure_policy(harnes
     assert_eq!(world.retry(&events[0].tasks[0]).await, Ok(()), "parked again, it can be retried again");
     world.fail_for_good(&world.claim_one().await).await;
     assert_eq!(world.queue("index").await.halted, 1);
-    let behind = world.emit(event("record").key("a")).await;
+    let behind = world.emit(new_event("record").key("a")).await;
     assert!(world.claim(10).await.is_empty());
     assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(events_of(&world.run_all().await), [behind.id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [behind.id]);
 }
 
 pub async fn late_tasks_of_different_lanes_run_concurrently(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut parked = Vec::new();
     for key in ["a", "b"] {
-        world.emit_many(2, event("record").key(key)).await;
+        world.emit_many(2, new_event("record").key(key)).await;
     }
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     while let Some(task) = world.claim(1).await.pop() {
         world.fail_for_good(&task).await;
         parked.push(task.seq);
@@ -153,7 +153,11 @@ pub async fn late_tasks_of_different_lanes_run_concurrently(harness: &dyn Harnes
     let claimed = world.claim(10).await;
     let mut keys: Vec<_> = claimed.iter().map(|task| task.event().key.clone()).collect();
     keys.sort();
-    assert_eq!(keys, [None, Some(key("a")), Some(key("b"))], "one a lane, and what has no lane");
+    assert_eq!(
+        keys,
+        [None, Some(object_key("a")), Some(object_key("b"))],
+        "one a lane, and what has no lane"
+    );
     assert!(world.claim(10).await.is_empty());
 }
 
@@ -162,10 +166,10 @@ pub async fn the_late_mark_survives_a_restart(harness: &dyn Harness) {
     world.succeed(&world.claim_one().await).await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
     let world = world.reopen().await;
-    let newest = world.emit(event("record").key("a")).await;
+    let newest = world.emit(new_event("record").key("a")).await;
     let ran = world.run_all().await;
     let want = [&events[2], &events[3], &events[0], &newest].map(|event| event.id);
-    assert_eq!(events_of(&ran), want);
+    assert_eq!(event_ids_of(&ran), want);
     assert_eq!(late(&ran), [false, false, true, false]);
 }
 
@@ -174,7 +178,7 @@ pub async fn the_late_mark_survives_a_restart(harness: &dyn Harness) {
 pub async fn a_lane_with_late_tasks_continues_after_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for key in ["a", "b"] {
-        world.emit(event("record").key(key)).await;
+        world.emit(new_event("record").key(key)).await;
     }
     let mut parked = Vec::new();
     for task in world.claim(10).await {
@@ -183,7 +187,7 @@ pub async fn a_lane_with_late_tasks_continues_after_a_restart(harness: &dyn Harn
     }
     assert!(world.retry_all(&parked).await.iter().all(Result::is_ok));
     let mut world = world.reopen().await;
-    world.emit(event("record").key("b")).await;
+    world.emit(new_event("record").key("b")).await;
     for task in world.claim(10).await {
         world.fail(&task).await;
     }

@@ -33,7 +33,7 @@ impl<'h> LifecycleCase<'h> {
         };
         let plan = if pulled { plan.pulled("index") } else { plan };
         let mut world = StoreFixture::new(harness, plan.clone()).await;
-        let id = world.emit(event("record").key("a")).await.tasks.remove(0);
+        let id = world.emit(new_event("record").key("a")).await.tasks.remove(0);
         let mut claimed = None;
         match state {
             State::New { .. } => {}
@@ -67,7 +67,7 @@ impl<'h> LifecycleCase<'h> {
             Command::Fail { after, last, .. } => Command::Fail { fence, after, last },
             Command::Snooze { .. } => Command::Snooze { fence, until: now.plus(secs(60)) },
             Command::Release { .. } => Command::Release { fence },
-            Command::Renew { .. } => Command::Renew { fence, until: now.plus(secs(2 * LEASE)) },
+            Command::Renew { .. } => Command::Renew { fence, until: now.plus(secs(2 * LEASE_SECS)) },
             Command::Expire { .. } => Command::Expire { fence },
             Command::Lock(lease) => Command::Lock(Lease { node: self.world.node, since: now, ..lease }),
             Command::Schedule
@@ -94,9 +94,9 @@ impl<'h> LifecycleCase<'h> {
                     done = Command::Lock(Lease { fence: task.fence, ..lease });
                 }
             }
-            Command::Succeed { fence } => refusal = self.end(before, fence, succeeded()).await,
+            Command::Succeed { fence } => refusal = self.end(before, fence, success()).await,
             Command::Fail { fence, last, .. } => {
-                let ended = if last { failed_for_good() } else { failed() };
+                let ended = if last { permanent_failure() } else { retryable_failure() };
                 refusal = self.end(before, fence, ended).await;
             }
             Command::Snooze { fence, until } => {
@@ -104,10 +104,10 @@ impl<'h> LifecycleCase<'h> {
             }
             Command::Release { fence } => refusal = self.end(before, fence, Ended::Released).await,
             Command::Renew { fence, until } => {
-                refusal = must(self.world.store.renew(before.seq, fence, until).await).err();
+                refusal = expect_ok(self.world.store.renew(before.seq, fence, until).await).err();
             }
             Command::Expire { .. } => {
-                self.world.tick(LEASE + 1);
+                self.world.tick(LEASE_SECS + 1);
                 self.world.rescue().await;
             }
             Command::Lose => drop(self.world.lose("index").await),
@@ -146,7 +146,7 @@ fn tells(command: Command) -> bool {
 /// A rule takes a task back without being told the time: when it falls due then is the store's choice.
 fn without_due(life: Life) -> Life {
     match life.state {
-        State::New { .. } => Life { state: State::New { due: BEGINNING }, ..life },
+        State::New { .. } => Life { state: State::New { due: START_TIME }, ..life },
         _ => life,
     }
 }
@@ -204,9 +204,9 @@ async fn check_effects(
 
 /// Every cell whose state has this status; one test a row keeps a failure readable.
 async fn row(harness: &dyn Harness, status: Status) {
-    for state in table::states(BEGINNING) {
+    for state in table::states(START_TIME) {
         if state.status() == status {
-            for command in table::commands(BEGINNING) {
+            for command in table::commands(START_TIME) {
                 check(harness, state, command).await;
             }
         }
@@ -227,9 +227,9 @@ pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness
 
 /// Held by a worker, whose lease ends by itself.
 pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harness: &dyn Harness) {
-    let until = Some(BEGINNING.plus(secs(LEASE)));
-    let lease = Lease { node: 0, fence: table::FENCE, since: BEGINNING, until };
-    for command in table::commands(BEGINNING) {
+    let until = Some(START_TIME.plus(secs(LEASE_SECS)));
+    let lease = Lease { node: 0, fence: table::FENCE, since: START_TIME, until };
+    for command in table::commands(START_TIME) {
         check(harness, State::Locked(lease), command).await;
     }
 }

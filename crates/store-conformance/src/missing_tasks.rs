@@ -13,12 +13,12 @@ fn plan() -> RegistrationBuilder {
 
 pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(3, event("record").key("a")).await;
-    world.emit(event("record").due(world.later(3600))).await;
-    world.emit_many(2, event("record").key("b").tenant("shop")).await;
+    world.emit_many(3, new_event("record").key("a")).await;
+    world.emit(new_event("record").due(world.later(3600))).await;
+    world.emit_many(2, new_event("record").key("b").tenant("shop")).await;
     world.schedule(3).await;
     assert_eq!(world.lose("index").await, 6, "heads, lanes behind them, delayed and scheduled ones");
-    let filter = TaskFilter { handler: Some(handler("index")), ..TaskFilter::default() };
+    let filter = TaskFilter { handler: Some(handler_name("index")), ..TaskFilter::default() };
     for task in world.tasks(&filter).await {
         assert_eq!(task.life.state.status(), Status::Missing);
     }
@@ -33,7 +33,7 @@ pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn 
 pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
     let mut world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
-    world.emit_many(2, event("record").key("a")).await;
+    world.emit_many(2, new_event("record").key("a")).await;
     world.pause("index").await;
     assert_eq!(world.lose("index").await, 2);
     assert_eq!(world.run_all().await.len(), 2, "the others go on");
@@ -42,15 +42,15 @@ pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harne
 /// A handler that is defined but that no node can run leaves its tasks `new`.
 pub async fn tasks_of_a_handler_without_a_live_node_stay_new(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let sequenced = world.emit(event("record")).await;
-    world.tick(LEASE + 1);
+    let sequenced = world.emit(new_event("record")).await;
+    world.tick(LEASE_SECS + 1);
     assert_eq!(world.rescue().await.missing, 0);
     assert_eq!(world.status(&sequenced.tasks[0]).await, Status::New);
 }
 
 pub async fn a_running_task_finishes_after_its_handler_is_undefined(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record").key("a")).await;
+    world.emit(new_event("record").key("a")).await;
     let running = world.claim_one_for("index").await;
     assert_eq!(world.lose("index").await, 0);
     assert_eq!(world.status(&running.id).await, Status::Locked);
@@ -59,7 +59,7 @@ pub async fn a_running_task_finishes_after_its_handler_is_undefined(harness: &dy
 
 pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(2, event("record").key("a")).await;
+    world.emit_many(2, new_event("record").key("a")).await;
     let running = world.claim_one_for("index").await;
     assert_eq!(world.lose("index").await, 1, "the one behind it");
     world.give_back(&running).await;
@@ -69,7 +69,7 @@ pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harn
 
 pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let old = world.emit_many(3, event("record").key("a")).await;
+    let old = world.emit_many(3, new_event("record").key("a")).await;
     world.lose("index").await;
     world.run_all().await;
     world.register(plan()).await;
@@ -81,7 +81,7 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
     assert_eq!(world.adopt("index").await, 0);
     assert_eq!(world.task(&old[0].tasks[0]).await.error, None);
     let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&old), "in order");
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&old), "in order");
     assert!(ran.iter().all(|task| task.late), "and late");
     assert_eq!(world.queue("index").await.missing, 0);
 }
@@ -89,30 +89,30 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
 /// Newer events of the object may have run meanwhile: that is what late tells.
 pub async fn missing_tasks_do_not_block_their_lane(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let old = world.emit_many(2, event("record").key("a")).await;
+    let old = world.emit_many(2, new_event("record").key("a")).await;
     world.lose("index").await;
     world.register(RegistrationBuilder::simple()).await;
-    let new = world.emit_many(2, event("record").key("a")).await;
+    let new = world.emit_many(2, new_event("record").key("a")).await;
     let head = world.claim(10).await;
-    assert_eq!(events_of(&head), [new[0].id]);
+    assert_eq!(event_ids_of(&head), [new[0].id]);
     assert_eq!(world.adopt("index").await, 2);
     world.succeed(&head[0]).await;
     let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), [&new[1], &old[0], &old[1]].map(|event| event.id), "behind what waits");
+    assert_eq!(event_ids_of(&ran), [&new[1], &old[0], &old[1]].map(|event| event.id), "behind what waits");
     assert_eq!(ran.iter().map(|task| task.late).collect::<Vec<_>>(), [false, true, true]);
 }
 
 pub async fn adopted_tasks_of_one_object_run_one_at_a_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let old = world.emit_many(3, event("record").key("a")).await;
+    let old = world.emit_many(3, new_event("record").key("a")).await;
     world.lose("index").await;
     world.register(RegistrationBuilder::simple()).await;
     assert_eq!(world.adopt("index").await, 3);
-    let newest = world.emit(event("record").key("a")).await;
+    let newest = world.emit(new_event("record").key("a")).await;
     let mut world = world.reopen().await;
     for event in old.iter().chain([&newest]) {
         let claimed = world.claim(10).await;
-        assert_eq!(events_of(&claimed), [event.id]);
+        assert_eq!(event_ids_of(&claimed), [event.id]);
         assert!(world.claim(10).await.is_empty(), "the lane is taken");
         world.succeed(&claimed[0]).await;
         world.tick(1);
@@ -121,7 +121,7 @@ pub async fn adopted_tasks_of_one_object_run_one_at_a_time(harness: &dyn Harness
 
 pub async fn adoption_affects_one_handler(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     world.lose("index").await;
     world.lose("notify").await;
     world.register(plan()).await;
@@ -133,7 +133,7 @@ pub async fn adoption_affects_one_handler(harness: &dyn Harness) {
 
 pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(event("record").key("a").value("\"kept\"")).await;
+    let sequenced = world.emit(new_event("record").key("a").value("\"kept\"")).await;
     world.lose("index").await;
     world.tick(1_000_000);
     let nothing = Retention { count: 0, age: secs(1) };
@@ -147,7 +147,7 @@ pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
 
 pub async fn a_missing_task_can_be_cancelled(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(event("record").key("a")).await;
+    let sequenced = world.emit(new_event("record").key("a")).await;
     world.lose("index").await;
     assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
     world.register(RegistrationBuilder::simple()).await;
@@ -158,8 +158,8 @@ pub async fn a_missing_task_can_be_cancelled(harness: &dyn Harness) {
 
 pub async fn many_missing_tasks_are_all_adopted(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(1500, event("record")).await;
-    world.emit_many(1500, event("record").tenant("shop")).await;
+    world.emit_many(1500, new_event("record")).await;
+    world.emit_many(1500, new_event("record").tenant("shop")).await;
     assert_eq!(world.lose("index").await, 3000);
     world.register(RegistrationBuilder::simple()).await;
     assert_eq!(world.adopt("index").await, 3000);
@@ -168,7 +168,7 @@ pub async fn many_missing_tasks_are_all_adopted(harness: &dyn Harness) {
 
 pub async fn an_adopted_task_keeps_its_due_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let mut delayed = event("record");
+    let mut delayed = new_event("record");
     delayed.due = Some(world.now.plus(secs(3600)));
     world.emit(delayed).await;
     assert_eq!(world.lose("index").await, 1);

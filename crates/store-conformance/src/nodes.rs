@@ -6,33 +6,33 @@ use crate::Harness;
 use crate::fixture::*;
 
 async fn view(world: &StoreFixture<'_>, node: NodeId) -> NodeView {
-    let found = must(world.store.nodes().await);
+    let found = expect_ok(world.store.nodes().await);
     found.into_iter().find(|view| view.id == node).expect("the node is told of")
 }
 
 fn abilities(names: &[&str], slots: usize) -> Abilities {
-    let handlers = names.iter().map(|name| handler(name)).collect();
+    let handlers = names.iter().map(|name| handler_name(name)).collect();
     Abilities { handlers, slots, ..Abilities::default() }
 }
 
 pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.tick(10);
-    let second = must(world.store.join("second", world.now).await);
+    let second = expect_ok(world.store.join("second", world.now).await);
     let seen = view(&world, second).await;
     assert_eq!((seen.name.as_str(), seen.joined, seen.heard), ("second", world.now, world.now));
     assert_eq!((seen.gone, seen.running, seen.abilities), (false, 0, Abilities::default()));
-    assert_eq!(view(&world, world.node).await.joined, BEGINNING);
+    assert_eq!(view(&world, world.node).await.joined, START_TIME);
 }
 
 pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for told in [abilities(&["index", "notify"], 16), abilities(&["index"], 4), abilities(&[], 0)] {
-        must(world.store.announce(world.node, told.clone()).await);
+        expect_ok(world.store.announce(world.node, told.clone()).await);
         assert_eq!(view(&world, world.node).await.abilities, told);
     }
     let told = abilities(&["index"], 8);
-    must(world.store.announce(world.node, told.clone()).await);
+    expect_ok(world.store.announce(world.node, told.clone()).await);
     let node = world.node;
     let world = world.reopen().await;
     assert_eq!(view(&world, node).await.abilities, told);
@@ -45,15 +45,15 @@ pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: world.now, unconfirmed: None });
     let clock = ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot };
     let told = Abilities { clock, ..abilities(&["index"], 8) };
-    must(world.store.announce(world.node, told.clone()).await);
+    expect_ok(world.store.announce(world.node, told.clone()).await);
     assert_eq!(view(&world, world.node).await.abilities, told);
 }
 
 /// A server's clock goes on; an embedded store has none. Reading it changes nothing of the time that verbs were given.
 pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let first = must(world.store.read_clock().await);
-    let second = must(world.store.read_clock().await);
+    let first = expect_ok(world.store.read_clock().await);
+    let second = expect_ok(world.store.read_clock().await);
     assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
     world.tick(20);
     assert!(world.heartbeat().await);
@@ -65,18 +65,18 @@ pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
     world.tick(20);
     assert!(world.heartbeat().await);
     let seen = view(&world, world.node).await;
-    assert_eq!((seen.heard, seen.joined, seen.gone), (world.now, BEGINNING, false));
+    assert_eq!((seen.heard, seen.joined, seen.gone), (world.now, START_TIME, false));
 }
 
 pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
     let mut world =
         StoreFixture::new(harness, RegistrationBuilder::simple().on("note", &["remote"]).pulled("remote"))
             .await;
-    world.emit_many(5, event("record")).await;
-    world.emit(event("note")).await;
+    world.emit_many(5, new_event("record")).await;
+    world.emit(new_event("note")).await;
     let held = world.claim(2).await;
     let first = world.node;
-    world.node = must(world.store.join("second", world.now).await);
+    world.node = expect_ok(world.store.join("second", world.now).await);
     world.claim(3).await;
     world.fetch_one("remote").await;
     assert_eq!(view(&world, first).await.running, 2);
@@ -87,16 +87,16 @@ pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
 
 pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     world.claim_one().await;
-    let (silent, leaving) = (world.node, must(world.store.join("leaving", world.now).await));
-    must(world.store.leave(leaving, world.now).await);
+    let (silent, leaving) = (world.node, expect_ok(world.store.join("leaving", world.now).await));
+    expect_ok(world.store.leave(leaving, world.now).await);
     assert!(view(&world, leaving).await.gone);
     assert!(!view(&world, silent).await.gone);
-    world.tick(LEASE + 1);
+    world.tick(LEASE_SECS + 1);
     world.rescue().await;
     let seen = view(&world, silent).await;
-    assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, BEGINNING));
+    assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, START_TIME));
 }
 
 /// However many have come and gone, those that live are told of.
@@ -105,13 +105,13 @@ pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
     let mut living = vec![world.node];
     for n in 0..60 {
         world.tick(1);
-        let node = must(world.store.join(&format!("node-{n}"), world.now).await);
+        let node = expect_ok(world.store.join(&format!("node-{n}"), world.now).await);
         match n % 10 {
             0 => living.push(node),
-            _ => must(world.store.leave(node, world.now).await),
+            _ => expect_ok(world.store.leave(node, world.now).await),
         }
     }
-    let found = must(world.store.nodes().await);
+    let found = expect_ok(world.store.nodes().await);
     let mut alive: Vec<_> = found.iter().filter(|view| !view.gone).map(|view| view.id).collect();
     alive.sort();
     assert_eq!(alive, living);

@@ -36,9 +36,9 @@ pub(crate) async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: i
 pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut heard = listen(&world);
-    let sequenced = world.emit(event("record").key("a")).await;
+    let sequenced = world.emit(new_event("record").key("a")).await;
     hears(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
-    world.emit(event("record").key("b")).await;
+    world.emit(new_event("record").key("b")).await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
@@ -47,7 +47,7 @@ pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) 
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for seconds in [1000, 100] {
         let mut heard = listen(&world);
-        world.emit(event("record").due(world.later(seconds))).await;
+        world.emit(new_event("record").due(world.later(seconds))).await;
         hears(&mut heard, |signal| signal == Signal::Work).await;
     }
 }
@@ -55,7 +55,7 @@ pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) 
 /// What a lane's end, a lifted rule and a person's retry make ready is told as well.
 pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
     let head = world.claim_one().await;
     let mut heard = listen(&world);
     world.succeed(&head).await;
@@ -74,7 +74,7 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
 pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
     let plan = RegistrationBuilder::simple().collects("shop/orders", 100).narrow("index", 1);
     let mut world = StoreFixture::new(harness, plan.clone()).await;
-    world.emit_many(2, event("record")).await;
+    world.emit_many(2, new_event("record")).await;
     world.standing("nightly").await;
     let head = world.claim_one().await;
     let mut heard = listen(&world);
@@ -84,10 +84,10 @@ pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harnes
     world.run_anew("shop/orders").await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
     let mut heard = listen(&world);
-    world.settle(FiringBuilder::event(event("record")).at("nightly", world.now)).await;
+    world.settle(FiringBuilder::event(new_event("record")).at("nightly", world.now)).await;
     hears(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
     let mut heard = listen(&world);
-    world.settle(FiringBuilder::event(event("record")).at("nightly", world.later(1))).await;
+    world.settle(FiringBuilder::event(new_event("record")).at("nightly", world.later(1))).await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
     assert_eq!(world.lose("index").await, 3);
     world.register(plan.clone().on("record", &["newcomer"])).await;
@@ -102,7 +102,7 @@ pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harnes
 /// A wider limit lets waiting tasks through.
 pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().narrow("index", 1)).await;
-    world.emit_many(3, event("record")).await;
+    world.emit_many(3, new_event("record")).await;
     world.claim_one().await;
     let mut heard = listen(&world);
     world.register(RegistrationBuilder::simple()).await;
@@ -114,7 +114,7 @@ pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let mut heard = listen(&world);
     for _ in 0..20 {
-        world.emit(event("record")).await;
+        world.emit(new_event("record")).await;
     }
     let last = world.extent().await.head;
     let mut told = None;
@@ -129,12 +129,12 @@ pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
 
 pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(event("record").key("a")).await;
+    let sequenced = world.emit(new_event("record").key("a")).await;
     world.store.close();
-    let answer = world.store.append(vec![emission([event("record")])], None, world.now).await;
+    let answer = world.store.append(vec![emission([new_event("record")])], None, world.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
     let answer = world.store.claim(world.asking(1), world.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
     let world = world.reopen().await;
-    assert_eq!(events_of(&world.run_all().await), [sequenced.id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [sequenced.id]);
 }

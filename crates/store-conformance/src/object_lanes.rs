@@ -8,7 +8,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 async fn object_of(world: &StoreFixture<'_>, of: &str, name: &str) -> ObjectView {
-    must(world.store.object(&tenant(of), &key(name), 1).await).expect("it is there")
+    expect_ok(world.store.object(&tenant(of), &object_key(name), 1).await).expect("it is there")
 }
 
 /// The lanes of the object `a`.
@@ -36,10 +36,10 @@ fn task(events: &[Sequenced], n: usize) -> &TaskId {
 pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default().on("record", &["index", "audit"]).on("note", &["audit"]);
     let world = StoreFixture::new(harness, plan).await;
-    world.emit_many(2, event("record").key("before")).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
-    world.emit(event("note").key("a")).await;
-    world.emit_many(5, event("record").key("behind")).await;
+    world.emit_many(2, new_event("record").key("before")).await;
+    let events = world.emit_many(3, new_event("record").key("a")).await;
+    world.emit(new_event("note").key("a")).await;
+    world.emit_many(5, new_event("record").key("behind")).await;
     let view = object_of(&world, "default", "a").await;
     let audit = &events[0].tasks[1];
     assert_eq!(told(&view.lanes), [("audit", audit, 3), ("index", task(&events, 0), 2)], "by handler");
@@ -58,7 +58,7 @@ pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness)
 /// Whatever it does or waits for.
 pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
     let check = async |world: &StoreFixture<'_>, status: Status| {
         let lane = lane(world).await;
         let listed = Task { attempts: vec![], ..world.task(task(&events, 0)).await };
@@ -73,16 +73,20 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     world.fail(&running).await;
     check(&world, Status::New).await;
     let lane = lane(&world).await;
-    assert_eq!(lane.head.life.state, State::New { due: world.later(BACKOFF) }, "it is tried again then");
+    assert_eq!(
+        lane.head.life.state,
+        State::New { due: world.later(RETRY_DELAY_SECS) },
+        "it is tried again then"
+    );
     assert_eq!(lane.head.error.as_deref(), Some("it broke"));
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.fail_for_good(&world.claim_one().await).await;
     check(&world, Status::Error).await;
 }
 
 pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
+    let events = world.emit_many(3, new_event("record").key("a")).await;
     world.fail_for_good(&world.claim_one().await).await;
     let halted = lane(&world).await;
     assert_eq!((&halted.head.id, halted.behind, halted.is_halted()), (task(&events, 0), 2, true));
@@ -103,9 +107,9 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
 /// Done, cancelled, parked or missing: it stands in no lane.
 pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("note").key("a")).await;
+    world.emit(new_event("note").key("a")).await;
     assert_eq!(lanes(&world).await, [], "nobody handles it");
-    let events = world.emit_many(4, event("record").key("a")).await;
+    let events = world.emit_many(4, new_event("record").key("a")).await;
     world.succeed(&world.claim_one().await).await;
     world.fail_for_good(&world.claim_one().await).await;
     world.cancel(task(&events, 2)).await.expect("it waits");
@@ -122,7 +126,7 @@ pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
 /// What came back late stands behind those that were made after it.
 pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
+    let events = world.emit_many(3, new_event("record").key("a")).await;
     world.fail_for_good(&world.claim_one().await).await;
     world.retry(task(&events, 0)).await.expect("it is parked");
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 1), 2)]);
@@ -133,8 +137,8 @@ pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness)
 
 pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let ours = world.emit_many(2, event("record").key("a")).await;
-    let theirs = world.emit_many(3, event("record").key("a").tenant("shop")).await;
+    let ours = world.emit_many(2, new_event("record").key("a")).await;
+    let theirs = world.emit_many(3, new_event("record").key("a").tenant("shop")).await;
     let shop = async |world: &StoreFixture<'_>| object_of(world, "shop", "a").await.lanes;
     assert_eq!(told(&lanes(&world).await), [("index", task(&ours, 0), 1)]);
     assert_eq!(told(&shop(&world).await), [("index", task(&theirs, 0), 2)]);
@@ -156,11 +160,11 @@ pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
         .limited("crowd", two_at_a_time)
         .collects("shop/orders", 100);
     let world = StoreFixture::new(harness, plan).await;
-    world.emit_many(5, event("note").key("a")).await;
-    world.emit_many(5, event("record")).await;
+    world.emit_many(5, new_event("note").key("a")).await;
+    world.emit_many(5, new_event("record")).await;
     world.run("shop/orders").await;
     assert_eq!(lanes(&world).await, []);
-    let ordered = world.emit(event("record").key("a")).await;
+    let ordered = world.emit(new_event("record").key("a")).await;
     assert_eq!(told(&lanes(&world).await), [("index", &ordered.tasks[2], 0)]);
     world.run_all().await;
     assert_eq!(lanes(&world).await, []);
@@ -169,9 +173,9 @@ pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
 /// A lane stays one when its handler gives order up, until those who stand in it have run.
 pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
     world.register(RegistrationBuilder::simple().free("index")).await;
-    world.emit(event("record").key("a")).await;
+    world.emit(new_event("record").key("a")).await;
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 0), 1)]);
 }
 
@@ -180,9 +184,9 @@ pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dy
     let mut events = Vec::new();
     while events.len() < MOST_BEHIND as usize + 2 {
         let missing = MOST_BEHIND as usize + 2 - events.len();
-        events.extend(world.emit_many(missing.min(2_500), event("record").key("a")).await);
+        events.extend(world.emit_many(missing.min(2_500), new_event("record").key("a")).await);
     }
-    let note = world.emit(event("note").key("a")).await;
+    let note = world.emit(new_event("note").key("a")).await;
     let want = [("index", task(&events, 0), MOST_BEHIND), ("later", &note.tasks[0], 0)];
     let long = lanes(&world).await;
     assert_eq!((told(&long), long[0].more, long[1].more), (want.to_vec(), true, false));
@@ -195,7 +199,7 @@ pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
     let names: Vec<String> = (0..=MOST_LANES).map(|n| format!("h{n:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = StoreFixture::new(harness, RegistrationBuilder::default().on("record", &names)).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
     let view = object_of(&world, "default", "a").await;
     assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, true));
     assert!(view.lanes.iter().all(|lane| lane.behind == 1 && events[0].tasks.contains(&lane.head.id)));

@@ -16,7 +16,7 @@ const KEY: &str = "/x/y,1";
 /// A world with one order that waits at its first node.
 async fn waiting(harness: &dyn Harness) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order(KEY).holding("1")).await;
+    world.add(new_order(KEY).holding("1")).await;
     world
 }
 
@@ -42,22 +42,22 @@ pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
     assert_eq!(world.told_after(since).await, ["OrderResumed"]);
     world.resume_order(KEY).await;
     assert_eq!(world.told_after(since).await.len(), 1, "it is not suspended any more");
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
 /// A step that was begun is history, under the name that it had; one that never was leaves nothing behind.
 pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 2, 5)).await;
-    world.add(order(KEY)).await;
+    world.add(new_order(KEY)).await;
     let never = world.task_of(KEY).await;
     world.suspend(KEY).await;
-    assert!(must(world.store.task(&never).await).is_none());
-    assert_eq!(world.queue_of("first", steps_at("/x/y", "a")).await.ready, 0);
+    assert!(expect_ok(world.store.task(&never).await).is_none());
+    assert_eq!(world.queue_of("first", step_queue("/x/y", "a")).await.ready, 0);
     world.resume_order(KEY).await;
     let task = world.claim_one().await;
     assert_ne!(task.id, never, "no name is given twice");
     world.fail(&task).await;
-    world.steer(KEY, to_node("b")).await.expect("nothing runs");
+    world.steer(KEY, move_to_node("b")).await.expect("nothing runs");
     assert_eq!(world.task(&task.id).await.life.state.reason(), Some(EndReason::Canceled));
 }
 
@@ -87,7 +87,7 @@ pub async fn a_running_step_of_a_suspended_order_can_finish(harness: &dyn Harnes
     );
     world.nothing_begins("it is suspended at the next node").await;
     world.resume_order(KEY).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
 /// Resumed before the step has ended, it goes on as if nothing had been.
@@ -98,16 +98,16 @@ pub async fn an_order_can_be_resumed_while_its_step_runs(harness: &dyn Harness) 
     world.resume_order(KEY).await;
     world.nothing_begins("its step still runs").await;
     world.succeed(&task).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn a_suspended_order_does_not_finish(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order(KEY).starting("b")).await;
+    world.add(new_order(KEY).starting("b")).await;
     let task = world.claim_one().await;
     world.suspend(KEY).await;
     world.succeed(&task).await;
-    assert_eq!(world.look(KEY).await.order.node, node_id("done"));
+    assert_eq!(world.look(KEY).await.order.node, chain_node_id("done"));
     let since = world.head().await;
     world.resume_order(KEY).await;
     let want = ["OrderResumed", "OrderFinished nodeId:done", "FileBasedRemoved"];
@@ -122,7 +122,7 @@ pub async fn a_failed_step_of_a_suspended_order_is_not_retried(harness: &dyn Har
     let since = world.head().await;
     world.fail(&task).await;
     assert_eq!(world.told_after(since).await, ["OrderStepEnded Keep", "OrderSetBack nodeId:a"]);
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.nothing_begins("it is suspended").await;
     let view = world.look(KEY).await;
     assert_eq!((view.task, view.setback), (None, None));
@@ -134,7 +134,7 @@ pub async fn a_failed_step_of_a_suspended_order_is_not_retried(harness: &dyn Har
 /// An order that is planned stays so, however often it is suspended.
 pub async fn a_resumed_order_keeps_its_planned_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order(KEY).planned(world.later(60))).await;
+    world.add(new_order(KEY).planned(world.later(60))).await;
     world.suspend(KEY).await;
     world.resume_order(KEY).await;
     world.nothing_begins("its time has not come").await;
@@ -150,7 +150,7 @@ pub async fn a_removed_order_is_deleted_with_its_step(harness: &dyn Harness) {
     assert_eq!(world.shown_after(since).await, [r#"{"key":"Order:/x/y,1","TYPE":"FileBasedRemoved"}"#]);
     assert!(world.find(KEY).await.is_none() && world.orders_at("/").await.is_empty());
     world.nothing_begins("it is gone").await;
-    assert!(must(world.store.task(&task).await).is_none(), "and so is its step, which never began");
+    assert!(expect_ok(world.store.task(&task).await).is_none(), "and so is its step, which never began");
     assert_eq!(world.statistics("/").await.total, 0);
 }
 
@@ -165,7 +165,9 @@ pub async fn a_running_order_cannot_be_removed_or_changed(harness: &dyn Harness)
     let world = waiting(harness).await;
     let task = world.claim_one().await;
     let (before, since) = (world.look(KEY).await, world.head().await);
-    for command in [OrderCommand::Remove, to_value("9"), to_node("b"), to_time(world.later(60))] {
+    for command in
+        [OrderCommand::Remove, change_value_to("9"), move_to_node("b"), reschedule_to(world.later(60))]
+    {
         assert_eq!(world.steer(KEY, command).await, refused_while_running());
     }
     assert_eq!((world.look(KEY).await, world.head().await), (before, since));
@@ -178,7 +180,7 @@ pub async fn a_running_order_cannot_be_removed_or_changed(harness: &dyn Harness)
 pub async fn an_order_value_can_be_changed(harness: &dyn Harness) {
     let world = waiting(harness).await;
     let task = world.task_of(KEY).await;
-    world.steer(KEY, to_value("[2]")).await.expect("nothing runs");
+    world.steer(KEY, change_value_to("[2]")).await.expect("nothing runs");
     assert_eq!(world.look(KEY).await.order.value.as_str(), "[2]");
     assert_eq!(world.task_of(KEY).await, task, "the step waits where it waited");
     let world = world.reopen().await;
@@ -188,12 +190,12 @@ pub async fn an_order_value_can_be_changed(harness: &dyn Harness) {
 pub async fn an_order_can_be_moved_to_another_chain_node(harness: &dyn Harness) {
     let world = waiting(harness).await;
     let since = world.head().await;
-    world.steer(KEY, to_node("b")).await.expect("nothing runs");
+    world.steer(KEY, move_to_node("b")).await.expect("nothing runs");
     assert_eq!(world.told_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "the step at the old node is gone");
-    world.add(order("/x/y,2")).await;
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"], "the step at the old node is gone");
+    world.add(new_order("/x/y,2")).await;
     let since = world.head().await;
-    world.steer("/x/y,2", to_node("done")).await.expect("nothing runs");
+    world.steer("/x/y,2", move_to_node("done")).await.expect("nothing runs");
     let want = ["OrderNodeChanged fromNodeId:a,nodeId:done", "OrderFinished nodeId:done", "FileBasedRemoved"];
     assert_eq!(world.told_after(since).await, want);
 }
@@ -202,7 +204,11 @@ pub async fn a_suspended_order_is_moved_and_stays_suspended(harness: &dyn Harnes
     let world = waiting(harness).await;
     world.suspend(KEY).await;
     for (node, value) in [("done", "2"), ("b", "3")] {
-        let change = OrderCommand::Change { value: Some(json(value)), node: Some(node_id(node)), at: None };
+        let change = OrderCommand::Change {
+            value: Some(parse_json(value)),
+            node: Some(chain_node_id(node)),
+            at: None,
+        };
         world.steer(KEY, change).await.expect("nothing runs");
         let view = world.look(KEY).await;
         assert_eq!((view.order.suspended, view.order.node.as_str()), (true, node));
@@ -216,12 +222,12 @@ pub async fn a_suspended_order_is_moved_and_stays_suspended(harness: &dyn Harnes
 pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
     let mut world = waiting(harness).await;
     let later = world.later(60);
-    world.steer(KEY, to_time(later)).await.expect("nothing runs");
+    world.steer(KEY, reschedule_to(later)).await.expect("nothing runs");
     assert_eq!(world.look(KEY).await.order.planned, Some(later));
     world.nothing_begins("it is planned for later").await;
     assert_eq!(world.statistics("/").await.planned, 1);
     let sooner = world.later(30);
-    world.steer(KEY, to_time(sooner)).await.expect("nothing runs");
+    world.steer(KEY, reschedule_to(sooner)).await.expect("nothing runs");
     world.tick(30);
     assert_eq!(world.claim(10).await.len(), 1);
 }
@@ -229,7 +235,7 @@ pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
 pub async fn an_empty_order_change_changes_nothing(harness: &dyn Harness) {
     let world = waiting(harness).await;
     let (before, since) = (world.look(KEY).await, world.head().await);
-    world.steer(KEY, NO_CHANGE).await.expect("nothing runs");
+    world.steer(KEY, EMPTY_ORDER_CHANGE).await.expect("nothing runs");
     assert_eq!((world.look(KEY).await, world.head().await), (before, since));
 }
 
@@ -237,14 +243,17 @@ pub async fn commands_to_unknown_orders_and_chain_nodes_are_refused(harness: &dy
     let world = waiting(harness).await;
     let since = world.head().await;
     for key in ["/x/y,2", "/x/z,1"] {
-        for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, to_value("1")] {
+        for command in
+            [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")]
+        {
             let refused = Err(OrderRefused::NoSuchOrder(order_key(key)));
             assert_eq!(world.steer(key, command).await, refused);
         }
     }
-    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("nowhere")));
-    assert_eq!(world.steer(KEY, to_node("nowhere")).await, nowhere);
-    let half = OrderCommand::Change { value: Some(json("9")), node: Some(node_id("nowhere")), at: None };
+    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere")));
+    assert_eq!(world.steer(KEY, move_to_node("nowhere")).await, nowhere);
+    let half =
+        OrderCommand::Change { value: Some(parse_json("9")), node: Some(chain_node_id("nowhere")), at: None };
     assert_eq!(world.steer(KEY, half).await, nowhere);
     assert_eq!(world.look(KEY).await.order.value.as_str(), "1", "a change is made whole or not at all");
     assert_eq!(world.head().await, since);
@@ -269,11 +278,11 @@ pub async fn cancelling_a_running_step_suspends_its_order(harness: &dyn Harness)
     assert_eq!(world.told_of(KEY, since).await, ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]);
     assert!(!world.look(KEY).await.order.running);
     let before = world.look(KEY).await;
-    assert!(world.end(ending(&task, succeeded())).await.is_err(), "the attempt is fenced off");
+    assert!(world.end(attempt_ending(&task, success())).await.is_err(), "the attempt is fenced off");
     assert_eq!(world.look(KEY).await, before);
     world.resume_order(KEY).await;
     world.succeed(&world.claim_one().await).await;
-    assert_eq!(world.look(KEY).await.order.node, node_id("b"));
+    assert_eq!(world.look(KEY).await.order.node, chain_node_id("b"));
 }
 
 /// At most one live task an order, whatever is done to it.
@@ -282,9 +291,9 @@ pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
     for _ in 0..3 {
         world.suspend(KEY).await;
         world.resume_order(KEY).await;
-        world.steer(KEY, to_node("b")).await.expect("nothing runs");
-        world.steer(KEY, to_node("a")).await.expect("nothing runs");
-        world.steer(KEY, to_value("2")).await.expect("nothing runs");
+        world.steer(KEY, move_to_node("b")).await.expect("nothing runs");
+        world.steer(KEY, move_to_node("a")).await.expect("nothing runs");
+        world.steer(KEY, change_value_to("2")).await.expect("nothing runs");
     }
     let live = TaskFilter { statuses: vec![Status::New, Status::Scheduled], ..TaskFilter::default() };
     assert_eq!(world.tasks(&live).await.len(), 1);
@@ -293,7 +302,7 @@ pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
 
 pub async fn a_suspended_order_whose_step_fails_follows_on_error(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order(KEY).starting("b")).await;
+    world.add(new_order(KEY).starting("b")).await;
     let task = world.claim_one().await;
     world.suspend(KEY).await;
     let since = world.head().await;
@@ -306,13 +315,13 @@ pub async fn a_suspended_order_whose_step_fails_follows_on_error(harness: &dyn H
 /// Otherwise two snapshots that differ would bear the same id.
 pub async fn a_change_of_an_order_is_published(harness: &dyn Harness) {
     let world = waiting(harness).await;
-    for change in [to_value("[7]"), to_time(world.later(60))] {
+    for change in [change_value_to("[7]"), reschedule_to(world.later(60))] {
         let since = world.head().await;
         world.steer(KEY, change).await.expect("nothing runs");
         assert_eq!(world.told_after(since).await, ["FileBasedReplaced"]);
     }
     let since = world.head().await;
-    world.steer(KEY, to_value("[7]")).await.expect("nothing runs");
+    world.steer(KEY, change_value_to("[7]")).await.expect("nothing runs");
     assert!(world.told_after(since).await.is_empty(), "the value that it has is no change");
 }
 
@@ -320,7 +329,7 @@ pub async fn a_change_of_an_order_is_published(harness: &dyn Harness) {
 pub async fn order_ids_that_look_like_event_ids_are_refused(harness: &dyn Harness) {
     let world = waiting(harness).await;
     for (id, refused) in [("1700000120000000", true), ("1234567890123", true), ("123456789012", false)] {
-        let answer = world.try_add(order(&format!("/x/y,{id}"))).await;
+        let answer = world.try_add(new_order(&format!("/x/y,{id}"))).await;
         assert_eq!(matches!(answer, Err(OrderRefused::Reserved(_))), refused, "{id}");
     }
 }

@@ -21,35 +21,38 @@ fn plan() -> RegistrationBuilder {
 }
 
 fn ended(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefused {
-    let (key, tenant, node) = (order_key(key), tenant("default"), node_id(node));
+    let (key, tenant, node) = (order_key(key), tenant("default"), chain_node_id(node));
     OrderRefused::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended: at }))
 }
 
 pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/pay,7")).await;
+    world.add(new_order("/pay,7")).await;
     world.tick(5);
     assert_eq!(world.run_all().await.len(), 1);
     let refused = ended("/pay,7", OrderOutcome::Finished, "done", world.now);
     let since = world.head().await;
     for _ in 0..3 {
         world.tick(1);
-        assert_eq!(world.try_add(order("/pay,7")).await, Err(refused.clone()));
+        assert_eq!(world.try_add(new_order("/pay,7")).await, Err(refused.clone()));
     }
-    assert_eq!(world.try_add_all(vec![order("/pay,8"), order("/pay,7")]).await, Err((1, refused.clone())));
+    assert_eq!(
+        world.try_add_all(vec![new_order("/pay,8"), new_order("/pay,7")]).await,
+        Err((1, refused.clone()))
+    );
     assert!(world.told_after(since).await.is_empty(), "nothing has happened");
     let world = world.reopen().await;
-    assert_eq!(world.try_add(order("/pay,7")).await, Err(refused));
+    assert_eq!(world.try_add(new_order("/pay,7")).await, Err(refused));
     assert!(world.run_all().await.is_empty());
-    world.add(order("/pay,7").owned_by("shop")).await;
-    world.add(order("/long,7")).await;
+    world.add(new_order("/pay,7").owned_by("shop")).await;
+    world.add(new_order("/long,7")).await;
 }
 
 pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
         let at_end = key.ends_with("at-end");
-        world.add(if at_end { order(key).starting("done") } else { order(key) }).await;
+        world.add(if at_end { new_order(key).starting("done") } else { new_order(key) }).await;
     }
     let at_end = ended("/pay,at-end", OrderOutcome::Finished, "done", world.now);
     world.tick(1);
@@ -62,7 +65,7 @@ pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness)
     world.tick(1);
     let world = world.reopen().await;
     for (key, refused) in [("/pay,failed", failed), ("/pay,removed", removed), ("/pay,at-end", at_end)] {
-        assert_eq!(world.try_add(order(key)).await, Err(refused), "{key}");
+        assert_eq!(world.try_add(new_order(key)).await, Err(refused), "{key}");
     }
 }
 
@@ -70,19 +73,19 @@ pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness)
 pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for key in ["/long,1", "/long,2"] {
-        world.add(order(key)).await;
+        world.add(new_order(key)).await;
         let task = world.claim_one().await;
         world.fail_for_good(&task).await;
         world.suspend(key).await;
     }
-    world.steer("/long,2", to_node("b")).await.expect("nothing runs");
+    world.steer("/long,2", move_to_node("b")).await.expect("nothing runs");
     let world = world.reopen().await;
     for key in ["/long,1", "/long,2"] {
         world.resume_order(key).await;
     }
     assert_eq!(world.run_all().await.len(), 2);
     for (key, outcome) in [("/long,1", OrderOutcome::Failed), ("/long,2", OrderOutcome::Finished)] {
-        assert_eq!(world.try_add(order(key)).await, Err(ended(key, outcome, "done", world.now)));
+        assert_eq!(world.try_add(new_order(key)).await, Err(ended(key, outcome, "done", world.now)));
     }
 }
 
@@ -90,14 +93,14 @@ pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     const MANY: usize = 1_200;
     let name = |n: usize| format!("/pay,{n}");
-    world.add_all((0..MANY).map(|n| order(&name(n)).starting("done")).collect()).await;
+    world.add_all((0..MANY).map(|n| new_order(&name(n)).starting("done")).collect()).await;
     world.tick(86_400);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    assert!(world.try_add(order(&name(0))).await.is_err(), "a day has not passed");
+    world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    assert!(world.try_add(new_order(&name(0))).await.is_err(), "a day has not passed");
     world.tick(1);
-    world.prune(EVERYTHING, EVERYTHING).await;
+    world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     for n in [0, MANY / 2, MANY - 1] {
-        world.add(order(&name(n))).await;
+        world.add(new_order(&name(n))).await;
     }
 }
 
@@ -107,17 +110,17 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     for _ in 0..3 {
         world.tick(100);
         let firing =
-            FiringBuilder::order(order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
+            FiringBuilder::order(new_order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
         assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
         assert_eq!(world.run_all().await.len(), 1);
     }
     let last = ended("/pay,night", OrderOutcome::Finished, "done", world.now);
-    assert_eq!(world.try_add(order("/pay,night")).await, Err(last), "the last one counts");
+    assert_eq!(world.try_add(new_order("/pay,night")).await, Err(last), "the last one counts");
     // The record of the last one does not expire with that of the first.
     world.tick(86_400 - 100);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    assert!(world.try_add(order("/pay,night")).await.is_err());
-    let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![order("/pay,night")].into() };
+    world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    assert!(world.try_add(new_order("/pay,night")).await.is_err());
+    let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![new_order("/pay,night")].into() };
     assert!(world.add_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
     let exists = OrderRefused::Exists(chain_path("/pay"), order_key("/pay,night").id);
     assert_eq!(world.add_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
@@ -126,7 +129,7 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
 /// Two orders, one with an id and one without, under a key.
 fn batch(content: u8) -> OrderBatch {
     let idempotency = Some(idempotency_key("default", "k", content));
-    OrderBatch { idempotency, ..vec![order("/pay,7"), order("/pay")].into() }
+    OrderBatch { idempotency, ..vec![new_order("/pay,7"), new_order("/pay")].into() }
 }
 
 pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
@@ -142,18 +145,21 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
     assert_eq!(world.run_all().await.len(), 0);
     let conflict = || Refused::IdempotencyConflict("k".into());
     assert_eq!(world.add_batch(batch(2)).await, Err(OrdersRefused::Idempotency(conflict())));
-    assert_eq!(world.append(vec![keyed("default", "k", 2, [event("record")])]).await, [Err(conflict())]);
+    assert_eq!(
+        world.append(vec![keyed_emission("default", "k", 2, [new_event("record")])]).await,
+        [Err(conflict())]
+    );
     world.tick(86_401);
-    world.prune(EVERYTHING, EVERYTHING).await;
+    world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     assert!(!world.add_batch(batch(1)).await.expect("all of it is forgotten").repeated);
 }
 
 /// A refused request leaves no record: it may be sent again once the reason is gone.
 pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/pay,7")).await;
+    world.add(new_order("/pay,7")).await;
     assert!(world.add_batch(batch(1)).await.is_err());
-    let other = OrderBatch { orders: vec![order("/pay,8")], ..batch(2) };
+    let other = OrderBatch { orders: vec![new_order("/pay,8")], ..batch(2) };
     assert!(!world.add_batch(other).await.expect("the key is free").repeated);
 }
 
@@ -162,7 +168,9 @@ pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harn
     let racers: Vec<_> = (0..50)
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
-            tokio::spawn(async move { must(store.add_orders(batch(1), now).await).expect("never refused") })
+            tokio::spawn(
+                async move { expect_ok(store.add_orders(batch(1), now).await).expect("never refused") },
+            )
         })
         .collect();
     let mut receipts = Vec::new();
@@ -178,33 +186,34 @@ pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness)
     let mut world = StoreFixture::new(harness, plan()).await;
     let run = || pointsman_core::store::NewRun { pair: pair("shop/orders"), priority: None };
     let key = |content| Some(idempotency_key("default", "sync", content));
-    let first = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
+    let first = expect_ok(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
     assert!(first.created && !first.repeated);
     assert_eq!(world.run_all().await.len(), 1);
     world.tick(10);
     let world = world.reopen().await;
-    let again = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
+    let again = expect_ok(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
     assert!(world.run_all().await.is_empty(), "nothing new was created");
     let conflict = RunRefused::Idempotency(Refused::IdempotencyConflict("sync".into()));
-    assert_eq!(must(world.store.run(run(), key(2), world.now).await), Err(conflict));
-    assert!(must(world.store.run(run(), None, world.now).await).expect("the pair is there").created);
+    assert_eq!(expect_ok(world.store.run(run(), key(2), world.now).await), Err(conflict));
+    assert!(expect_ok(world.store.run(run(), None, world.now).await).expect("the pair is there").created);
 }
 
 pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let key = |content| idempotency_key("shop", "k", content);
-    assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(None));
-    let first = must(world.store.record_answer(key(1), "{\"n\":1}".into(), world.now).await).expect("new");
+    assert_eq!(expect_ok(world.store.recorded_answer(key(1)).await), Ok(None));
+    let first =
+        expect_ok(world.store.record_answer(key(1), "{\"n\":1}".into(), world.now).await).expect("new");
     assert_eq!((first.answer.as_str(), first.repeated), ("{\"n\":1}", false));
     let second =
-        must(world.store.record_answer(key(1), "2".into(), world.now).await).expect("the same request");
+        expect_ok(world.store.record_answer(key(1), "2".into(), world.now).await).expect("the same request");
     assert_eq!((second.answer.as_str(), second.repeated), ("{\"n\":1}", true));
     let world = world.reopen().await;
-    assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(Some("{\"n\":1}".into())));
+    assert_eq!(expect_ok(world.store.recorded_answer(key(1)).await), Ok(Some("{\"n\":1}".into())));
     let conflict = || Refused::IdempotencyConflict("k".into());
-    assert_eq!(must(world.store.recorded_answer(key(2)).await), Err(conflict()));
-    assert_eq!(must(world.store.record_answer(key(2), "3".into(), world.now).await), Err(conflict()));
+    assert_eq!(expect_ok(world.store.recorded_answer(key(2)).await), Err(conflict()));
+    assert_eq!(expect_ok(world.store.record_answer(key(2), "3".into(), world.now).await), Err(conflict()));
 }
 
 /// A schedule may create an event today and an order tomorrow, under one key and with one digest.
@@ -213,17 +222,17 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     let key = |name| Some(idempotency_key("default", name, 1));
     let run =
         |name| world.store.run(NewRun { pair: pair("shop/orders"), priority: None }, key(name), world.now);
-    let batch = |name| OrderBatch { idempotency: key(name), ..vec![order("/pay")].into() };
-    let emit = |name| keyed("default", name, 1, [event("record")]);
+    let batch = |name| OrderBatch { idempotency: key(name), ..vec![new_order("/pay")].into() };
+    let emit = |name| keyed_emission("default", name, 1, [new_event("record")]);
     let noted = |name| idempotency_key("default", name, 1);
     assert!(world.append(vec![emit("event")]).await.remove(0).is_ok());
     assert!(world.add_batch(batch("order")).await.is_ok());
-    assert!(must(run("run").await).is_ok());
-    assert!(must(world.store.record_answer(noted("noted"), "{}".into(), world.now).await).is_ok());
+    assert!(expect_ok(run("run").await).is_ok());
+    assert!(expect_ok(world.store.record_answer(noted("noted"), "{}".into(), world.now).await).is_ok());
 
     let conflict = |name: &str| Refused::IdempotencyConflict(name.into());
     for name in ["order", "run", "noted"] {
-        let answers = world.append(vec![emit(name), emission([event("record")])]).await;
+        let answers = world.append(vec![emit(name), emission([new_event("record")])]).await;
         assert_eq!(answers[0], Err(conflict(name)));
         assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
     }
@@ -231,25 +240,26 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
         assert_eq!(world.add_batch(batch(name)).await, Err(OrdersRefused::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "noted"] {
-        assert_eq!(must(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
+        assert_eq!(expect_ok(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "run"] {
         let recorded = world.store.record_answer(noted(name), "{}".into(), world.now).await;
-        assert_eq!(must(recorded), Err(conflict(name)));
+        assert_eq!(expect_ok(recorded), Err(conflict(name)));
     }
 }
 
 pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let key = |name| idempotency_key("default", name, 1);
-    let emitted = world.append(vec![keyed("default", "event", 1, [event("record")])]).await.remove(0);
-    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
+    let emitted =
+        world.append(vec![keyed_emission("default", "event", 1, [new_event("record")])]).await.remove(0);
+    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
     let added = world.add_batch(batch).await.expect("nothing to refuse");
     let run = NewRun { pair: pair("shop/orders"), priority: None };
-    let ran = must(world.store.run(run, Some(key("run")), world.now).await).expect("the pair is there");
+    let ran = expect_ok(world.store.run(run, Some(key("run")), world.now).await).expect("the pair is there");
 
     let read = async |name| {
-        let answer = must(world.store.recorded_answer(key(name)).await).expect("the same request");
+        let answer = expect_ok(world.store.recorded_answer(key(name)).await).expect("the same request");
         Json::parse(&answer.expect(name)).expect("JSON")
     };
     let events: Vec<Sequenced> = read("event").await.to().expect("events");

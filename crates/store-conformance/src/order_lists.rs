@@ -22,7 +22,7 @@ const KEYS: [&str; 9] =
 async fn crowded(harness: &dyn Harness) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan()).await;
     for number in 0..KEYS.len() {
-        world.add(order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
+        world.add(new_order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
     }
     world
 }
@@ -74,7 +74,7 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
         "/a",
     ];
     for text in paths {
-        let filter: PathFilter = path(text);
+        let filter: PathFilter = path_filter(text);
         let want: Vec<_> = KEYS.into_iter().filter(|key| filter.matches(key)).collect();
         assert_eq!(keys(&world.orders_at(text).await), want, "{text}");
         assert_eq!(world.statistics(text).await.total, want.len() as u64, "{text}");
@@ -85,16 +85,16 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
 pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
     let world = crowded(harness).await;
     let everything = PathFilter::Everything;
-    let page = must(world.store.orders(&everything, None, None, 4).await);
+    let page = expect_ok(world.store.orders(&everything, None, None, 4).await);
     assert_eq!(keys(&page.orders), KEYS[..4]);
     let last = OrderCursor { key: order_key(KEYS[3]), tenant: tenant("default") };
     assert_eq!(page.next, Some(last));
     world.remove(KEYS[3]).await;
-    world.add(order("/a/x,11")).await;
-    let page = must(world.store.orders(&everything, None, page.next, 100).await);
+    world.add(new_order("/a/x,11")).await;
+    let page = expect_ok(world.store.orders(&everything, None, page.next, 100).await);
     assert_eq!(keys(&page.orders), KEYS[4..], "reading goes on though the order is gone");
     assert_eq!(page.next, None);
-    let page = must(world.store.orders(&everything, None, None, 9).await);
+    let page = expect_ok(world.store.orders(&everything, None, None, 9).await);
     assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
 }
 
@@ -109,10 +109,10 @@ pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
 /// Orders that wait, are planned, due, running, set back, suspended, suspended while running, passed on, stranded.
 async fn every_state(harness: &dyn Harness) -> StoreFixture<'_> {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/a/x,running")).await;
-    world.add(order("/a/x,ending")).await;
-    world.add(order("/a/x,failing")).await;
-    world.add(order("/a/x,gone-on")).await;
+    world.add(new_order("/a/x,running")).await;
+    world.add(new_order("/a/x,ending")).await;
+    world.add(new_order("/a/x,failing")).await;
+    world.add(new_order("/a/x,gone-on")).await;
     for task in world.claim(10).await {
         match task.step().order.id.as_str() {
             "ending" => world.suspend("/a/x,ending").await,
@@ -121,12 +121,12 @@ async fn every_state(harness: &dyn Harness) -> StoreFixture<'_> {
             _ => {}
         }
     }
-    world.add(order("/a/x,waiting")).await;
-    world.add(order("/a/x,planned").planned(world.later(1000))).await;
-    world.add(order("/a/x,due").planned(world.later(1))).await;
-    world.add(order("/a/x,suspended")).await;
+    world.add(new_order("/a/x,waiting")).await;
+    world.add(new_order("/a/x,planned").planned(world.later(1000))).await;
+    world.add(new_order("/a/x,due").planned(world.later(1))).await;
+    world.add(new_order("/a/x,suspended")).await;
     world.suspend("/a/x,suspended").await;
-    world.add(order("/c,stranded")).await;
+    world.add(new_order("/c,stranded")).await;
     let short = world.plan.clone().chain("/c", "b=second>done done");
     world.register(short).await;
     world.tick(1);
@@ -159,8 +159,8 @@ pub async fn order_statistics_count_every_state(harness: &dyn Harness) {
 
 pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/a/x,1").planned(world.later(60))).await;
-    world.add(order("/a/x,2").planned(world.later(120))).await;
+    world.add(new_order("/a/x,1").planned(world.later(60))).await;
+    world.add(new_order("/a/x,2").planned(world.later(120))).await;
     let mut seen = Vec::new();
     for _ in 0..4 {
         let statistics = world.statistics("/a/").await;
@@ -179,7 +179,7 @@ pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn H
             assert_eq!(world.statistics(text).await, want, "{when}");
         }
     };
-    world.add(order("/a/x,1")).await;
+    world.add(new_order("/a/x,1")).await;
     check(&world, "added").await;
     world.suspend("/a/x,1").await;
     check(&world, "suspended").await;
@@ -191,7 +191,7 @@ pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn H
     check(&world, "running").await;
     world.fail(&task).await;
     check(&world, "set back").await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     check(&world, "to be tried again").await;
     world.schedule(5).await;
     check(&world, "chosen to be tried again").await;
@@ -214,12 +214,12 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().chain("/x", "a=first>done done")).await;
     for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
-        world.add(order(key).owned_by(of)).await;
+        world.add(new_order(key).owned_by(of)).await;
     }
     world.steer_of("shop", "/x,1", OrderCommand::Suspend).await.expect("the order is there");
     let counted = async |of: &str, text: &str| {
-        let (of, path) = (tenant(of), path(text));
-        let numbers = must(world.store.order_statistics(&path, Some(&of), world.now).await).0;
+        let (of, path) = (tenant(of), path_filter(text));
+        let numbers = expect_ok(world.store.order_statistics(&path, Some(&of), world.now).await).0;
         (numbers.total, numbers.suspended)
     };
     assert_eq!(counted("shop", "/").await, (2, 1));
@@ -231,8 +231,8 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
 
 pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let world = crowded(harness).await;
-    world.steer("/a/x,2", to_node("b")).await.expect("nothing runs");
-    world.steer("/a/x,1", to_node("done")).await.expect("nothing runs");
+    world.steer("/a/x,2", move_to_node("b")).await.expect("nothing runs");
+    world.steer("/a/x,1", move_to_node("done")).await.expect("nothing runs");
     let chains = world.chains().await;
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
@@ -252,10 +252,10 @@ pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) 
     for _ in 0..3 {
         let head = world.extent().await;
         let everything = PathFilter::Everything;
-        assert_eq!(must(world.store.orders(&everything, None, None, 2).await).extent, head);
-        assert_eq!(must(world.store.order_statistics(&everything, None, world.now).await).1, head);
-        assert_eq!(must(world.store.chains().await).1, head);
-        let one = must(world.store.order(&tenant("default"), &order_key("/c,-")).await);
+        assert_eq!(expect_ok(world.store.orders(&everything, None, None, 2).await).extent, head);
+        assert_eq!(expect_ok(world.store.order_statistics(&everything, None, world.now).await).1, head);
+        assert_eq!(expect_ok(world.store.chains().await).1, head);
+        let one = expect_ok(world.store.order(&tenant("default"), &order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));
         world.claim_one_for("first").await;
         assert!(world.head().await > head.head, "a step that begins is told of");
@@ -270,7 +270,7 @@ pub async fn orders_survive_a_restart(harness: &dyn Harness) {
     assert_eq!((world.orders_at("/").await, world.chains().await), (orders, chains));
     assert_eq!(world.tasks(&Default::default()).await, tasks);
     assert_eq!(world.head().await, since, "a restart is no event");
-    world.tick(LEASE + 1);
+    world.tick(LEASE_SECS + 1);
     world.heartbeat().await;
     world.rescue().await;
     world.run_all().await;
@@ -283,13 +283,13 @@ pub async fn orders_survive_a_restart(harness: &dyn Harness) {
 /// What ran when the process ended goes on where it was.
 pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/a/x,1")).await;
+    world.add(new_order("/a/x,1")).await;
     let task = world.claim_one().await;
     let world = world.reopen().await;
     assert!(world.look("/a/x,1").await.order.running);
     assert_eq!(world.succeed(&task).await.status, Status::Done);
     let task = world.claim_one().await;
-    assert_eq!(steps_of(std::slice::from_ref(&task)), ["/a/x,1 b"]);
+    assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/a/x,1 b"]);
     world.succeed(&task).await;
     assert!(world.find("/a/x,1").await.is_none());
 }
@@ -298,22 +298,22 @@ pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for n in 0..6 {
         let of = tenant(if n % 3 == 0 { "shop" } else { "default" });
-        world.add(NewOrder { tenant: of, ..order(&format!("/a/x,{n}")) }).await;
+        world.add(NewOrder { tenant: of, ..new_order(&format!("/a/x,{n}")) }).await;
     }
-    let (everything, shop) = (path("/"), tenant("shop"));
-    let page = must(world.store.orders(&everything, Some(&shop), None, 1).await);
+    let (everything, shop) = (path_filter("/"), tenant("shop"));
+    let page = expect_ok(world.store.orders(&everything, Some(&shop), None, 1).await);
     let first: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
     assert_eq!((first, page.next.is_some()), (vec!["/a/x,0".into()], true));
-    let page = must(world.store.orders(&everything, Some(&shop), page.next, 9).await);
+    let page = expect_ok(world.store.orders(&everything, Some(&shop), page.next, 9).await);
     let rest: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
     assert_eq!((rest, page.next), (vec!["/a/x,3".into()], None));
-    assert_eq!(must(world.store.all_orders(&everything, Some(&shop)).await).orders.len(), 2);
-    assert_eq!(must(world.store.all_orders(&everything, None).await).orders.len(), 6);
+    assert_eq!(expect_ok(world.store.all_orders(&everything, Some(&shop)).await).orders.len(), 2);
+    assert_eq!(expect_ok(world.store.all_orders(&everything, None).await).orders.len(), 6);
 }
 
 pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/a/x,1")).await;
+    world.add(new_order("/a/x,1")).await;
     let task = world.claim_one().await;
     world.fail_for_good(&task).await;
     let (named, error) = world.look("/a/x,1").await.failed.expect("its step failed");
@@ -329,14 +329,14 @@ pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Har
 
 pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/a/x,1")).await;
+    world.add(new_order("/a/x,1")).await;
     assert_eq!(world.look("/a/x,1").await.held, None);
     let chain = chain_path("/a/x");
-    assert_eq!(must(world.store.stop_chain(&chain, true, world.now).await), Ok(()));
+    assert_eq!(expect_ok(world.store.stop_chain(&chain, true, world.now).await), Ok(()));
     assert_eq!(world.look("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
-    assert_eq!(must(world.store.stop_chain(&chain, false, world.now).await), Ok(()));
+    assert_eq!(expect_ok(world.store.stop_chain(&chain, false, world.now).await), Ok(()));
     let rule = world.rule(RuleKind::Pause, "first", None);
-    must(world.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
+    expect_ok(world.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
     let held = world.look("/a/x,1").await.held.unwrap_or_default();
     assert!(held.contains("pause") && held.contains("/a/x"), "{held}");
 }

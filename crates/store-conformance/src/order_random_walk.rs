@@ -85,7 +85,7 @@ impl Walk<'_> {
 
     async fn add(&mut self) {
         self.added += 1;
-        let mut new = order(&format!("{},{}", self.pick(&CHAINS), self.added)).holding("0");
+        let mut new = new_order(&format!("{},{}", self.pick(&CHAINS), self.added)).holding("0");
         if self.rng.below(3) == 0 {
             new = new.starting(self.pick(&NODES));
         }
@@ -115,9 +115,9 @@ impl Walk<'_> {
         };
         let Some(task) = self.claimed.remove(&seq) else { return };
         let ended = match self.rng.below(7) {
-            0..=2 => Ended::Succeeded { result: Some(json(&self.added.to_string())) },
-            3 => failed(),
-            4 => failed_for_good(),
+            0..=2 => Ended::Succeeded { result: Some(parse_json(&self.added.to_string())) },
+            3 => retryable_failure(),
+            4 => permanent_failure(),
             5 => Ended::Snoozed { until: self.world.later(3) },
             _ => Ended::Released,
         };
@@ -130,8 +130,8 @@ impl Walk<'_> {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
-            5 => to_node(self.pick(&NODES)),
-            _ => to_value("7"),
+            5 => move_to_node(self.pick(&NODES)),
+            _ => change_value_to("7"),
         };
         let running = self.known.get(&key).is_some_and(|known| known.running);
         let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
@@ -140,15 +140,15 @@ impl Walk<'_> {
     }
 
     async fn set(&mut self) {
-        let (chain, node) = (chain_path(self.pick(&CHAINS)), node_id(self.pick(&NODES)));
+        let (chain, node) = (chain_path(self.pick(&CHAINS)), chain_node_id(self.pick(&NODES)));
         let store = &self.world.store;
         // One that is not defined now is refused, which is as good.
         let _ = match self.rng.below(4) {
-            0 => must(store.stop_chain(&chain, true, self.world.now).await),
-            1 => must(store.stop_chain(&chain, false, self.world.now).await),
+            0 => expect_ok(store.stop_chain(&chain, true, self.world.now).await),
+            1 => expect_ok(store.stop_chain(&chain, false, self.world.now).await),
             _ => {
                 let action = Action::ALL[self.rng.below(3)];
-                must(store.set_node(&chain, &node, action, self.world.now).await)
+                expect_ok(store.set_node(&chain, &node, action, self.world.now).await)
             }
         };
     }
@@ -169,12 +169,12 @@ impl Walk<'_> {
 
     /// The node dies, and another one takes its place.
     async fn die(&mut self) {
-        self.world.tick(LEASE + 1);
-        self.world.node = must(self.world.store.join("heir", self.world.now).await);
+        self.world.tick(LEASE_SECS + 1);
+        self.world.node = expect_ok(self.world.store.join("heir", self.world.now).await);
         let rescued = self.world.rescue().await;
         assert_eq!(rescued.tasks.len(), self.claimed.len());
         for zombie in std::mem::take(&mut self.claimed).into_values() {
-            assert!(self.world.end(ending(&zombie, succeeded())).await.is_err());
+            assert!(self.world.end(attempt_ending(&zombie, success())).await.is_err());
         }
     }
 

@@ -16,7 +16,7 @@ fn plan() -> RegistrationBuilder {
 async fn with_orders(harness: &dyn Harness, plan: RegistrationBuilder, count: usize) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan).await;
     for number in 1..=count {
-        world.add(order(&format!("/x/y,{number}"))).await;
+        world.add(new_order(&format!("/x/y,{number}"))).await;
     }
     world
 }
@@ -24,10 +24,10 @@ async fn with_orders(harness: &dyn Harness, plan: RegistrationBuilder, count: us
 pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
     let world = with_orders(harness, plan().on("record", &["index"]), 1).await;
     let task = world.claim_one().await;
-    let (emits, logs) = (vec![event("record").caused_by(&task)], vec![line(world.now, "one line")]);
-    let finished = world.end(Ending { emits, logs, ..ending(&task, succeeded()) }).await.expect("ours");
+    let (emits, logs) = (vec![new_event("record").caused_by(&task)], vec![info_line(world.now, "one line")]);
+    let finished = world.end(Ending { emits, logs, ..attempt_ending(&task, success()) }).await.expect("ours");
     assert_eq!(world.messages(&task.id).await, ["one line"]);
-    let emitted = must(world.store.event(finished.emitted[0].id).await).expect("it is remembered").event;
+    let emitted = expect_ok(world.store.event(finished.emitted[0].id).await).expect("it is remembered").event;
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
     assert_eq!(world.claim_for(&["index"], 10).await.len(), 1);
 }
@@ -37,9 +37,9 @@ pub async fn steps_are_listed_among_tasks(harness: &dyn Harness) {
     world.run_all().await;
     let find = async |filter: TaskFilter| world.tasks(&filter).await.len();
     assert_eq!(find(TaskFilter::default()).await, 4);
-    assert_eq!(find(TaskFilter { handler: Some(handler("first")), ..TaskFilter::default() }).await, 2);
+    assert_eq!(find(TaskFilter { handler: Some(handler_name("first")), ..TaskFilter::default() }).await, 2);
     assert_eq!(find(TaskFilter { collection: Some("b".into()), ..TaskFilter::default() }).await, 2);
-    assert_eq!(find(TaskFilter { key: Some(key("/x/y,2")), ..TaskFilter::default() }).await, 2);
+    assert_eq!(find(TaskFilter { key: Some(object_key("/x/y,2")), ..TaskFilter::default() }).await, 2);
     assert_eq!(find(TaskFilter { statuses: vec![Status::Done], ..TaskFilter::default() }).await, 4);
 }
 
@@ -47,13 +47,13 @@ pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
     let mut world = with_orders(harness, plan(), 1).await;
     let task = world.claim_one().await;
     world.fail(&task).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.give_back(&world.claim_one().await).await;
-    world.end_as(&world.claim_one().await, Ended::Succeeded { result: Some(json("7")) }).await;
+    world.end_as(&world.claim_one().await, Ended::Succeeded { result: Some(parse_json("7")) }).await;
     let seen = world.task(&task.id).await;
     let ends: Vec<_> = seen.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Failed, AttemptEnd::Released, AttemptEnd::Succeeded]);
-    assert_eq!((seen.life.state.status(), seen.result), (Status::Done, Some(json("7"))));
+    assert_eq!((seen.life.state.status(), seen.result), (Status::Done, Some(parse_json("7"))));
 }
 
 pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Harness) {
@@ -71,8 +71,8 @@ pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Har
 pub async fn concurrency_limit_applies_to_steps(harness: &dyn Harness) {
     let plan = plan().chain("/z", "a=first>done done").on("record", &["first"]).narrow("first", 2);
     let world = with_orders(harness, plan, 3).await;
-    world.add(order("/z,1")).await;
-    world.emit(event("record")).await;
+    world.add(new_order("/z,1")).await;
+    world.emit(new_event("record")).await;
     let mut ran = 0;
     for _ in 0..10 {
         let running = world.claim_for(&["first"], 10).await;
@@ -104,19 +104,19 @@ pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         let world = with_orders(harness, plan(), 2).await;
         world.schedule(2).await;
-        must(world.store.hold(world.rule(kind, "first", None)).await);
+        expect_ok(world.store.hold(world.rule(kind, "first", None)).await);
         world.nothing_begins("its handler is held").await;
-        assert!(world.queue_of("first", steps_at("/x/y", "a")).await.held);
-        must(world.store.release(kind, &place("first"), None).await);
+        assert!(world.queue_of("first", step_queue("/x/y", "a")).await.held);
+        expect_ok(world.store.release(kind, &rule_target("first"), None).await);
         assert_eq!(world.claim(10).await.len(), 2);
     }
 }
 
 pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
     let mut world = with_orders(harness, plan().on("record", &["first"]), 3).await;
-    world.emit(event("record")).await;
-    world.add(order("/x/y,later").planned(world.later(60))).await;
-    let at = |node| steps_at("/x/y", node);
+    world.emit(new_event("record")).await;
+    world.add(new_order("/x/y,later").planned(world.later(60))).await;
+    let at = |node| step_queue("/x/y", node);
     let queue = world.queue_of("first", at("a")).await;
     assert_eq!((queue.ready, queue.waiting, queue.running), (3, 1, 0));
     assert_eq!(world.queue("first").await.ready, 1, "events are counted apart");
@@ -136,15 +136,15 @@ pub async fn workers_can_pull_steps(harness: &dyn Harness) {
     let mut world = with_orders(harness, plan().pulled("first"), 1).await;
     assert!(world.claim(10).await.is_empty());
     let task = world.fetch_one("first").await;
-    assert_eq!(steps_of(std::slice::from_ref(&task)), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
     assert!(world.look("/x/y,1").await.order.running);
     let since = world.head().await;
-    world.tick(LEASE + 1);
+    world.tick(LEASE_SECS + 1);
     world.heartbeat().await;
     world.rescue().await;
     assert_eq!(world.told_after(since).await, ["OrderStepEnded Keep"], "its lease ran out");
     world.succeed(&world.fetch_one("first").await).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"]);
 }
 
 pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &dyn Harness) {
@@ -162,7 +162,7 @@ pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &d
     let task = world.claim_one().await;
     assert_eq!(task.id, id);
     world.succeed(&task).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) {
@@ -182,7 +182,7 @@ pub async fn listeners_are_notified_of_startable_steps(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let work = |signal| signal == Signal::Work;
     let mut heard = listen(&world);
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     hears(&mut heard, work).await;
     world.suspend("/x/y,1").await;
     let mut heard = listen(&world);

@@ -12,7 +12,7 @@ fn plan() -> RegistrationBuilder {
 
 /// `/x/y,1` of this tenant; its value names the tenant.
 fn order_of(tenant: &str) -> NewOrder {
-    order("/x/y,1").owned_by(tenant).holding(&format!("{tenant:?}"))
+    new_order("/x/y,1").owned_by(tenant).holding(&format!("{tenant:?}"))
 }
 
 async fn value_of(world: &StoreFixture<'_>, tenant: &str) -> Option<String> {
@@ -48,10 +48,10 @@ pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harnes
     assert_eq!(value_of(&world, "shop").await, None);
     assert_eq!(value_of(&world, "default").await.as_deref(), Some("\"default\""));
     let gone = Err(OrderRefused::NoSuchOrder(order_key("/x/y,1")));
-    for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, to_value("1")] {
+    for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")] {
         assert_eq!(world.steer_of("shop", "/x/y,1", command).await, gone);
     }
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
 pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &dyn Harness) {
@@ -68,12 +68,12 @@ pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness)
     let world = StoreFixture::new(harness, plan()).await;
     for n in [10, 2, 1] {
         for tenant in ["shop", "default", "Depot"] {
-            world.add(order(&format!("/x/y,{n}")).owned_by(tenant)).await;
+            world.add(new_order(&format!("/x/y,{n}")).owned_by(tenant)).await;
         }
     }
     let (mut after, mut listed) = (None, Vec::new());
     for _ in 0..9 {
-        let page = must(world.store.orders(&path("/x/y"), None, after, 1).await);
+        let page = expect_ok(world.store.orders(&path_filter("/x/y"), None, after, 1).await);
         listed.extend(page.orders.iter().map(|view| format!("{} {}", view.order.key.id, view.order.tenant)));
         after = page.next;
     }

@@ -14,18 +14,18 @@ fn plan() -> RegistrationBuilder {
 }
 
 async fn succeed_with(world: &StoreFixture<'_>, task: &Claimed, value: &str) {
-    world.end_as(task, Ended::Succeeded { result: Some(json(value)) }).await;
+    world.end_as(task, Ended::Succeeded { result: Some(parse_json(value)) }).await;
 }
 
 pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let added = world.try_add(order("/x/y,117")).await.expect("nothing to refuse");
+    let added = world.try_add(new_order("/x/y,117")).await.expect("nothing to refuse");
     assert_eq!(added.order, order_key("/x/y,117"));
     let since = world.extent().await.forgotten;
     let first = world.claim_one().await;
     world.succeed(&first).await;
     let second = world.claim_one().await;
-    assert_eq!(steps_of(&[first.clone(), second.clone()]), ["/x/y,117 a", "/x/y,117 b"]);
+    assert_eq!(describe_steps(&[first.clone(), second.clone()]), ["/x/y,117 a", "/x/y,117 b"]);
     assert_eq!((first.handler.as_str(), second.handler.as_str()), ("first", "second"));
     assert_ne!(first.id, second.id, "a step is a task");
     world.succeed(&second).await;
@@ -62,7 +62,7 @@ pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harn
         since = world.head().await;
         told
     };
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     assert_eq!(told(&world).await, ["FileBasedAdded nodeId:a"]);
     let task = world.claim_one().await;
     let started = ["OrderStarted nodeId:a,taskId:first_a", "OrderStepStarted nodeId:a,taskId:first_a"];
@@ -74,7 +74,7 @@ pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harn
 pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let added = world.now;
-    world.add(order("/x/y,1").holding("[1]").ranking(300)).await;
+    world.add(new_order("/x/y,1").holding("[1]").ranking(300)).await;
     let view = world.look("/x/y,1").await;
     assert_eq!((view.order.key.to_string().as_str(), view.order.node.as_str()), ("/x/y,1", "a"));
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 300));
@@ -100,7 +100,7 @@ pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Har
 
 pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding(r#"{"n":1}"#).owned_by("shop").ranking(7)).await;
+    world.add(new_order("/x/y,1").holding(r#"{"n":1}"#).owned_by("shop").ranking(7)).await;
     let task = world.claim_one().await;
     let uuid = task.id.uuid().expect("the name ends in a uuid");
     assert_eq!(task.id.as_str(), format!("first_a_{uuid}"));
@@ -117,12 +117,12 @@ pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
 
 pub async fn a_steps_result_becomes_the_order_value(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding("1")).await;
+    world.add(new_order("/x/y,1").holding("1")).await;
     let first = world.claim_one().await;
     assert_eq!(first.step().value.as_str(), "1");
     succeed_with(&world, &first, "[2]").await;
     assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]");
-    assert_eq!(world.task(&first.id).await.result, Some(json("[2]")));
+    assert_eq!(world.task(&first.id).await.result, Some(parse_json("[2]")));
     let second = world.claim_one().await;
     assert_eq!(second.step().value.as_str(), "[2]");
     world.fail(&second).await;
@@ -134,8 +134,8 @@ pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness
     let world = StoreFixture::new(harness, plan()).await;
     for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
         let key = format!("/x/y,{id}");
-        world.add(order(&key).holding("5")).await;
-        let ended = Ended::Succeeded { result: result.map(json) };
+        world.add(new_order(&key).holding("5")).await;
+        let ended = Ended::Succeeded { result: result.map(parse_json) };
         world.end_as(&world.claim_one_for("first").await, ended).await;
         assert_eq!(world.look(&key).await.order.value.as_str(), value);
     }
@@ -143,11 +143,11 @@ pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness
 
 pub async fn an_order_can_start_at_any_chain_node(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").starting("b")).await;
+    world.add(new_order("/x/y,1").starting("b")).await;
     let task = world.claim_one().await;
     assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("second", "b"));
     let since = world.head().await;
-    world.add(order("/x/y,2").starting("failed")).await;
+    world.add(new_order("/x/y,2").starting("failed")).await;
     let want = ["FileBasedAdded nodeId:failed", "OrderFinished nodeId:failed", "FileBasedRemoved"];
     assert_eq!(world.told_after(since).await, want, "an end is reached at once");
     assert!(world.find("/x/y,2").await.is_none());
@@ -156,7 +156,7 @@ pub async fn an_order_can_start_at_any_chain_node(harness: &dyn Harness) {
 pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let at = world.later(60);
-    world.add(order("/x/y,1").planned(at)).await;
+    world.add(new_order("/x/y,1").planned(at)).await;
     let view = world.look("/x/y,1").await;
     assert_eq!(view.order.planned, Some(at));
     assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((Status::New, Some(at))));
@@ -169,50 +169,50 @@ pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
     world.tick(1);
     let first = world.claim_one().await;
     world.succeed(&first).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
 }
 
 pub async fn an_order_planned_for_the_past_starts_immediately(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").planned(world.now.minus(secs(60)))).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+    world.add(new_order("/x/y,1").planned(world.now.minus(secs(60)))).await;
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
 pub async fn orders_run_by_priority(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for (id, priority) in [("low", 1), ("high", 9000), ("middle", 500), ("also-high", 9000)] {
-        world.add(order(&format!("/x/y,{id}")).ranking(priority)).await;
+        world.add(new_order(&format!("/x/y,{id}")).ranking(priority)).await;
     }
     let mut ran = Vec::new();
     for _ in 0..4 {
         ran.extend(world.claim_for(&["first"], 1).await);
     }
     let want = ["/x/y,high a", "/x/y,also-high a", "/x/y,middle a", "/x/y,low a"];
-    assert_eq!(steps_of(&ran), want);
+    assert_eq!(describe_steps(&ran), want);
     for task in &ran {
         world.succeed(task).await;
     }
-    assert_eq!(steps_of(&world.claim(1).await), ["/x/y,high b"], "at every node");
+    assert_eq!(describe_steps(&world.claim(1).await), ["/x/y,high b"], "at every node");
 }
 
 pub async fn the_id_of_an_unfinished_order_is_refused(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>done done")).await;
-    world.add(order("/x/y,1").holding("1")).await;
+    world.add(new_order("/x/y,1").holding("1")).await;
     let since = world.head().await;
     let refused = Err(OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id));
-    assert_eq!(world.try_add(order("/x/y,1").holding("2")).await, refused);
+    assert_eq!(world.try_add(new_order("/x/y,1").holding("2")).await, refused);
     assert!(world.told_after(since).await.is_empty(), "nothing has happened");
     assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "1");
-    world.add(order("/x/z,1")).await;
+    world.add(new_order("/x/z,1")).await;
 }
 
 pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
-    assert_eq!(world.try_add(order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
-    let nowhere = world.try_add(order("/x/y,1").starting("nowhere")).await;
-    assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, node_id("nowhere"))));
-    assert!(world.try_add(order("/x,1")).await.is_err());
+    assert_eq!(world.try_add(new_order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
+    let nowhere = world.try_add(new_order("/x/y,1").starting("nowhere")).await;
+    assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, chain_node_id("nowhere"))));
+    assert!(world.try_add(new_order("/x,1")).await.is_err());
     assert!(world.orders_at("/").await.is_empty());
     assert!(world.own_after(world.extent().await.forgotten).await.is_empty());
 }
@@ -220,26 +220,31 @@ pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn
 /// The first that is refused is told by its place, and none is added.
 pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>done done")).await;
-    world.add(order("/x/y,taken")).await;
+    world.add(new_order("/x/y,taken")).await;
     let since = world.head().await;
     let exists = |key: &str| OrderRefused::Exists(order_key(key).chain, order_key(key).id);
-    let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("nowhere"));
+    let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere"));
     for (bad, refused) in [
-        (order("/x/y,taken"), exists("/x/y,taken")),
-        (order("/x/y,1"), exists("/x/y,1")),
+        (new_order("/x/y,taken"), exists("/x/y,taken")),
+        (new_order("/x/y,1"), exists("/x/y,1")),
         // Though it would be gone by then.
-        (order("/x/y,at-end"), exists("/x/y,at-end")),
-        (order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
-        (order("/x/y,2").starting("nowhere"), nowhere),
+        (new_order("/x/y,at-end"), exists("/x/y,at-end")),
+        (new_order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
+        (new_order("/x/y,2").starting("nowhere"), nowhere),
     ] {
-        let good = [order("/x/y"), order("/x/y,1"), order("/x/z,1"), order("/x/y,at-end").starting("done")];
-        let answer = world.try_add_all([&good[..], &[bad, order("/gone,1")]].concat()).await;
+        let good = [
+            new_order("/x/y"),
+            new_order("/x/y,1"),
+            new_order("/x/z,1"),
+            new_order("/x/y,at-end").starting("done"),
+        ];
+        let answer = world.try_add_all([&good[..], &[bad, new_order("/gone,1")]].concat()).await;
         assert_eq!(answer, Err((4, refused)));
     }
     assert!(world.told_after(since).await.is_empty(), "nothing has happened");
     assert_eq!(world.orders_at("/").await.len(), 1);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,taken a"]);
-    let added = world.add_all(vec![order("/x/y,1"), order("/x/z,1"), order("/x/y")]).await;
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,taken a"]);
+    let added = world.add_all(vec![new_order("/x/y,1"), new_order("/x/z,1"), new_order("/x/y")]).await;
     assert_eq!(added[..2].iter().map(|one| one.order.to_string()).collect::<Vec<_>>(), ["/x/y,1", "/x/z,1"]);
     assert_eq!(world.claim(10).await.len(), 3);
     assert_eq!(world.try_add_all(vec![]).await, Ok(vec![]));
@@ -250,22 +255,22 @@ pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let mut ids = BTreeSet::new();
     for number in 0..40 {
-        assert!(ids.insert(world.add(order(&format!("/x/y,{number}"))).await));
+        assert!(ids.insert(world.add(new_order(&format!("/x/y,{number}"))).await));
     }
-    for added in world.add_all(vec![order("/x/y"); 30]).await {
+    for added in world.add_all(vec![new_order("/x/y"); 30]).await {
         assert!(ids.insert(added.order), "within one call");
     }
     world.run_all().await;
     assert!(world.orders_at("/").await.is_empty());
     let world = world.reopen().await;
     for _ in 0..30 {
-        assert!(ids.insert(world.add(order("/x/y")).await), "after a restart");
+        assert!(ids.insert(world.add(new_order("/x/y")).await), "after a restart");
     }
 }
 
 pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let added = world.add_all(vec![order("/x/y"), order("/x/y,1"), order("/x/y")]).await;
+    let added = world.add_all(vec![new_order("/x/y"), new_order("/x/y,1"), new_order("/x/y")]).await;
     let events = world.own_after(world.extent().await.forgotten).await;
     for (added, event) in added.iter().zip(&events) {
         assert_eq!((added.event, event.kind.as_str()), (event.id, "FileBasedAdded"));
@@ -278,10 +283,10 @@ pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) 
 pub async fn orders_of_a_chain_run_concurrently(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for id in 1..=5 {
-        world.add(order(&format!("/x/y,{id}"))).await;
+        world.add(new_order(&format!("/x/y,{id}"))).await;
     }
     let running = world.claim(10).await;
-    let orders: BTreeSet<_> = steps_of(&running).into_iter().collect();
+    let orders: BTreeSet<_> = describe_steps(&running).into_iter().collect();
     assert_eq!(orders.len(), 5);
     world.succeed(&running[2]).await;
     assert_eq!(world.claim(10).await.len(), 1, "one overtakes the others");
@@ -292,10 +297,10 @@ pub async fn the_steps_of_an_order_never_run_concurrently(harness: &dyn Harness)
     let plan =
         RegistrationBuilder::default().free("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
     let world = StoreFixture::new(harness, plan).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     for node in ["a", "b", "c"] {
         let running = world.claim(10).await;
-        assert_eq!(steps_of(&running), [format!("/x/y,1 {node}")]);
+        assert_eq!(describe_steps(&running), [format!("/x/y,1 {node}")]);
         world.nothing_begins("while a step runs").await;
         world.succeed(&running[0]).await;
     }
@@ -304,13 +309,17 @@ pub async fn the_steps_of_an_order_never_run_concurrently(harness: &dyn Harness)
 
 pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding("1")).await;
+    world.add(new_order("/x/y,1").holding("1")).await;
     let first = world.claim_one().await;
     let since = world.head().await;
-    let ended = Ending { ended: Ended::Succeeded { result: Some(json("2")) }, ..ending(&first, succeeded()) };
-    let (answers, claims) = must(world.store.finish(vec![ended], Some(world.asking(5)), world.now).await);
+    let ended = Ending {
+        ended: Ended::Succeeded { result: Some(parse_json("2")) },
+        ..attempt_ending(&first, success())
+    };
+    let (answers, claims) =
+        expect_ok(world.store.finish(vec![ended], Some(world.asking(5)), world.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
-    assert_eq!(steps_of(&claims.tasks), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&claims.tasks), ["/x/y,1 b"]);
     assert_eq!(claims.tasks[0].step().value.as_str(), "2");
     let want = [
         "OrderStepEnded Success",
@@ -324,7 +333,7 @@ pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
 pub async fn a_chain_can_contain_a_cycle(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default().chain("/x/y", "a=first>a!done done");
     let world = StoreFixture::new(harness, plan).await;
-    world.add(order("/x/y,1").holding("0")).await;
+    world.add(new_order("/x/y,1").holding("0")).await;
     for round in 1..=3 {
         succeed_with(&world, &world.claim_one().await, &round.to_string()).await;
     }

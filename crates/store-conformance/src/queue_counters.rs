@@ -14,7 +14,7 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
     let at = async |world: &StoreFixture<'_>| counts(&world.queue("index").await);
     assert_eq!(at(&world).await, [0; 6]);
-    world.emit_many(2, event("record").key("a")).await;
+    world.emit_many(2, new_event("record").key("a")).await;
     assert_eq!(at(&world).await, [1, 1, 0, 0, 0, 0], "a head and one behind it");
     world.schedule(5).await;
     assert_eq!(at(&world).await, [0, 1, 1, 0, 0, 0]);
@@ -22,7 +22,7 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
     assert_eq!(at(&world).await, [0, 1, 0, 1, 0, 0]);
     world.fail(&task).await;
     assert_eq!(at(&world).await, [0, 2, 0, 0, 0, 0], "waiting for its time");
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     let task = world.claim_one().await;
     world.fail_for_good(&task).await;
     assert_eq!(at(&world).await, [0, 1, 0, 0, 1, 0]);
@@ -44,8 +44,8 @@ pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harne
 pub async fn gated_and_delayed_tasks_count_as_waiting(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
-    world.emit(event("record")).await;
-    world.emit(event("record").due(world.later(60))).await;
+    world.emit(new_event("record")).await;
+    world.emit(new_event("record").due(world.later(60))).await;
     assert_eq!(counts(&world.queue("check").await), [1, 1, 0, 0, 0, 0]);
     assert_eq!(counts(&world.queue("index").await), [0, 2, 0, 0, 0, 0]);
     world.succeed(&world.claim_one().await).await;
@@ -55,9 +55,9 @@ pub async fn gated_and_delayed_tasks_count_as_waiting(harness: &dyn Harness) {
 pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    world.emit_many(2, event("record").tenant("shop")).await;
-    world.emit(event("record")).await;
-    let mut seen: Vec<_> = must(world.store.queues(None).await)
+    world.emit_many(2, new_event("record").tenant("shop")).await;
+    world.emit(new_event("record")).await;
+    let mut seen: Vec<_> = expect_ok(world.store.queues(None).await)
         .iter()
         .filter(|queue| counts(queue) != [0; 6])
         .map(|queue| (queue.handler.to_string(), queue.tenant.to_string(), queue.ready))

@@ -17,7 +17,7 @@ fn plan() -> RegistrationBuilder {
 
 pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(20, event("record")).await;
+    world.emit_many(20, new_event("record")).await;
     let claims = world.claims(20).await;
     assert_eq!((claims.tasks.len(), claims.more, claims.next_due), (BURST, false, Some(world.later(1))));
     for task in &claims.tasks {
@@ -35,7 +35,7 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
 pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let limits = world.plan.def("index").limits.clone();
-    world.emit_many(400, event("record")).await;
+    world.emit_many(400, new_event("record")).await;
     let (mut pace, mut starts, beginning) = (Pace::default(), 0u64, world.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
@@ -60,7 +60,7 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
 pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default().on("record", &["index"]).free("index").paced("index", "20/s");
     let mut world = StoreFixture::new(harness, plan).await;
-    world.emit_many(200, event("record")).await;
+    world.emit_many(200, new_event("record")).await;
     let mut starts = Vec::new();
     for round in 0..240usize {
         let claimed = world.claim(20).await;
@@ -82,23 +82,23 @@ pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Ha
 pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     for of in ["default", "shop", "depot"] {
-        world.emit_many(5, event("record").tenant(of)).await;
+        world.emit_many(5, new_event("record").tenant(of)).await;
     }
     assert_eq!(world.claim(4).await.len(), 4);
-    world.node = must(world.store.join("second", world.now).await);
+    world.node = expect_ok(world.store.join("second", world.now).await);
     assert_eq!(world.claim(10).await.len(), BURST - 4);
 }
 
 pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let emissions = vec![emission(vec![event("record"); 4])];
-    let (_, claims) = must(world.store.append(emissions, Some(world.asking(10)), world.now).await);
+    let emissions = vec![emission(vec![new_event("record"); 4])];
+    let (_, claims) = expect_ok(world.store.append(emissions, Some(world.asking(10)), world.now).await);
     assert_eq!(claims.tasks.len(), 4);
-    world.emit_many(10, event("record")).await;
+    world.emit_many(10, new_event("record")).await;
     world.schedule(10).await;
     assert_eq!(world.claim(10).await.len(), BURST - 4);
-    let endings = vec![ending(&claims.tasks[0], succeeded())];
-    let (_, claims) = must(world.store.finish(endings, Some(world.asking(10)), world.now).await);
+    let endings = vec![attempt_ending(&claims.tasks[0], success())];
+    let (_, claims) = expect_ok(world.store.finish(endings, Some(world.asking(10)), world.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
     world.tick(2);
     assert_eq!(world.claim(10).await.len(), 2);
@@ -107,7 +107,7 @@ pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Ha
 /// Every attempt begins, also the second of the same task.
 pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(2, event("record")).await;
+    world.emit_many(2, new_event("record")).await;
     for _ in 0..BURST / 2 {
         for task in world.claim(2).await {
             world.give_back(&task).await;
@@ -121,27 +121,27 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
 
 pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit(event("note").due(world.later(60))).await;
+    world.emit(new_event("note").due(world.later(60))).await;
     assert_eq!(world.claims(20).await.next_due, Some(world.later(60)));
-    world.emit_many(20, event("record")).await;
+    world.emit_many(20, new_event("record")).await;
     world.claim(20).await;
     assert_eq!(world.claims(20).await.next_due, Some(world.later(1)));
 }
 
 pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(500, event("record").priority(9000)).await;
+    world.emit_many(500, new_event("record").priority(9000)).await;
     world.claim(20).await;
-    world.emit_many(5, event("note").priority(1)).await;
+    world.emit_many(5, new_event("note").priority(1)).await;
     world.schedule(8).await;
     let claimed = world.claim(5).await;
     assert_eq!(claimed.len(), 5);
-    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
+    assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
 }
 
 pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(20, event("record")).await;
+    world.emit_many(20, new_event("record")).await;
     world.claim(20).await;
     let mut world = world.reopen().await;
     let claims = world.claims(20).await;
@@ -153,7 +153,7 @@ pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
 pub async fn rate_limit_changes_with_the_registration(harness: &dyn Harness) {
     let free = RegistrationBuilder::default().on("record", &["index"]);
     let mut world = StoreFixture::new(harness, free.clone()).await;
-    world.emit_many(100, event("record")).await;
+    world.emit_many(100, new_event("record")).await;
     assert_eq!(world.claim(10).await.len(), 10);
     world.register(free.clone().paced("index", "60/m")).await;
     assert_eq!(world.claim(100).await.len(), BURST);
@@ -165,7 +165,7 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     let rate = Some("60/m".parse().expect("a rate"));
     let limits = Limits { rate, concurrency: Some(2), ..Limits::default() };
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().limited("index", limits)).await;
-    world.emit_many(20, event("record")).await;
+    world.emit_many(20, new_event("record")).await;
     let mut starts = 0;
     loop {
         let claimed = world.claim(20).await;
@@ -185,7 +185,7 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
 
 pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().paced("index", "10/m")).await;
-    world.emit_many(5, event("record")).await;
+    world.emit_many(5, new_event("record")).await;
     let right = world.now;
     world.tick(86_400);
     world.claim_one().await;

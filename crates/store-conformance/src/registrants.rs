@@ -26,16 +26,16 @@ async fn shared(harness: &dyn Harness) -> StoreFixture<'_> {
 
 /// Registers something beside the world's own plan.
 async fn register(world: &StoreFixture<'_>, plan: RegistrationBuilder) {
-    must(world.store.register(plan.registration(), world.now).await);
+    expect_ok(world.store.register(plan.registration(), world.now).await);
 }
 
 async fn announce(world: &StoreFixture<'_>, node: NodeId, registrant: &str) {
     let told = Abilities { registrant: Some(registrant.into()), ..Abilities::default() };
-    must(world.store.announce(node, told).await);
+    expect_ok(world.store.announce(node, told).await);
 }
 
 async fn registrants(world: &StoreFixture<'_>) -> Vec<String> {
-    let mut found = must(world.store.registrants().await);
+    let mut found = expect_ok(world.store.registrants().await);
     found.sort();
     found
 }
@@ -53,7 +53,7 @@ async fn watch(world: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
     for _ in 0..hours {
         world.tick(HOUR);
         for node in living {
-            must(world.store.heartbeat(*node, world.now).await);
+            expect_ok(world.store.heartbeat(*node, world.now).await);
         }
         world.rescue().await;
     }
@@ -62,32 +62,37 @@ async fn watch(world: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
 pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harness) {
     let world = shared(harness).await;
     assert_eq!(registrants(&world).await, ["app", "server"]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 2, "a task for each one's handler");
+    assert_eq!(world.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
     assert_eq!(world.claim_for(&["mail"], 8).await.len(), 1);
-    let all = must(world.store.registration().await);
-    assert_eq!((all.handlers.len(), all.routes.resolve(&kind("record")).len()), (2, 2));
+    let all = expect_ok(world.store.registration().await);
+    assert_eq!((all.handlers.len(), all.routes.resolve(&handling_key("record")).len()), (2, 2));
     let world = world.reopen().await;
     assert_eq!(registrants(&world).await, ["app", "server"]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 2);
+    assert_eq!(world.emit(new_event("record")).await.tasks.len(), 2);
 }
 
 pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harness) {
     let mut world = shared(harness).await;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     register(&world, RegistrationBuilder::default().on("record", &["print"]).by("app")).await;
     assert_eq!(world.rescue().await.missing, 1);
     assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
     world.register(RegistrationBuilder::default().by("server")).await;
     assert_eq!(world.rescue().await.missing, 1);
     assert_eq!(statuses(&world, &sequenced).await, [Status::Missing, Status::Missing]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 1, "print is still there");
+    assert_eq!(world.emit(new_event("record")).await.tasks.len(), 1, "print is still there");
 }
 
 pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn Harness) {
     let world = shared(harness).await;
     let limit = async |world: &StoreFixture<'_>| {
-        let all = must(world.store.registration().await);
-        all.handlers.iter().find(|def| def.name == handler("mail")).expect("it is defined").limits.concurrency
+        let all = expect_ok(world.store.registration().await);
+        all.handlers
+            .iter()
+            .find(|def| def.name == handler_name("mail"))
+            .expect("it is defined")
+            .limits
+            .concurrency
     };
     let wide = limit(&world).await;
     let narrow = RegistrationBuilder::default().narrow("mail", 3).by("server");
@@ -105,19 +110,19 @@ pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn 
 pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn Harness) {
     let mut world = shared(harness).await;
     let server = world.node;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     watch(&mut world, 22, &[server]).await;
     assert_eq!(registrants(&world).await, ["app", "server"]);
     assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::New]);
     watch(&mut world, 5, &[server]).await;
     assert_eq!(registrants(&world).await, ["server"]);
     assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 1);
+    assert_eq!(world.emit(new_event("record")).await.tasks.len(), 1);
 }
 
 pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness) {
     let mut world = shared(harness).await;
-    let (server, node) = (world.node, must(world.store.join("app", world.now).await));
+    let (server, node) = (world.node, expect_ok(world.store.join("app", world.now).await));
     announce(&world, node, "app").await;
     watch(&mut world, 40, &[server, node]).await;
     assert_eq!(registrants(&world).await, ["app", "server"]);

@@ -20,7 +20,7 @@ fn after() -> RegistrationBuilder {
 const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
 async fn tasks_of(world: &StoreFixture<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
-    let filter = TaskFilter { handler: Some(handler(name)), ..TaskFilter::default() };
+    let filter = TaskFilter { handler: Some(handler_name(name)), ..TaskFilter::default() };
     world.tasks(&filter).await
 }
 
@@ -40,7 +40,7 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     for (kind, of) in
         [("record", "default"), ("note", "default"), ("record.published", "shop"), ("records", "shop")]
     {
-        let sequenced = world.emit(event(kind).key("a").tenant(of).priority(9000).value("[1]")).await;
+        let sequenced = world.emit(new_event(kind).key("a").tenant(of).priority(9000).value("[1]")).await;
         if kind.split('.').next() == Some("record") {
             want.push((sequenced.id, kind.to_string(), tenant(of)));
         }
@@ -57,7 +57,7 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     for (task, (event, kind, tenant)) in made.iter().zip(&want) {
         assert_eq!((task.event, &*task.collection, &task.tenant), (Some(*event), kind.as_str(), tenant));
         assert_eq!((task.priority.get(), task.life.late, task.created_at), (1, true, world.now));
-        assert_eq!((&task.key, task.life.state.status()), (&Some(key("a")), Status::New));
+        assert_eq!((&task.key, task.life.state.status()), (&Some(object_key("a")), Status::New));
     }
     assert_eq!(made.len(), 2);
     assert_eq!(tasks_of(&world, "index").await.len(), 2, "nobody else gets anything");
@@ -68,7 +68,7 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
 
 pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit_many(5, event("record")).await;
+    world.emit_many(5, new_event("record")).await;
     world.register(after()).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 5);
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "while they wait");
@@ -83,28 +83,28 @@ pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness)
 
 pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    let missed = world.emit_many(3, event("record")).await;
+    let missed = world.emit_many(3, new_event("record")).await;
     world.register(after()).await;
-    let sent = world.emit_many(3, event("record")).await;
+    let sent = world.emit_many(3, new_event("record")).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 3);
     let mut events: Vec<_> =
         tasks_of(&world, "newcomer").await.iter().filter_map(|task| task.event).collect();
     events.sort();
-    assert_eq!(events, ids_of(&[missed, sent].concat()), "each once");
+    assert_eq!(events, sequenced_ids(&[missed, sent].concat()), "each once");
 }
 
 pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, after()).await;
-    world.emit_many(2, event("record")).await;
+    world.emit_many(2, new_event("record")).await;
     world.run_all().await;
     world.register(before()).await;
-    let missed = world.emit_many(2, event("record")).await;
+    let missed = world.emit_many(2, new_event("record")).await;
     world.run_all().await;
     world.register(after()).await;
-    world.emit_many(2, event("record")).await;
+    world.emit_many(2, new_event("record")).await;
     world.run_all().await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_newcomer(&world).await, ids_of(&missed));
+    assert_eq!(run_newcomer(&world).await, sequenced_ids(&missed));
 }
 
 /// Long replays are done in stretches. What comes in between is sent as ever.
@@ -112,20 +112,20 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     let mut events = Vec::new();
     for _ in 0..8 {
-        events.extend(ids_of(&world.emit_many(500, event("record")).await));
+        events.extend(sequenced_ids(&world.emit_many(500, new_event("record")).await));
     }
     world.register(after()).await;
     let mut made = 0;
     for round in 0.. {
         assert!(round < 10_000, "the replay does not end");
         let Replayed { tasks, more } =
-            must(world.store.replay(&handler("newcomer"), EventId::ZERO, world.now).await);
+            expect_ok(world.store.replay(&handler_name("newcomer"), EventId::ZERO, world.now).await);
         made += tasks;
         if !more {
             break;
         }
         if round < 5 {
-            events.push(world.emit(event("record")).await.id);
+            events.push(world.emit(new_event("record")).await.id);
             world = world.reopen().await;
         }
     }
@@ -137,27 +137,27 @@ pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
 
 pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    let events = world.emit_many(6, event("record")).await;
+    let events = world.emit_many(6, new_event("record")).await;
     world.register(after()).await;
     assert_eq!(world.replay("newcomer", events[4].id).await, 2);
-    assert_eq!(run_newcomer(&world).await, ids_of(&events[4..]));
+    assert_eq!(run_newcomer(&world).await, sequenced_ids(&events[4..]));
     assert_eq!(world.replay("newcomer", world.extent().await.head).await, 0);
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
-    assert_eq!(run_newcomer(&world).await, ids_of(&events[..4]));
+    assert_eq!(run_newcomer(&world).await, sequenced_ids(&events[..4]));
 }
 
 pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     let mut events = Vec::new();
     for n in 0..9 {
-        events.push(world.emit(event("record").key(["a", "b", "c"][n % 3])).await);
+        events.push(world.emit(new_event("record").key(["a", "b", "c"][n % 3])).await);
     }
     world.register(after()).await;
     world.replay("newcomer", EventId::ZERO).await;
     for round in events.chunks(3) {
         let mut heads = world.claim_for(&["newcomer"], 100).await;
         heads.sort_by_key(|task| task.event().id);
-        assert_eq!(events_of(&heads), ids_of(round), "one of each object at a time");
+        assert_eq!(event_ids_of(&heads), sequenced_ids(round), "one of each object at a time");
         for task in &heads {
             world.succeed(task).await;
         }
@@ -166,9 +166,9 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
 
 pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    let old = world.emit_many(2, event("record").key("a")).await;
+    let old = world.emit_many(2, new_event("record").key("a")).await;
     world.register(after()).await;
-    let new = world.emit_many(2, event("record").key("a")).await;
+    let new = world.emit_many(2, new_event("record").key("a")).await;
     world.replay("newcomer", EventId::ZERO).await;
     let mut ran = Vec::new();
     while let Some(task) = world.claim_for(&["newcomer"], 10).await.pop() {
@@ -180,30 +180,30 @@ pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn 
 
 pub async fn replayed_tasks_run_after_all_others_of_their_queue(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit_many(3, event("record").priority(9000)).await;
+    world.emit_many(3, new_event("record").priority(9000)).await;
     world.register(after()).await;
     world.replay("newcomer", EventId::ZERO).await;
     world.tick(1);
-    let prompt = world.emit(event("record").priority(2)).await;
+    let prompt = world.emit(new_event("record").priority(2)).await;
     let first = world.claim_one_for("newcomer").await;
     assert_eq!((first.event().id, first.late), (prompt.id, false));
 }
 
 pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit_many(5, event("record")).await;
+    world.emit_many(5, new_event("record")).await;
     world.run_all().await;
     world.tick(1000);
-    world.prune(NOTHING, EVERYTHING).await;
-    let young = world.emit_many(2, event("record")).await;
+    world.prune(NOTHING, KEEP_EVERYTHING).await;
+    let young = world.emit_many(2, new_event("record")).await;
     world.register(after()).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_newcomer(&world).await, ids_of(&young));
+    assert_eq!(run_newcomer(&world).await, sequenced_ids(&young));
 }
 
 pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit(event("record").value("\"kept\"")).await;
+    world.emit(new_event("record").value("\"kept\"")).await;
     world.run_all().await;
     world.register(after()).await;
     world.replay("newcomer", EventId::ZERO).await;
@@ -217,14 +217,14 @@ pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) 
 
 pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit_many(2, event("record").key("a")).await;
+    world.emit_many(2, new_event("record").key("a")).await;
     world.run_all().await;
     world.register(after()).await;
     world.replay("newcomer", EventId::ZERO).await;
     let task = world.claim_one().await;
     world.fail(&task).await;
     assert!(world.claim(10).await.is_empty(), "its lane waits for it");
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     assert_eq!(world.claim_one().await.id, task.id);
     assert_eq!(world.lose("newcomer").await, 1);
     world.register(after()).await;
@@ -234,7 +234,7 @@ pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
 /// There is nothing to send to one that is not there, is sent nothing, or is a source.
 pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, before().on("note", &["notify"]).collects("shop/orders", 1)).await;
-    world.emit_many(3, event("record")).await;
+    world.emit_many(3, new_event("record")).await;
     for name in ["unheard-of", "notify", "shop", "index"] {
         assert_eq!(world.replay(name, EventId::ZERO).await, 0, "{name}");
     }
@@ -244,25 +244,25 @@ pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harn
 /// A synchronous handler's replay holds nobody up: the others have had their turn.
 pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    let events = world.emit_many(2, event("record")).await;
+    let events = world.emit_many(2, new_event("record")).await;
     world.register(before().on("record", &["newcomer!"])).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
     let mut waiting = world.claim_for(&["index"], 10).await;
     waiting.sort_by_key(|task| task.event().id);
-    assert_eq!(events_of(&waiting), ids_of(&events), "what waited does not wait for it");
+    assert_eq!(event_ids_of(&waiting), sequenced_ids(&events), "what waited does not wait for it");
     let mut ran = run_newcomer(&world).await;
     ran.sort();
-    assert_eq!(ran, ids_of(&events));
+    assert_eq!(ran, sequenced_ids(&events));
 }
 
 pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    let old = world.emit(event("record")).await;
+    let old = world.emit(new_event("record")).await;
     world.run_all().await;
     world.register(after()).await;
     assert_eq!(world.replay("newcomer", EventId::ZERO).await, 1);
     let filter =
-        TaskFilter { event: Some(old.id), handler: Some(handler("newcomer")), ..TaskFilter::default() };
+        TaskFilter { event: Some(old.id), handler: Some(handler_name("newcomer")), ..TaskFilter::default() };
     assert_eq!(world.tasks(&filter).await.len(), 1);
     world.run_all().await;
     assert_eq!(world.tasks(&filter).await.len(), 1);

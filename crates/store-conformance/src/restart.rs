@@ -12,7 +12,7 @@ pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
     let mut acknowledged = Vec::new();
     for round in 0..5 {
         for n in 0..10 {
-            let draft = event("record").key(&format!("k{}", n % 3)).value(&format!("[{round},{n}]"));
+            let draft = new_event("record").key(&format!("k{}", n % 3)).value(&format!("[{round},{n}]"));
             acknowledged.push(world.emit(draft).await);
         }
         let before =
@@ -23,18 +23,18 @@ pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
         world.tick(1);
     }
     let read: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, ids_of(&acknowledged));
+    assert_eq!(read, sequenced_ids(&acknowledged));
     assert_eq!(world.run_all().await.len(), 100);
 }
 
 pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(4, event("record")).await;
+    world.emit_many(4, new_event("record")).await;
     let held = world.claim(3).await;
     world.succeed(&held[0]).await;
     let mut world = world.reopen().await;
     assert_eq!(world.status(&held[1].id).await, Status::Locked, "perhaps it is still running");
-    world.tick(LEASE + 1);
+    world.tick(LEASE_SECS + 1);
     assert!(world.heartbeat().await);
     assert_eq!(world.rescue().await.tasks.len(), 2);
     let ran = world.run_all().await;
@@ -46,7 +46,7 @@ pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
 /// A process that was only slow may still end its attempts: its fence is good until somebody takes them.
 pub async fn a_fence_stays_valid_across_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(2, event("record").key("a")).await;
+    world.emit_many(2, new_event("record").key("a")).await;
     let held = world.claim_one().await;
     let world = world.reopen().await;
     assert_eq!(world.succeed(&held).await.status, Status::Done);
@@ -60,8 +60,8 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
         .halting("halts");
     let mut world = StoreFixture::new(harness, plan).await;
     for n in 0..6 {
-        world.emit(event("record").key(&format!("r{}", n % 2))).await;
-        world.emit(event("note").key(&format!("n{}", n % 2)).due(world.later(n * 10))).await;
+        world.emit(new_event("record").key(&format!("r{}", n % 2))).await;
+        world.emit(new_event("note").key(&format!("n{}", n % 2)).due(world.later(n * 10))).await;
     }
     world.tick(20);
     world.lose("gone").await;
@@ -74,7 +74,7 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
     }
     world.claim(2).await;
     world.schedule(3).await;
-    must(world.store.hold(world.rule(RuleKind::Block, "notify", None)).await);
+    expect_ok(world.store.hold(world.rule(RuleKind::Block, "notify", None)).await);
     let before = world.tasks(&TaskFilter::default()).await;
     let queues = sorted_queues(&world).await;
     let world = world.reopen().await;
@@ -83,7 +83,7 @@ pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
 }
 
 async fn sorted_queues(world: &StoreFixture<'_>) -> Vec<pointsman_core::store::QueueView> {
-    let mut queues = must(world.store.queues(None).await);
+    let mut queues = expect_ok(world.store.queues(None).await);
     queues.sort_by(|a, b| (&a.handler, &a.tenant).cmp(&(&b.handler, &b.tenant)));
     queues
 }

@@ -32,7 +32,7 @@ pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: 
         ("record.dropped", vec!["audit", "count"]),
         ("records.published", vec![]),
     ] {
-        let sequenced = world.emit(event(kind)).await;
+        let sequenced = world.emit(new_event(kind)).await;
         assert_eq!(handlers_of(&world, &sequenced).await, want, "{kind}");
     }
 }
@@ -40,20 +40,20 @@ pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: 
 pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default().on("a", &["one"]).on("a.b", &["two!", "three", "four!"]);
     let world = StoreFixture::new(harness, plan).await;
-    let sequenced = world.emit(event("a.b")).await;
+    let sequenced = world.emit(new_event("a.b")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["two", "four", "one", "three"]);
 }
 
 pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default().on("a", &["x", "y"]).on("a.b", &["x", "z", "x"]);
     let world = StoreFixture::new(harness, plan).await;
-    let sequenced = world.emit(event("a.b")).await;
+    let sequenced = world.emit(new_event("a.b")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["x", "y", "z"]);
 }
 
 pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let sequenced = world.emit(event("record.published").key("a").tenant("shop").priority(7)).await;
+    let sequenced = world.emit(new_event("record.published").key("a").tenant("shop").priority(7)).await;
     let mut seen = Vec::new();
     for id in &sequenced.tasks {
         let task = world.task(id).await;
@@ -62,7 +62,7 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
         assert_eq!(uuid.get_version_num(), 8);
         assert_eq!(task.id, *id);
         assert_eq!((&*task.collection, task.priority.get()), ("record.published", 7));
-        assert_eq!((task.key, task.tenant), (Some(key("a")), tenant("shop")));
+        assert_eq!((task.key, task.tenant), (Some(object_key("a")), tenant("shop")));
         assert_eq!(task.created_at, world.now);
         assert_eq!((task.started_at, task.finished_at, task.attempts.len()), (None, None, 0));
         seen.push(task.seq);
@@ -72,9 +72,9 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
 
 pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let before = world.emit(event("record.published").key("a")).await;
+    let before = world.emit(new_event("record.published").key("a")).await;
     world.register(plan().on("record.published", &["late-comer"])).await;
-    let after = world.emit(event("record.published").key("a")).await;
+    let after = world.emit(new_event("record.published").key("a")).await;
     assert_eq!(handlers_of(&world, &before).await, ["audit", "count", "index", "notify"]);
     assert_eq!(handlers_of(&world, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
     let ran = world.run_all().await;
@@ -85,11 +85,11 @@ pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) 
 /// A handler that lost its route but is still defined finishes what it was given.
 pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().on("note", &["notify"])).await;
-    let old = world.emit(event("record").key("a")).await;
+    let old = world.emit(new_event("record").key("a")).await;
     world.register(RegistrationBuilder::default().on("note", &["index", "notify"])).await;
-    assert!(world.emit(event("record").key("a")).await.tasks.is_empty());
+    assert!(world.emit(new_event("record").key("a")).await.tasks.is_empty());
     assert_eq!(world.rescue().await.missing, 0);
-    assert_eq!(events_of(&world.run_all().await), [old.id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [old.id]);
     assert_eq!(world.status(&old.tasks[0]).await, Status::Done);
 }
 
@@ -107,7 +107,7 @@ pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
         .favouring("shop", 1000);
     let world = StoreFixture::new(harness, plan.clone()).await;
     let world = world.reopen().await;
-    let mut found = must(world.store.registration().await);
+    let mut found = expect_ok(world.store.registration().await);
     found.handlers.sort_by(|a, b| a.name.cmp(&b.name));
     assert_eq!(found, plan.registration());
 }
@@ -115,13 +115,13 @@ pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
 pub async fn routes_survive_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let world = world.reopen().await;
-    let sequenced = world.emit(event("record.published")).await;
+    let sequenced = world.emit(new_event("record.published")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["audit", "count", "index", "notify"]);
 }
 
 pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    assert!(world.emit(event("note").key("a")).await.tasks.is_empty());
+    assert!(world.emit(new_event("note").key("a")).await.tasks.is_empty());
     assert!(world.tasks(&TaskFilter::default()).await.is_empty());
     assert_eq!(world.read_all().await.len(), 1);
 }

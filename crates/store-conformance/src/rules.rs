@@ -11,17 +11,20 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         let world =
             StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"]))
                 .await;
-        world.emit_many(2, event("record")).await;
-        must(world.store.hold(world.rule(kind, "index", None)).await);
-        world.emit(event("record")).await;
+        world.emit_many(2, new_event("record")).await;
+        expect_ok(world.store.hold(world.rule(kind, "index", None)).await);
+        world.emit(new_event("record")).await;
         let claims = world.claims(10).await;
         assert_eq!(claims.tasks.len(), 3);
-        assert!(claims.tasks.iter().all(|task| task.handler == handler("notify")), "{kind:?}");
+        assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
         assert!(!claims.more, "what is held is not ready");
         assert_eq!(world.schedule(10).await, 0);
         assert!(world.queue("index").await.held);
-        let (_, claims) = must(
-            world.store.append(vec![emission([event("record")])], Some(world.asking(10)), world.now).await,
+        let (_, claims) = expect_ok(
+            world
+                .store
+                .append(vec![emission([new_event("record")])], Some(world.asking(10)), world.now)
+                .await,
         );
         assert_eq!(claims.tasks.len(), 1, "nor in the transaction that journals");
     }
@@ -30,12 +33,12 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
 pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    world.emit_many(3, event("record")).await;
+    world.emit_many(3, new_event("record")).await;
     assert_eq!(world.schedule(6).await, 6);
     world.pause("index").await;
     let found = world.tasks(&TaskFilter::default()).await;
     for task in found {
-        let held = task.handler == handler("index");
+        let held = task.handler == handler_name("index");
         assert_eq!(task.life.state.status(), if held { Status::New } else { Status::Scheduled });
     }
     assert_eq!(world.queue("index").await.scheduled, 0);
@@ -45,58 +48,58 @@ pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
 
 pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
+    let events = world.emit_many(3, new_event("record").key("a")).await;
     let head = world.claim_one().await;
     world.pause("index").await;
     assert_eq!(world.fail(&head).await.status, Status::New);
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     assert!(world.claim(10).await.is_empty());
     assert!(world.resume("index").await);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
 }
 
 pub async fn after_resume_all_tasks_run_in_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let mut events = world.emit_many(2, event("record").key("a")).await;
+    let mut events = world.emit_many(2, new_event("record").key("a")).await;
     world.schedule(5).await;
     world.pause("index").await;
     world.tick(60);
-    events.extend(world.emit_many(3, event("record").key("a")).await);
+    events.extend(world.emit_many(3, new_event("record").key("a")).await);
     assert!(world.claim(10).await.is_empty());
     assert!(world.resume("index").await);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
 }
 
 pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record")).await;
-    let index = place("index");
+    world.emit(new_event("record")).await;
+    let index = rule_target("index");
     for kind in RuleKind::ALL {
-        must(world.store.hold(world.rule(kind, "index", None)).await);
+        expect_ok(world.store.hold(world.rule(kind, "index", None)).await);
     }
-    assert_eq!(must(world.store.rules().await).len(), 2);
-    assert!(must(world.store.release(RuleKind::Pause, &index, None).await));
-    assert!(!must(world.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
+    assert_eq!(expect_ok(world.store.rules().await).len(), 2);
+    assert!(expect_ok(world.store.release(RuleKind::Pause, &index, None).await));
+    assert!(!expect_ok(world.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
     assert!(world.claim(10).await.is_empty(), "the block still stands");
-    assert!(must(world.store.release(RuleKind::Block, &index, None).await));
+    assert!(expect_ok(world.store.release(RuleKind::Block, &index, None).await));
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
 pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     for name in ["shop", "depot"] {
-        world.emit(event("record").tenant(name)).await;
+        world.emit(new_event("record").tenant(name)).await;
     }
-    must(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
+    expect_ok(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
     let claimed = world.claim(10).await;
     assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
     // A rule for all stands beside it, and lifting that one leaves it standing.
     world.pause("index").await;
     assert!(world.resume("index").await);
     assert!(world.claim(10).await.is_empty());
-    let (index, shop) = (place("index"), tenant("shop"));
-    assert!(!must(world.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
-    assert!(must(world.store.release(RuleKind::Pause, &index, Some(&shop)).await));
+    let (index, shop) = (rule_target("index"), tenant("shop"));
+    assert!(!expect_ok(world.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
+    assert!(expect_ok(world.store.release(RuleKind::Pause, &index, Some(&shop)).await));
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
@@ -104,24 +107,26 @@ pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     world.pause("index").await;
     for name in ["default", "shop"] {
-        world.emit(event("record").tenant(name)).await;
+        world.emit(new_event("record").tenant(name)).await;
     }
     assert!(world.claim(10).await.is_empty());
-    assert!(must(world.store.queues(None).await).iter().all(|queue| queue.held));
+    assert!(expect_ok(world.store.queues(None).await).iter().all(|queue| queue.held));
     assert!(world.resume("index").await);
     assert_eq!(world.claim(10).await.len(), 2);
 }
 
 pub async fn rules_survive_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let rule = world.rule(RuleKind::Block, "index", Some("default"));
-    must(world.store.hold(rule.clone()).await);
+    expect_ok(world.store.hold(rule.clone()).await);
     let world = world.reopen().await;
-    assert_eq!(must(world.store.rules().await), [rule]);
-    world.emit(event("record")).await;
+    assert_eq!(expect_ok(world.store.rules().await), [rule]);
+    world.emit(new_event("record")).await;
     assert!(world.claim(10).await.is_empty());
-    assert!(must(world.store.release(RuleKind::Block, &place("index"), Some(&tenant("default"))).await));
+    assert!(expect_ok(
+        world.store.release(RuleKind::Block, &rule_target("index"), Some(&tenant("default"))).await
+    ));
     assert_eq!(world.claim(10).await.len(), 2);
 }
 
@@ -132,15 +137,15 @@ pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
     let mut rules = Vec::new();
     for name in places {
         rules.push(world.rule(RuleKind::Pause, name, None));
-        must(world.store.hold(rules[rules.len() - 1].clone()).await);
+        expect_ok(world.store.hold(rules[rules.len() - 1].clone()).await);
     }
     let world = world.reopen().await;
-    let standing = must(world.store.rules().await);
+    let standing = expect_ok(world.store.rules().await);
     assert_eq!(standing.len(), 4);
     assert!(rules.iter().all(|rule| standing.contains(rule)));
     for (left, name) in places.iter().enumerate().map(|(n, name)| (3 - n, name)) {
         assert!(world.resume(name).await && !world.resume(name).await);
-        assert_eq!(must(world.store.rules().await).len(), left);
+        assert_eq!(expect_ok(world.store.rules().await).len(), left);
     }
 }
 
@@ -150,15 +155,15 @@ pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
     world.tick(10);
     let mut again = world.rule(RuleKind::Pause, "index", None);
     again.reason = "still at it".into();
-    must(world.store.hold(again.clone()).await);
-    assert_eq!(must(world.store.rules().await), [again]);
+    expect_ok(world.store.hold(again.clone()).await);
+    assert_eq!(expect_ok(world.store.rules().await), [again]);
     assert!(world.resume("index").await);
-    assert!(must(world.store.rules().await).is_empty());
+    assert!(expect_ok(world.store.rules().await).is_empty());
 }
 
 pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
+    let events = world.emit_many(3, new_event("record").key("a")).await;
     let head = world.claim_one().await;
     world.pause("index").await;
     world.succeed(&head).await;
@@ -166,5 +171,5 @@ pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harnes
     assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
     assert!(world.claim(10).await.is_empty());
     world.resume("index").await;
-    assert_eq!(events_of(&world.run_all().await), [events[2].id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [events[2].id]);
 }

@@ -24,7 +24,7 @@ async fn fired<'h>(harness: &'h dyn Harness, what: &FiringBuilder) -> (StoreFixt
 }
 
 fn emits(overlap: Overlap) -> FiringBuilder {
-    FiringBuilder::event(event("record")).overlap(overlap)
+    FiringBuilder::event(new_event("record")).overlap(overlap)
 }
 
 fn runs(overlap: Overlap) -> FiringBuilder {
@@ -51,7 +51,7 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
     assert_eq!(settle(&world).await.outcome, OVERLAP, "or is to be tried again");
     let mut world = world.reopen().await;
     assert_eq!(settle(&world).await.outcome, OVERLAP, "also after a restart");
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.fail_for_good(&world.claim_one().await).await;
     let fire = settle(&world).await;
     assert_eq!((fire.outcome, fire.event.is_some()), (Outcome::Fired, true), "all have ended");
@@ -78,7 +78,7 @@ pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
         assert_eq!(task.life.state.reason(), Some(EndReason::Canceled), "{}", task.id);
         assert_eq!(task.error.as_deref(), Some("the schedule nightly fired again"));
     }
-    let answer = world.end(ending(&running, succeeded())).await.map(drop);
+    let answer = world.end(attempt_ending(&running, success())).await.map(drop);
     assert_eq!(answer, Err(Rejected::WrongState(Status::Error)), "its attempt is fenced off");
     let ran = world.run_all().await;
     assert!(ran.iter().all(|task| Some(task.event().id) == fire.event));
@@ -101,8 +101,8 @@ pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harn
         let what = emits(overlap);
         let (world, next) = fired(harness, &what).await;
         world.run_all().await;
-        let foreign = world.emit(event("record")).await;
-        let plans = ["nightly", "hourly"].map(|name| planned(name, "daily"));
+        let foreign = world.emit(new_event("record")).await;
+        let plans = ["nightly", "hourly"].map(|name| schedule_definition(name, "daily"));
         world.plan_schedules(&plans).await;
         world.settle(what.clone().at("hourly", next)).await;
         assert_eq!(world.settle(what.at("nightly", next)).await.0.outcome, Outcome::Fired, "{overlap:?}");
@@ -163,6 +163,6 @@ pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
 pub async fn a_changed_expression_still_detects_the_overlap(harness: &dyn Harness) {
     let what = emits(Overlap::Skip);
     let (world, next) = fired(harness, &what).await;
-    world.plan_schedules(&[planned("nightly", "another")]).await;
+    world.plan_schedules(&[schedule_definition("nightly", "another")]).await;
     assert_eq!(world.settle(what.at("nightly", next)).await.0.outcome, OVERLAP);
 }

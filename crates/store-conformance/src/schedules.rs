@@ -23,7 +23,7 @@ async fn nightly(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
 }
 
 fn emits() -> FiringBuilder {
-    FiringBuilder::event(event("record").key("a").value("[1]"))
+    FiringBuilder::event(new_event("record").key("a").value("[1]"))
 }
 
 pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harness) {
@@ -40,7 +40,7 @@ pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harn
 pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     world.tick(2);
-    let before = world.emit(event("note").key("a")).await;
+    let before = world.emit(new_event("note").key("a")).await;
     let (fire, written) = world.settle(emits().at("nightly", planned)).await;
     assert!(written);
     assert_eq!((fire.planned, fire.at, fire.outcome), (planned, world.now, Outcome::Fired));
@@ -74,7 +74,7 @@ pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
     let racers: Vec<_> = (0..20)
         .map(|_| {
             let (store, now, firing) = (Arc::clone(&world.store), world.now, emits().at("nightly", planned));
-            tokio::spawn(async move { must(store.settle(vec![firing], now).await).remove(0) })
+            tokio::spawn(async move { expect_ok(store.settle(vec![firing], now).await).remove(0) })
         })
         .collect();
     let mut answers = Vec::new();
@@ -99,7 +99,7 @@ pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
         emits().at("nightly", planned),
         emits().when(Punctual::Late).at("nightly", planned),
         emits().when(Punctual::CaughtUp).at("nightly", planned),
-        let_go("nightly", planned),
+        skipped_firing("nightly", planned),
     ] {
         assert_eq!(world.settle(again).await, (first.clone(), false));
     }
@@ -110,7 +110,7 @@ pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
 pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let names = ["nightly", "hourly", "shop/orders"];
-    world.plan_schedules(&names.map(|name| self::planned(name, "daily"))).await;
+    world.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let next = planned.plus(secs(1));
     let firings = vec![
         emits().at("hourly", planned),
@@ -125,7 +125,7 @@ pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
     let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event).collect();
     assert_eq!(events.len(), 3);
     assert_ascending(&events);
-    let standings = world.plan_schedules(&names.map(|name| self::planned(name, "daily"))).await;
+    let standings = world.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let settled: Vec<_> = standings.iter().map(|standing| standing.settled).collect();
     assert_eq!(settled, [planned, next, planned]);
 }
@@ -148,7 +148,7 @@ pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
 
 pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (fire, written) = world.settle(let_go("nightly", planned)).await;
+    let (fire, written) = world.settle(skipped_firing("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Missed), true));
     assert_eq!((fire.event, &fire.task), (None, &None));
     assert_eq!(world.settle(emits().at("nightly", planned)).await, (fire, false));
@@ -170,9 +170,9 @@ pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let later = planned.plus(secs(60));
     for kind in RuleKind::ALL {
-        must(world.store.hold(world.rule(kind, "@nightly", None)).await);
+        expect_ok(world.store.hold(world.rule(kind, "@nightly", None)).await);
     }
-    assert!(must(world.store.release(RuleKind::Pause, &place("@nightly"), None).await));
+    assert!(expect_ok(world.store.release(RuleKind::Pause, &rule_target("@nightly"), None).await));
     assert!(world.standing("nightly").await.held, "the block still stands");
     for time in [planned, later] {
         let (fire, written) = world.settle(emits().at("nightly", time)).await;
@@ -183,8 +183,8 @@ pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     let standing = world.standing("nightly").await;
     assert_eq!(standing, Standing { settled: later, held: true, unmet: Some(planned) });
     assert!(world.read_all().await.is_empty());
-    assert_eq!(must(world.store.rules().await).len(), 1);
-    assert!(must(world.store.release(RuleKind::Block, &place("@nightly"), None).await));
+    assert_eq!(expect_ok(world.store.rules().await).len(), 1);
+    assert!(expect_ok(world.store.release(RuleKind::Block, &rule_target("@nightly"), None).await));
     assert!(!world.standing("nightly").await.held);
     assert!(world.settle(emits().at("nightly", later.plus(secs(60)))).await.0.event.is_some());
 }
@@ -208,7 +208,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
 
 pub async fn missed_times_are_not_caught_up(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (missed, _) = world.settle(let_go("nightly", planned)).await;
+    let (missed, _) = world.settle(skipped_firing("nightly", planned)).await;
     let firing = emits().when(Punctual::CaughtUp).at("nightly", planned);
     assert_eq!(world.settle(firing).await, (missed, false));
 }
@@ -219,12 +219,12 @@ pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
     world.settle(emits().at("nightly", planned)).await;
     world.resume("@nightly").await;
     assert_eq!(world.standing("nightly").await.unmet, Some(planned));
-    must(world.store.made_up(&schedule("nightly"), planned).await);
+    expect_ok(world.store.made_up(&schedule_name("nightly"), planned).await);
     assert_eq!(world.standing("nightly").await.unmet, None);
     let world = world.reopen().await;
     let standing = world.standing("nightly").await;
     assert_eq!((standing.unmet, standing.settled), (None, planned));
-    must(world.store.made_up(&schedule("unheard-of"), planned).await);
+    expect_ok(world.store.made_up(&schedule_name("unheard-of"), planned).await);
 }
 
 /// Whoever makes up for one hold must not forget the next.
@@ -236,14 +236,14 @@ pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
         world.settle(emits().at("nightly", time)).await;
     }
     world.resume("@nightly").await;
-    must(world.store.made_up(&schedule("nightly"), planned).await);
+    expect_ok(world.store.made_up(&schedule_name("nightly"), planned).await);
     assert_eq!(world.standing("nightly").await.unmet, Some(later));
 }
 
 /// A schedule's rule holds its firings and no task; a collection's rule holds its tasks and no firing.
 pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    world.plan_schedules(&[self::planned("shop/orders", "daily")]).await;
+    world.plan_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
     world.pause("@shop/orders").await;
     let run = world.run_anew("shop/orders").await;
     let task = world.claim_one().await;
@@ -283,7 +283,7 @@ pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
     world.resume("@nightly").await;
     world.tick(1000);
     let anew = Standing { settled: world.now, held: false, unmet: None };
-    let other = self::planned("nightly", "hourly");
+    let other = self::schedule_definition("nightly", "hourly");
     assert_eq!(world.plan_schedules(std::slice::from_ref(&other)).await, [anew]);
     world.tick(1000);
     assert_eq!(world.plan_schedules(&[other]).await, [anew]);
@@ -292,7 +292,7 @@ pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
 /// Two schedules that are settled up to the planned time.
 async fn settled_pair(harness: &dyn Harness) -> (StoreFixture<'_>, [Plan; 2], Timestamp) {
     let (world, planned) = nightly(harness).await;
-    let both = ["nightly", "hourly"].map(|name| self::planned(name, "daily"));
+    let both = ["nightly", "hourly"].map(|name| self::schedule_definition(name, "daily"));
     world.plan_schedules(&both).await;
     world.settle_all(vec![emits().at("nightly", planned), emits().at("hourly", planned)]).await;
     (world, both, planned)

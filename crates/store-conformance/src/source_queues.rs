@@ -26,7 +26,7 @@ pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harnes
         world.tick(1);
     }
     let want = ["erp/bills", "crm/people", "shop/orders", "erp/stock", "shop/items"];
-    assert_eq!(pairs_of(&world.run_all().await), want);
+    assert_eq!(pair_names_of(&world.run_all().await), want);
 }
 
 pub async fn all_sources_of_a_tenant_share_one_queues_turns(harness: &dyn Harness) {
@@ -38,7 +38,7 @@ pub async fn all_sources_of_a_tenant_share_one_queues_turns(harness: &dyn Harnes
     for n in 0..20 {
         world.run_anew(&format!("source-{n}/all")).await;
     }
-    world.emit_many(20, event("record").priority(1)).await;
+    world.emit_many(20, new_event("record").priority(1)).await;
     let mut runs = 0usize;
     for _ in 0..20 {
         runs += usize::from(world.claim_one().await.subject.event().is_none());
@@ -54,7 +54,7 @@ pub async fn sources_of_different_tenants_have_separate_queues(harness: &dyn Har
     for name in ["loud-0/all", "loud-1/all", "loud-2/all", "loud-3/all", "quiet/all"] {
         world.run_anew(name).await;
     }
-    let served = pairs_of(&world.claim(2).await);
+    let served = pair_names_of(&world.claim(2).await);
     assert!(served.contains(&"quiet/all".into()), "{served:?}");
 }
 
@@ -68,11 +68,11 @@ pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Ha
     assert_eq!(world.schedule(10).await, 0, "what was scheduled is new again");
     world.run_anew("crm/people").await;
     let claims = world.claims(10).await;
-    assert_eq!((pairs_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
+    assert_eq!((pair_names_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
     assert!(world.queue("shop/orders").await.held && world.queue("shop/orders_x").await.held);
     assert!(!world.run("shop/orders").await.created, "it keeps its task");
     assert!(world.resume("shop").await);
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
+    assert_eq!(pair_names_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
 }
 
 pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
@@ -83,16 +83,16 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     }
     let claims = world.claims(10).await;
     assert_eq!(
-        (pairs_of(&claims.tasks), claims.more),
+        (pair_names_of(&claims.tasks), claims.more),
         (vec!["shop/orders".into(), "crm/people".into()], false)
     );
     assert!(world.queue("shop/orders_x").await.held && !world.queue("shop/orders").await.held);
     let world = world.reopen().await;
     assert!(world.claim(10).await.is_empty());
     // A rule for another tenant is no rule for this one, and both kinds stand by themselves.
-    must(world.store.hold(world.rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await);
+    expect_ok(world.store.hold(world.rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await);
     assert!(world.resume("shop/orders_x").await);
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x"]);
+    assert_eq!(pair_names_of(&world.run_all().await), ["shop/orders_x"]);
 }
 
 pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {

@@ -20,7 +20,7 @@ fn plan() -> RegistrationBuilder {
 async fn refused(world: &StoreFixture<'_>, name: &str) {
     let run = NewRun { pair: pair(name), priority: None };
     assert_eq!(
-        must(world.store.run(run, None, world.now).await),
+        expect_ok(world.store.run(run, None, world.now).await),
         Err(NoSuchPair(pair(name)).into()),
         "{name}"
     );
@@ -33,14 +33,14 @@ pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
     let uuid = id.uuid().expect("the name ends in a uuid");
     assert_eq!(id.as_str(), format!("shop_orders_{uuid}"));
     let task = world.task(&id).await;
-    assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler("shop"), "orders"));
+    assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler_name("shop"), "orders"));
     assert_eq!((task.event, &task.key, task.planned_at, task.priority.get()), (None, &None, None, 100));
     assert_eq!((&task.tenant, task.created_at), (&Tenant::default(), world.now));
     assert_eq!(task.life.state.status(), Status::New);
     assert_eq!(world.extent().await, head, "nothing is journaled");
     world.tick(5);
     let claimed = world.claim_one().await;
-    assert_eq!((&claimed.id, &claimed.handler, claimed.attempt), (&id, &handler("shop"), 1));
+    assert_eq!((&claimed.id, &claimed.handler, claimed.attempt), (&id, &handler_name("shop"), 1));
     assert_eq!((claimed.planned, claimed.prev_sent, claimed.late), (None, None, false));
     assert_eq!(*claimed.run(), Run { pair: pair("shop/orders"), tenant: Tenant::default() });
     world.succeed(&claimed).await;
@@ -64,7 +64,7 @@ pub async fn a_pair_has_at_most_one_unfinished_run(harness: &dyn Harness) {
     same(&world, "waiting to be retried").await;
     let mut world = world.reopen().await;
     same(&world, "after a restart").await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.succeed(&world.claim_one().await).await;
     assert_ne!(world.run_anew("shop/orders").await, id, "the next one, once it has ended");
     world.run_anew("shop/orders_x").await;
@@ -81,8 +81,8 @@ pub async fn a_pair_can_run_again_after_any_end(harness: &dyn Harness) {
             "crash" => {
                 for _ in 0..3 {
                     assert_eq!(world.claim_one().await.id, id);
-                    world.tick(LEASE + 1);
-                    world.node = must(world.store.join("heir", world.now).await);
+                    world.tick(LEASE_SECS + 1);
+                    world.node = expect_ok(world.store.join("heir", world.now).await);
                     world.rescue().await;
                 }
                 assert_eq!(world.status(&id).await, Status::Error);
@@ -105,7 +105,9 @@ pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
             let run = NewRun { pair: pair("shop/orders"), priority: None };
-            tokio::spawn(async move { must(store.run(run, None, now).await).expect("the pair is there") })
+            tokio::spawn(
+                async move { expect_ok(store.run(run, None, now).await).expect("the pair is there") },
+            )
         })
         .collect();
     let mut answers = Vec::new();
@@ -131,11 +133,11 @@ pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harnes
     let world = StoreFixture::new(harness, plan()).await;
     let own = Priority::try_from(7).expect("a priority");
     let run = NewRun { pair: pair("shop/orders"), priority: Some(own) };
-    let answer = must(world.store.run(run, None, world.now).await).expect("the pair is there");
+    let answer = expect_ok(world.store.run(run, None, world.now).await).expect("the pair is there");
     assert_eq!(world.task(&answer.task).await.priority, own);
     let other = world.run_anew("shop/orders_x").await;
     assert_eq!(world.task(&other).await.priority.get(), 500);
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
+    assert_eq!(pair_names_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
 }
 
 pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn Harness) {
@@ -181,7 +183,7 @@ pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn
     world.run_anew("crm/people").await;
     assert_eq!(world.lose("shop").await, 1);
     refused(&world, "shop/orders").await;
-    assert_eq!(pairs_of(&world.run_all().await), ["crm/people"]);
+    assert_eq!(pair_names_of(&world.run_all().await), ["crm/people"]);
     missing_then_adopted(&mut world, &id).await;
 }
 
@@ -192,7 +194,7 @@ pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: 
     world.register(plan().without_collection("shop/orders")).await;
     assert_eq!(world.rescue().await.missing, 1);
     refused(&world, "shop/orders").await;
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x"]);
+    assert_eq!(pair_names_of(&world.run_all().await), ["shop/orders_x"]);
     let mut world = world.reopen().await;
     missing_then_adopted(&mut world, &id).await;
 }
@@ -216,7 +218,7 @@ pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
     world.adopt("shop").await;
     for _ in 0..3 {
         let claimed = world.claim(10).await;
-        assert!(claimed.len() <= 1, "{:?}", pairs_of(&claimed));
+        assert!(claimed.len() <= 1, "{:?}", pair_names_of(&claimed));
         for task in claimed {
             world.succeed(&task).await;
         }
@@ -260,7 +262,7 @@ pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
     }
     made.push(world.run_anew("shop/orders").await);
     let find = async |source: &str, collection: Option<&str>, statuses: &[Status]| {
-        let (handler, collection) = (Some(handler(source)), collection.map(String::from));
+        let (handler, collection) = (Some(handler_name(source)), collection.map(String::from));
         let filter = TaskFilter { handler, collection, statuses: statuses.to_vec(), ..TaskFilter::default() };
         let found = world.tasks(&filter).await;
         found
@@ -280,13 +282,13 @@ pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     world.run_anew("shop/orders").await;
     let task = world.claim_one().await;
-    let (emits, logs) = (vec![event("record").caused_by(&task)], vec![line(world.now, "one order")]);
-    let finished = world.end(Ending { emits, logs, ..ending(&task, succeeded()) }).await.expect("ours");
+    let (emits, logs) = (vec![new_event("record").caused_by(&task)], vec![info_line(world.now, "one order")]);
+    let finished = world.end(Ending { emits, logs, ..attempt_ending(&task, success()) }).await.expect("ours");
     let emitted = &world.read_all().await[0];
     assert_eq!(emitted.id, finished.emitted[0].id);
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
     assert_eq!(world.messages(&task.id).await, ["one order"]);
-    assert_eq!(events_of(&world.run_all().await), [emitted.id]);
+    assert_eq!(event_ids_of(&world.run_all().await), [emitted.id]);
 }
 
 pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
@@ -296,7 +298,7 @@ pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
     for _ in 0..3 {
         statuses.push(world.fail(&world.claim_one().await).await.status);
         assert!(world.claim(10).await.is_empty());
-        world.tick(BACKOFF);
+        world.tick(RETRY_DELAY_SECS);
     }
     assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
     let ends: Vec<_> = world.task(&id).await.attempts.iter().map(|attempt| attempt.end).collect();
@@ -311,13 +313,13 @@ pub async fn runs_expire_by_task_history_retention_only(harness: &dyn Harness) {
     let waiting = world.run_anew("crm/people").await;
     world.tick(200_000);
     let (nothing, day) =
-        (Retention { count: 0, age: secs(1) }, Retention { age: secs(86_400), ..EVERYTHING });
-    world.prune(nothing, EVERYTHING).await;
+        (Retention { count: 0, age: secs(1) }, Retention { age: secs(86_400), ..KEEP_EVERYTHING });
+    world.prune(nothing, KEEP_EVERYTHING).await;
     assert_eq!(world.retry(&old).await, Ok(()));
     world.fail_for_good(&world.claim_one_for("shop").await).await;
     world.tick(200_000);
     world.prune(nothing, day).await;
-    assert!(must(world.store.task(&old).await).is_none());
+    assert!(expect_ok(world.store.task(&old).await).is_none());
     assert_eq!(world.status(&waiting).await, Status::New, "what has not ended is never pruned");
     world.run_anew("shop/orders").await;
 }

@@ -33,7 +33,7 @@ async fn fail_until_the_end(world: &mut StoreFixture<'_>, seconds: u64) -> u32 {
 
 pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 2, 30)).await;
-    world.add(order("/x/y,1").holding("1")).await;
+    world.add(new_order("/x/y,1").holding("1")).await;
     let task = world.claim_one().await;
     let since = world.head().await;
     let finished = world.end_as(&task, broken(3)).await;
@@ -58,7 +58,7 @@ pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
 /// Each attempt begins and ends in the journal, and only the last of them is an error.
 pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 1, 30)).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let since = world.head().await;
     assert_eq!(fail_until_the_end(&mut world, 30).await, 2);
     let want = [
@@ -76,7 +76,7 @@ pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) 
 pub async fn a_chain_nodes_retry_policy_replaces_the_handlers(harness: &dyn Harness) {
     for max in [0, 1, 5] {
         let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", max, 1)).await;
-        world.add(order("/x/y,1")).await;
+        world.add(new_order("/x/y,1")).await;
         assert_eq!(fail_until_the_end(&mut world, 1).await, max + 1);
     }
 }
@@ -88,17 +88,17 @@ pub async fn a_chain_nodes_retry_policy_applies_to_that_node_only(harness: &dyn 
         .chain("/x/y", "a=first>b b=first>done done")
         .setback("/x/y", "a", 0, 1);
     let mut world = StoreFixture::new(harness, plan).await;
-    world.add(order("/x/y,1").starting("b")).await;
-    assert_eq!(fail_until_the_end(&mut world, BACKOFF).await, 3, "the other node");
-    world.emit(event("record")).await;
-    assert_eq!(fail_until_the_end(&mut world, BACKOFF).await, 3, "an event");
-    world.add(order("/x/y,2")).await;
-    assert_eq!(fail_until_the_end(&mut world, BACKOFF).await, 1);
+    world.add(new_order("/x/y,1").starting("b")).await;
+    assert_eq!(fail_until_the_end(&mut world, RETRY_DELAY_SECS).await, 3, "the other node");
+    world.emit(new_event("record")).await;
+    assert_eq!(fail_until_the_end(&mut world, RETRY_DELAY_SECS).await, 3, "an event");
+    world.add(new_order("/x/y,2")).await;
+    assert_eq!(fail_until_the_end(&mut world, RETRY_DELAY_SECS).await, 1);
 }
 
 pub async fn a_chain_nodes_retry_policy_changes_with_the_registration(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 0, 1)).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
     world.register(plan().setback("/x/y", "a", 3, 50)).await;
     let finished = world.fail(&task).await;
@@ -107,20 +107,20 @@ pub async fn a_chain_nodes_retry_policy_changes_with_the_registration(harness: &
 
 pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
     let since = world.head().await;
-    assert_eq!(world.fail(&task).await.due, Some(world.later(BACKOFF)));
+    assert_eq!(world.fail(&task).await.due, Some(world.later(RETRY_DELAY_SECS)));
     assert_eq!(world.told_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.fail(&world.claim_one().await).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     assert_eq!(world.fail(&world.claim_one().await).await.status, Status::Error);
 }
 
 pub async fn a_handler_can_refuse_further_retries_of_a_step(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 5, 1)).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
     let since = world.head().await;
     assert_eq!(world.fail_for_good(&task).await.status, Status::Error);
@@ -129,7 +129,7 @@ pub async fn a_handler_can_refuse_further_retries_of_a_step(harness: &dyn Harnes
 
 pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 5, 1)).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let asked = world.later(500);
     let ended = Ended::Failed { error: "busy".into(), code: 429, after: Some(asked), last: false };
     assert_eq!(world.end_as(&world.claim_one().await, ended).await.due, Some(asked));
@@ -138,7 +138,7 @@ pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) 
 
 pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding("1")).await;
+    world.add(new_order("/x/y,1").holding("1")).await;
     let task = world.claim_one().await;
     world.fail_for_good(&task).await;
     let view = world.look("/x/y,1").await;
@@ -152,12 +152,12 @@ pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness)
     assert_ne!(again.id, task.id, "a step that ended is begun anew");
     assert_eq!((again.attempt, again.step().value.as_str()), (1, "1"));
     world.succeed(&again).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>b!b b=second>done done")).await;
-    world.add(order("/x/y,1").starting("b")).await;
+    world.add(new_order("/x/y,1").starting("b")).await;
     let task = world.claim_one().await;
     let since = world.head().await;
     let ended = Ended::Failed { error: "no".into(), code: 42, after: None, last: true };
@@ -170,16 +170,16 @@ pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
     ];
     assert_eq!(world.told_after(since).await, want);
     assert!(world.find("/x/y,1").await.is_none());
-    world.add(order("/x/z,1")).await;
+    world.add(new_order("/x/z,1")).await;
     world.fail_for_good(&world.claim_one().await).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/z,1 b"], "a way may lead to another step");
+    assert_eq!(describe_steps(&world.claim(10).await), ["/x/z,1 b"], "a way may lead to another step");
 }
 
 /// A lane that halts is nothing to an order: it is suspended, and goes on when it is resumed.
 pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().halting("first")).await;
-    world.add(order("/x/y,1")).await;
-    world.add(order("/x/y,2")).await;
+    world.add(new_order("/x/y,1")).await;
+    world.add(new_order("/x/y,2")).await;
     let failed = world.claim_one().await;
     world.fail_for_good(&failed).await;
     assert!(world.look(&failed.step().order.to_string()).await.order.suspended);
@@ -202,11 +202,11 @@ async fn kept(world: &mut StoreFixture<'_>, how: &str, end: impl AsyncFn(&mut St
 /// A step that is run again without having failed keeps its place, and costs no retry.
 pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 0, 1)).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     kept(&mut world, "given back", async |world, task| drop(world.give_back(task).await)).await;
     kept(&mut world, "its node died", async |world, _| {
-        world.tick(LEASE + 1);
-        world.node = must(world.store.join("heir", world.now).await);
+        world.tick(LEASE_SECS + 1);
+        world.node = expect_ok(world.store.join("heir", world.now).await);
         assert_eq!(world.rescue().await.tasks.len(), 1);
     })
     .await;
@@ -216,17 +216,17 @@ pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness
     let task = world.claim_one().await;
     assert_eq!((task.attempt, task.retries), (4, 0));
     world.succeed(&task).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, node_id("b"));
+    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1")).await;
+    world.add(new_order("/x/y,1")).await;
     let since = world.head().await;
     for _ in 0..3 {
         world.claim_one().await;
-        world.tick(LEASE + 1);
-        world.node = must(world.store.join("heir", world.now).await);
+        world.tick(LEASE_SECS + 1);
+        world.node = expect_ok(world.store.join("heir", world.now).await);
         world.rescue().await;
     }
     let told = world.told_after(since).await;
@@ -240,21 +240,25 @@ pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
 /// A stale end changes neither the task nor the order, and nothing is told of it.
 pub async fn an_ending_with_a_stale_fence_changes_no_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding("1")).await;
+    world.add(new_order("/x/y,1").holding("1")).await;
     let zombie = world.claim_one().await;
-    world.tick(LEASE + 1);
-    world.node = must(world.store.join("heir", world.now).await);
+    world.tick(LEASE_SECS + 1);
+    world.node = expect_ok(world.store.join("heir", world.now).await);
     world.rescue().await;
     let task = world.claim_one().await;
     let (before, since) = (world.look("/x/y,1").await, world.head().await);
-    for ended in [Ended::Succeeded { result: Some(json("9")) }, failed(), failed_for_good(), Ended::Released]
-    {
-        assert!(world.end(ending(&zombie, ended)).await.is_err());
+    for ended in [
+        Ended::Succeeded { result: Some(parse_json("9")) },
+        retryable_failure(),
+        permanent_failure(),
+        Ended::Released,
+    ] {
+        assert!(world.end(attempt_ending(&zombie, ended)).await.is_err());
     }
     assert_eq!(world.look("/x/y,1").await, before);
     assert_eq!(world.head().await, since, "nothing is told");
     world.succeed(&task).await;
-    assert!(world.end(ending(&task, succeeded())).await.is_err(), "an attempt ends once");
+    assert!(world.end(attempt_ending(&task, success())).await.is_err(), "an attempt ends once");
     let view = world.look("/x/y,1").await;
     assert_eq!((view.order.node.as_str(), view.order.value.as_str()), ("b", "1"));
 }

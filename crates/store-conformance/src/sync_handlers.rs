@@ -17,7 +17,7 @@ fn names(tasks: &[Claimed]) -> Vec<String> {
 
 async fn one(harness: &dyn Harness) -> (StoreFixture<'_>, Sequenced) {
     let world = StoreFixture::new(harness, plan()).await;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     (world, sequenced)
 }
 
@@ -35,11 +35,11 @@ pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &d
 /// Whatever the first attempt came to, the others get their turn; the failed one is retried like any other.
 pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) {
     for ended in [
-        succeeded(),
-        failed(),
-        failed_for_good(),
-        Ended::Snoozed { until: BEGINNING.plus(secs(300)) },
-        Ended::Failed { error: "busy".into(), code: 1, after: Some(BEGINNING.plus(secs(300))), last: false },
+        success(),
+        retryable_failure(),
+        permanent_failure(),
+        Ended::Snoozed { until: START_TIME.plus(secs(300)) },
+        Ended::Failed { error: "busy".into(), code: 1, after: Some(START_TIME.plus(secs(300))), last: false },
     ] {
         let (world, sequenced) = one(harness).await;
         for name in ["check", "enrich"] {
@@ -66,11 +66,11 @@ pub async fn a_released_attempt_does_not_open_the_gate(harness: &dyn Harness) {
 pub async fn a_failed_synchronous_task_is_retried_while_later_tasks_run(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     world.fail(&world.claim_one().await).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     let claimed = world.claim(10).await;
     assert_eq!(names(&claimed), ["check", "enrich"]);
     assert_eq!(
-        claimed.iter().find(|task| task.handler == handler("check")).map(|task| task.attempt),
+        claimed.iter().find(|task| task.handler == handler_name("check")).map(|task| task.attempt),
         Some(2)
     );
 }
@@ -101,9 +101,9 @@ pub async fn undefining_a_synchronous_handler_opens_the_gate(harness: &dyn Harne
 pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     world.claim_one().await;
-    world.tick(LEASE + 1);
+    world.tick(LEASE_SECS + 1);
     world.rescue().await;
-    world.node = must(world.store.join("another", world.now).await);
+    world.node = expect_ok(world.store.join("another", world.now).await);
     assert_eq!(names(&world.claim(10).await), ["check", "enrich"]);
 }
 
@@ -116,12 +116,12 @@ pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) 
             "cancel" => world.cancel(&sequenced.tasks[0]).await.expect("it waits to be retried"),
             "lose" => assert_eq!(world.lose("check").await, 1),
             _ => {
-                world.tick(BACKOFF);
+                world.tick(RETRY_DELAY_SECS);
                 let again = world.claim_one_for("check").await;
                 if how == "crash" {
-                    world.tick(LEASE + 1);
+                    world.tick(LEASE_SECS + 1);
                     world.rescue().await;
-                    world.node = must(world.store.join("another", world.now).await);
+                    world.node = expect_ok(world.store.join("another", world.now).await);
                 } else {
                     world.fail(&again).await;
                 }
@@ -167,26 +167,26 @@ pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn
 pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
     let first = world.claim(10).await;
-    assert_eq!((names(&first), events_of(&first)), (vec!["check".into()], vec![events[0].id]));
+    assert_eq!((names(&first), event_ids_of(&first)), (vec!["check".into()], vec![events[0].id]));
     world.succeed(&first[0]).await;
     let next = world.claim(10).await;
     assert_eq!(names(&next), ["check", "index"]);
-    let check = next.iter().find(|task| task.handler == handler("check")).expect("claimed");
+    let check = next.iter().find(|task| task.handler == handler_name("check")).expect("claimed");
     assert_eq!(check.event().id, events[1].id);
     world.succeed(check).await;
     assert!(world.claim(10).await.is_empty(), "the second event's index waits for the first's");
-    world.succeed(next.iter().find(|task| task.handler == handler("index")).expect("claimed")).await;
-    assert_eq!(events_of(&world.run_all().await), [events[1].id]);
+    world.succeed(next.iter().find(|task| task.handler == handler_name("index")).expect("claimed")).await;
+    assert_eq!(event_ids_of(&world.run_all().await), [events[1].id]);
 }
 
 pub async fn a_gate_does_not_block_other_events(harness: &dyn Harness) {
     let plan = plan().on("note", &["index"]);
     let world = StoreFixture::new(harness, plan).await;
-    world.emit(event("record").key("a")).await;
-    let note = world.emit(event("note").key("b")).await;
-    assert_eq!(events_of(&world.claim_for(&["index"], 10).await), [note.id]);
+    world.emit(new_event("record").key("a")).await;
+    let note = world.emit(new_event("note").key("b")).await;
+    assert_eq!(event_ids_of(&world.claim_for(&["index"], 10).await), [note.id]);
 }
 
 pub async fn gate_state_survives_a_restart(harness: &dyn Harness) {

@@ -30,9 +30,9 @@ fn broken(last: bool) -> Ended {
 
 /// What the journal says of tasks, in words.
 async fn told(world: &StoreFixture<'_>) -> Vec<String> {
-    let filter = Filter { kinds: vec![kind("TaskEvent")], ..Filter::default() };
+    let filter = Filter { kinds: vec![handling_key("TaskEvent")], ..Filter::default() };
     let events = world.read_after(world.extent().await.forgotten, &filter).await;
-    events.iter().map(|event| in_words(event)).collect()
+    events.iter().map(|event| summarize_event(event)).collect()
 }
 
 /// Makes a task of each kind in turn and plays the same story with it; asserts what is told each time.
@@ -45,9 +45,9 @@ async fn each_kind(
     for what in ["event", "run", "step"] {
         let mut world = StoreFixture::new(harness, plan(observe)).await;
         match what {
-            "event" => drop(world.emit(event("record").key("k")).await),
+            "event" => drop(world.emit(new_event("record").key("k")).await),
             "run" => drop(world.run_anew("shop/orders").await),
-            _ => drop(world.add(order("/x/y,1")).await),
+            _ => drop(world.add(new_order("/x/y,1")).await),
         }
         let task = world.claim_one().await;
         story(&mut world, task).await;
@@ -71,7 +71,7 @@ pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) 
     ] {
         each_kind(harness, observe, want, async |world, task| {
             world.end_as(&task, broken(false)).await;
-            world.tick(BACKOFF);
+            world.tick(RETRY_DELAY_SECS);
             world.end_as(&world.claim_one().await, broken(true)).await;
         })
         .await;
@@ -84,7 +84,7 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
     {
         each_kind(harness, observe, want, async |world, task| {
             world.end_as(&task, broken(false)).await;
-            world.tick(BACKOFF);
+            world.tick(RETRY_DELAY_SECS);
             world.succeed(&world.claim_one().await).await;
         })
         .await;
@@ -106,9 +106,9 @@ pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness
 pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
     for observe in [Observe::All, Observe::Failures] {
         let mut world = StoreFixture::new(harness, plan(observe)).await;
-        world.emit(event("record")).await;
+        world.emit(new_event("record")).await;
         world.claim_one().await;
-        world.tick(LEASE + 1);
+        world.tick(LEASE_SECS + 1);
         world.rescue().await;
         let told = told(&world).await;
         let last = told.last().expect("something is told");
@@ -118,7 +118,7 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
 
 pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan(Observe::All)).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let task = world.claim_one().await;
     world.cancel(&task.id).await.expect("it runs");
     let told = told(&world).await;
@@ -128,17 +128,17 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
 /// A start that is told late would be no start.
 pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan(Observe::All)).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     world.claim_one().await;
     assert_eq!(told(&world).await, [STARTED]);
-    let emission = emission([event("record")]);
-    must(world.store.append(vec![emission], Some(world.asking(5)), world.now).await);
+    let emission = emission([new_event("record")]);
+    expect_ok(world.store.append(vec![emission], Some(world.asking(5)), world.now).await);
     assert_eq!(told(&world).await, [STARTED; 2], "also of one that is born running");
 }
 
 pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan(Observe::All)).await;
-    let since = world.emit(event("record")).await.id;
+    let since = world.emit(new_event("record")).await.id;
     world.succeed(&world.claim_one().await).await;
     let key = r#""key":{"jobPath":"/index","taskId":"index_record"}"#;
     let want = [
@@ -153,7 +153,7 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
 pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
     for observe in [Observe::All, Observe::Failures, Observe::None] {
         let world = StoreFixture::new(harness, plan(observe)).await;
-        world.add(order("/x/y,1")).await;
+        world.add(new_order("/x/y,1")).await;
         let since = world.head().await;
         world.run_all().await;
         let want = [
@@ -169,7 +169,7 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
 
 pub async fn published_task_events_follow_the_registration(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan(Observe::None)).await;
-    world.emit_many(2, event("record")).await;
+    world.emit_many(2, new_event("record")).await;
     world.succeed(&world.claim_one().await).await;
     world.register(plan(Observe::All)).await;
     let world = world.reopen().await;
@@ -180,10 +180,10 @@ pub async fn published_task_events_follow_the_registration(harness: &dyn Harness
 /// A stale end is none.
 pub async fn a_stale_ending_is_not_published(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan(Observe::All)).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let task = world.claim_one().await;
     world.succeed(&task).await;
     let since = world.head().await;
-    assert!(world.end(ending(&task, broken(false))).await.is_err());
+    assert!(world.end(attempt_ending(&task, broken(false))).await.is_err());
     assert_eq!(world.head().await, since);
 }

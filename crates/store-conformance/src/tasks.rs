@@ -24,8 +24,8 @@ fn any() -> TaskFilter {
 
 pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(event("record").key("a")).await;
-    let (task, extent) = must(world.store.task(&sequenced.tasks[0]).await).expect("it is there");
+    let sequenced = world.emit(new_event("record").key("a")).await;
+    let (task, extent) = expect_ok(world.store.task(&sequenced.tasks[0]).await).expect("it is there");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
     assert_eq!(extent, world.extent().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
@@ -37,7 +37,7 @@ pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
         String::new(),
     ] {
         let id = TaskId::from_text(&name);
-        assert!(must(world.store.task(&id).await).is_none(), "{name:?} is the name of no task");
+        assert!(expect_ok(world.store.task(&id).await).is_none(), "{name:?} is the name of no task");
         assert_eq!(world.retry(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
         assert_eq!(world.cancel(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
     }
@@ -46,13 +46,13 @@ pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
 pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    let events = world.emit_many(20, event("record")).await;
+    let events = world.emit_many(20, new_event("record")).await;
     for task in world.claim(7).await {
         world.succeed(&task).await;
     }
     let (mut before, mut found) = (None, Vec::new());
     loop {
-        let page = must(world.store.tasks(any(), before, 6).await);
+        let page = expect_ok(world.store.tasks(any(), before, 6).await);
         assert!(page.tasks.len() <= 6);
         assert_eq!(page.extent, world.extent().await);
         found.extend(ids(&page.tasks));
@@ -71,11 +71,11 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
     let plan =
         RegistrationBuilder::default().on("record", &["index"]).on("note", &["notify"]).halting("notify");
     let mut world = StoreFixture::new(harness, plan).await;
-    let first = world.emit(event("record").key("a")).await;
+    let first = world.emit(new_event("record").key("a")).await;
     world.tick(100);
-    let second = world.emit(event("note").key("b").tenant("shop")).await;
+    let second = world.emit(new_event("note").key("b").tenant("shop")).await;
     world.tick(100);
-    let third = world.emit(event("record").key("b")).await;
+    let third = world.emit(new_event("record").key("b")).await;
     let done = world.claim_for(&["index"], 1).await;
     world.succeed(&done[0]).await;
     world.fail_for_good(&world.claim_one_for("notify").await).await;
@@ -85,13 +85,13 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
         change(&mut filter);
         filter
     };
-    let at = |seconds| Some(BEGINNING.plus(secs(seconds)));
+    let at = |seconds| Some(START_TIME.plus(secs(seconds)));
     let cases: [(TaskFilter, &[&Sequenced]); 14] = [
         (any(), &[&third, &second, &first]),
-        (with(&|f| f.handler = Some(handler("index"))), &[&third, &first]),
-        (with(&|f| f.handler = Some(handler("nobody"))), &[]),
+        (with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
+        (with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
         (with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
-        (with(&|f| f.key = Some(key("b"))), &[&third, &second]),
+        (with(&|f| f.key = Some(object_key("b"))), &[&third, &second]),
         (with(&|f| f.statuses = vec![Status::New]), &[&third]),
         (with(&|f| f.statuses = vec![Status::Done]), &[&first]),
         (with(&|f| f.statuses = vec![Status::Error]), &[&second]),
@@ -100,7 +100,7 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
         (with(&|f| f.start = at(100)), &[&third, &second]),
         (with(&|f| f.end = at(100)), &[&first]),
         (with(&|f| (f.start, f.end) = (at(50), at(150))), &[&second]),
-        (with(&|f| (f.key, f.tenant) = (Some(key("b")), Some(tenant("default")))), &[&third]),
+        (with(&|f| (f.key, f.tenant) = (Some(object_key("b")), Some(tenant("default")))), &[&third]),
     ];
     for (filter, want) in cases {
         let want: Vec<_> = want.iter().map(|event| event.tasks[0].clone()).collect();
@@ -111,9 +111,9 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
 pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    let one = world.emit(event("record")).await;
-    let child = world.emit(event("record.published")).await;
-    let other = world.emit(event("record")).await;
+    let one = world.emit(new_event("record")).await;
+    let child = world.emit(new_event("record.published")).await;
+    let other = world.emit(new_event("record")).await;
     for task in world.claim(3).await {
         world.succeed(&task).await;
     }
@@ -130,7 +130,7 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     assert_eq!(of(typed("record.published")).await, reversed(&[&child]));
     assert_eq!(of(typed("rec")).await, []);
     assert_eq!(of(TaskFilter { event: Some(child.id), ..any() }).await, reversed(&[&child]));
-    let both = TaskFilter { event: Some(one.id), handler: Some(handler("notify")), ..any() };
+    let both = TaskFilter { event: Some(one.id), handler: Some(handler_name("notify")), ..any() };
     assert_eq!(of(both).await, [one.tasks[1].clone()]);
     let neither = TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any() };
     assert_eq!(of(neither).await, []);
@@ -141,11 +141,11 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     let plan =
         RegistrationBuilder::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
     let mut world = StoreFixture::new(harness, plan).await;
-    world.emit_many(4, event("record")).await;
+    world.emit_many(4, new_event("record")).await;
     let crashed = world.claim_one().await;
     for _ in 0..3 {
-        world.tick(LEASE + 1);
-        world.node = must(world.store.join("heir", world.now).await);
+        world.tick(LEASE_SECS + 1);
+        world.node = expect_ok(world.store.join("heir", world.now).await);
         world.rescue().await;
         if world.status(&crashed.id).await == Status::New {
             let again = world.claim(10).await;
@@ -162,7 +162,7 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     world.cancel(&canceled.id).await.expect("it runs");
     let done = world.claim_one().await;
     world.succeed(&done).await;
-    world.emit(event("note").key("a")).await;
+    world.emit(new_event("note").key("a")).await;
     let halted = world.claim_one().await;
     world.fail_for_good(&halted).await;
     let of = async |statuses: &[Status], reasons: &[EndReason]| {
@@ -196,9 +196,9 @@ pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
     let start = world.later(990);
     world.tick(1000);
-    let found = world.emit(event("record")).await;
-    world.now = BEGINNING;
-    world.emit(event("record")).await;
+    let found = world.emit(new_event("record")).await;
+    world.now = START_TIME;
+    world.emit(new_event("record")).await;
     let listed = world.tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
     assert_eq!(listed.into_iter().map(|task| task.id).collect::<Vec<_>>(), found.tasks);
 }
@@ -206,9 +206,9 @@ pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &
 /// The list and the single view tell the same, but for the attempts.
 pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(3, event("record").key("a").priority(3)).await;
+    world.emit_many(3, new_event("record").key("a").priority(3)).await;
     world.fail(&world.claim_one().await).await;
-    world.tick(BACKOFF);
+    world.tick(RETRY_DELAY_SECS);
     world.succeed(&world.claim_one().await).await;
     world.claim_one().await;
     for task in world.tasks(&any()).await {
@@ -218,7 +218,7 @@ pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn
 
 pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     world.tick(5);
     assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
     let task = world.task(&sequenced.tasks[0]).await;
@@ -231,10 +231,10 @@ pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
 
 pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(event("record")).await;
+    let sequenced = world.emit(new_event("record")).await;
     for _ in 0..3 {
         world.fail(&world.claim_one().await).await;
-        world.tick(BACKOFF);
+        world.tick(RETRY_DELAY_SECS);
     }
     assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Error);
     assert_eq!(world.retry(&sequenced.tasks[0]).await, Ok(()));
@@ -244,7 +244,7 @@ pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(world.fail(&world.claim_one().await).await.status);
-        world.tick(BACKOFF);
+        world.tick(RETRY_DELAY_SECS);
     }
     assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
     assert_eq!(world.task(&sequenced.tasks[0]).await.attempts.len(), 6);
@@ -255,29 +255,29 @@ pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
         StoreFixture::new(harness, RegistrationBuilder::simple()).await,
         StoreFixture::new(harness, RegistrationBuilder::simple()).await,
     );
-    let (mine, theirs) = (one.emit(event("record")).await, other.emit(event("record")).await);
+    let (mine, theirs) = (one.emit(new_event("record")).await, other.emit(new_event("record")).await);
     assert_ne!(mine.tasks, theirs.tasks);
-    assert!(must(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
+    assert!(expect_ok(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
 }
 
 /// Ids lag behind a clock that leapt; the tasks were made when they were made all the same.
 pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     world.tick(8 * 3600);
-    world.emit(event("record")).await;
+    world.emit(new_event("record")).await;
     let start = Some(world.now.minus(secs(60)));
     assert_eq!(world.tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
 }
 
 pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let forgotten = world.emit(event("record")).await;
+    let forgotten = world.emit(new_event("record")).await;
     world.pause("index").await;
     world.tick(3600);
-    world.emit(event("other")).await;
-    let young = pointsman_core::journal::Retention { age: secs(60), ..EVERYTHING };
-    world.prune(young, EVERYTHING).await;
+    world.emit(new_event("other")).await;
+    let young = pointsman_core::journal::Retention { age: secs(60), ..KEEP_EVERYTHING };
+    world.prune(young, KEEP_EVERYTHING).await;
     let filter = TaskFilter { event: Some(forgotten.id), ..TaskFilter::default() };
     assert_eq!(ids(&world.tasks(&filter).await), forgotten.tasks);
 }

@@ -17,7 +17,7 @@ async fn able(harness: &dyn Harness, plan: RegistrationBuilder) -> StoreFixture<
 
 async fn announce(world: &StoreFixture<'_>) {
     let abilities = Abilities { handlers: world.plan.names(), slots: 16, ..Abilities::default() };
-    must(world.store.announce(world.node, abilities).await);
+    expect_ok(world.store.announce(world.node, abilities).await);
 }
 
 /// The one gate of this kind.
@@ -30,7 +30,7 @@ async fn gate(world: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> Gate {
 
 pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(4, event("record")).await;
+    let events = world.emit_many(4, new_event("record")).await;
     assert_eq!(world.closed(&events[0].tasks[0]).await, [GateKind::Turn]);
     let details = [
         gate(&world, &events[0].tasks[0], GateKind::Turn).await.detail,
@@ -46,17 +46,21 @@ pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
 /// Urgent ones come first, whenever they were made.
 pub async fn the_queue_position_counts_tasks_by_priority(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::simple()).await;
-    let low = world.emit(event("record").priority(1)).await;
-    world.emit_many(2, event("record").priority(9000)).await;
-    world.emit_many(5, event("record").tenant("elsewhere")).await;
+    let low = world.emit(new_event("record").priority(1)).await;
+    world.emit_many(2, new_event("record").priority(9000)).await;
+    world.emit_many(5, new_event("record").tenant("elsewhere")).await;
     let detail = gate(&world, &low.tasks[0], GateKind::Turn).await.detail;
     assert!(detail.contains("2 tasks of its queue come before it"), "{detail}");
 }
 
 pub async fn running_and_finished_tasks_have_no_gates(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::simple()).await;
-    let ids: Vec<_> =
-        world.emit_many(3, event("record")).await.into_iter().map(|event| event.tasks[0].clone()).collect();
+    let ids: Vec<_> = world
+        .emit_many(3, new_event("record"))
+        .await
+        .into_iter()
+        .map(|event| event.tasks[0].clone())
+        .collect();
     let claimed = world.claim(3).await;
     world.succeed(&claimed[1]).await;
     world.fail_for_good(&claimed[2]).await;
@@ -64,13 +68,13 @@ pub async fn running_and_finished_tasks_have_no_gates(harness: &dyn Harness) {
         assert!(world.why(id).await.is_empty());
     }
     let never = TaskId::from_text("index_record_00000000-0000-8000-8000-000000000000");
-    assert!(must(world.store.why(&never, world.now).await).is_none());
+    assert!(expect_ok(world.store.why(&never, world.now).await).is_none());
 }
 
 pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
     let mut world = able(harness, RegistrationBuilder::simple()).await;
     let due = world.later(60);
-    let id = world.emit(event("record").due(due)).await.tasks.remove(0);
+    let id = world.emit(new_event("record").due(due)).await.tasks.remove(0);
     assert_eq!(world.closed(&id).await, [GateKind::Due]);
     assert_eq!(gate(&world, &id, GateKind::Due).await.until, Some(due));
     world.tick(60);
@@ -80,7 +84,7 @@ pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
 pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::simple().halting("index")).await;
     let ids: Vec<_> = world
-        .emit_many(3, event("record").key("a"))
+        .emit_many(3, new_event("record").key("a"))
         .await
         .into_iter()
         .map(|event| event.tasks[0].clone())
@@ -99,7 +103,7 @@ pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
 /// A late task stands in its lane as well.
 pub async fn a_late_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
     world.fail_for_good(&world.claim_one().await).await;
     world.retry(&events[0].tasks[0]).await.expect("it is parked");
     assert_eq!(gate(&world, &events[0].tasks[0], GateKind::Lane).await.tasks, events[1].tasks);
@@ -108,7 +112,7 @@ pub async fn a_late_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
 
 pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
-    let tasks = world.emit(event("record")).await.tasks;
+    let tasks = world.emit(new_event("record")).await.tasks;
     assert_eq!(gate(&world, &tasks[1], GateKind::Sync).await.tasks, [tasks[0].clone()]);
     assert_eq!(world.closed(&tasks[1]).await, [GateKind::Sync]);
     world.succeed(&world.claim_one().await).await;
@@ -118,7 +122,7 @@ pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &d
 pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
     let plan = RegistrationBuilder::simple().collects("shop/orders", 100);
     let world = able(harness, plan).await;
-    let id = world.emit(event("record").tenant("shop")).await.tasks.remove(0);
+    let id = world.emit(new_event("record").tenant("shop")).await.tasks.remove(0);
     let run = world.run_anew("shop/orders").await;
     let mut rules = vec![
         world.rule(RuleKind::Pause, "index", None),
@@ -128,7 +132,7 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
         world.rule(RuleKind::Block, "shop", None),
     ];
     for rule in &rules {
-        must(world.store.hold(rule.clone()).await);
+        expect_ok(world.store.hold(rule.clone()).await);
     }
     rules.remove(2);
     for (id, rules) in [(&id, &rules[..2]), (&run, &rules[2..])] {
@@ -144,7 +148,7 @@ pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
 
 pub async fn a_task_reports_the_concurrency_limit_as_its_closed_gate(harness: &dyn Harness) {
     let world = able(harness, RegistrationBuilder::simple().narrow("index", 2)).await;
-    let events = world.emit_many(3, event("record")).await;
+    let events = world.emit_many(3, new_event("record")).await;
     let mut running: Vec<_> = world.claim(10).await.into_iter().map(|task| task.id).collect();
     let held = gate(&world, &events[2].tasks[0], GateKind::Concurrency).await;
     let mut holders = held.tasks;
@@ -157,8 +161,8 @@ pub async fn a_task_reports_the_concurrency_limit_as_its_closed_gate(harness: &d
 pub async fn a_task_reports_the_per_key_limit_as_its_closed_gate(harness: &dyn Harness) {
     let limits = Limits { concurrency_per_key: Some(1), ..Limits::default() };
     let world = able(harness, RegistrationBuilder::simple().free("index").limited("index", limits)).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
-    let other = world.emit(event("record").key("b")).await;
+    let events = world.emit_many(2, new_event("record").key("a")).await;
+    let other = world.emit(new_event("record").key("b")).await;
     let running = world.claim_one().await;
     let waiting = events.iter().find(|event| event.tasks[0] != running.id).expect("the other one");
     let held = gate(&world, &waiting.tasks[0], GateKind::ConcurrencyPerKey).await;
@@ -168,7 +172,7 @@ pub async fn a_task_reports_the_per_key_limit_as_its_closed_gate(harness: &dyn H
 
 pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harness) {
     let mut world = able(harness, RegistrationBuilder::simple().paced("index", "1/m")).await;
-    let events = world.emit_many(2, event("record")).await;
+    let events = world.emit_many(2, new_event("record")).await;
     world.succeed(&world.claim_one().await).await;
     let held = gate(&world, &events[1].tasks[0], GateKind::Rate).await;
     assert_eq!((held.open, held.until), (false, Some(world.later(60))));
@@ -178,7 +182,7 @@ pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harn
 
 pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Harness) {
     let mut world = able(harness, RegistrationBuilder::simple().patient("index")).await;
-    let last = world.emit_many(20, event("record")).await.remove(19).tasks.remove(0);
+    let last = world.emit_many(20, new_event("record")).await.remove(19).tasks.remove(0);
     let until = world.later(60);
     let task = world.claim_one().await;
     world.end_telling(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
@@ -199,19 +203,19 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
 
 pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let id = world.emit(event("record")).await.tasks.remove(0);
+    let id = world.emit(new_event("record")).await.tasks.remove(0);
     assert_eq!(world.closed(&id).await, [GateKind::Worker], "nobody has told that it can");
-    let other = Abilities { handlers: [handler("notify")].into(), slots: 16, ..Abilities::default() };
-    must(world.store.announce(world.node, other).await);
+    let other = Abilities { handlers: [handler_name("notify")].into(), slots: 16, ..Abilities::default() };
+    expect_ok(world.store.announce(world.node, other).await);
     assert_eq!(world.closed(&id).await, [GateKind::Worker]);
     announce(&world).await;
     assert_eq!(world.closed(&id).await, [GateKind::Turn]);
-    must(world.store.leave(world.node, world.now).await);
+    expect_ok(world.store.leave(world.node, world.now).await);
     assert_eq!(world.closed(&id).await, [GateKind::Worker], "it has left");
-    world.node = must(world.store.join("second", world.now).await);
+    world.node = expect_ok(world.store.join("second", world.now).await);
     announce(&world).await;
     assert_eq!(world.closed(&id).await, [GateKind::Turn]);
-    world.tick(LEASE + 1);
+    world.tick(LEASE_SECS + 1);
     world.rescue().await;
     assert_eq!(world.closed(&id).await, [GateKind::Worker], "it was given up");
 }
@@ -219,8 +223,12 @@ pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) 
 pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
     let mut world = able(harness, RegistrationBuilder::simple().pulled("index")).await;
     world.fetch(&["unheard-of"], 1).await;
-    let ids: Vec<_> =
-        world.emit_many(2, event("record")).await.into_iter().map(|event| event.tasks[0].clone()).collect();
+    let ids: Vec<_> = world
+        .emit_many(2, new_event("record"))
+        .await
+        .into_iter()
+        .map(|event| event.tasks[0].clone())
+        .collect();
     assert_eq!(world.closed(&ids[1]).await, [GateKind::Worker], "a node is no help");
     world.fetch(&["index"], 1).await;
     assert_eq!(world.closed(&ids[1]).await, [GateKind::Turn]);
@@ -230,7 +238,7 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
 
 pub async fn a_missing_task_reports_its_undefined_handler(harness: &dyn Harness) {
     let mut world = able(harness, RegistrationBuilder::simple().on("note", &["notify"])).await;
-    let id = world.emit(event("record")).await.tasks.remove(0);
+    let id = world.emit(new_event("record")).await.tasks.remove(0);
     world.lose("index").await;
     assert_eq!(world.closed(&id).await.first(), Some(&GateKind::Handler));
     world.register(RegistrationBuilder::simple()).await;
@@ -259,8 +267,8 @@ pub async fn closed_gates_are_listed_in_the_order_they_are_passed(harness: &dyn 
     let world =
         able(harness, RegistrationBuilder::default().on("record", &["check!", "index"]).narrow("index", 1))
             .await;
-    world.emit(event("record").key("a")).await;
-    let last = world.emit(event("record").key("a").due(world.later(60))).await.tasks.remove(1);
+    world.emit(new_event("record").key("a")).await;
+    let last = world.emit(new_event("record").key("a").due(world.later(60))).await.tasks.remove(1);
     world.pause("index").await;
     let want = [GateKind::Sync, GateKind::Lane, GateKind::Due, GateKind::Rule];
     assert_eq!(world.closed(&last).await, want);

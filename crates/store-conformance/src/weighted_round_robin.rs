@@ -54,7 +54,7 @@ fn two() -> RegistrationBuilder {
 pub async fn claims_follow_handler_weights(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, two().weighing("big", 3)).await;
     for kind in ["big", "small"] {
-        world.emit_many(400, event(kind)).await;
+        world.emit_many(400, new_event(kind)).await;
     }
     let served = by_handler(&serve(&world, 400).await);
     about(served["big"], 300, 400);
@@ -68,7 +68,7 @@ pub async fn claims_follow_handler_weights(harness: &dyn Harness) {
 pub async fn claims_follow_tenant_weights(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple().favouring("rich", 4)).await;
     for of in ["rich", "poor"] {
-        world.emit_many(500, event("record").tenant(of)).await;
+        world.emit_many(500, new_event("record").tenant(of)).await;
     }
     let served = by_tenant(&serve(&world, 500).await);
     about(served[&tenant("rich")], 400, 500);
@@ -77,7 +77,7 @@ pub async fn claims_follow_tenant_weights(harness: &dyn Harness) {
 pub async fn weights_change_with_the_registration_and_survive_a_restart(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, two()).await;
     for kind in ["big", "small"] {
-        world.emit_many(500, event(kind)).await;
+        world.emit_many(500, new_event(kind)).await;
     }
     about(by_handler(&serve(&world, 100).await)["big"], 50, 100);
     world.register(two().weighing("big", 4)).await;
@@ -93,8 +93,8 @@ pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn 
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("many", &names).on("one", &names[..1]))
             .await;
-    world.emit_many(50, event("many").tenant("wide")).await;
-    world.emit_many(200, event("one").tenant("narrow")).await;
+    world.emit_many(50, new_event("many").tenant("wide")).await;
+    world.emit_many(200, new_event("one").tenant("narrow")).await;
     let served = serve(&world, 200).await;
     about(by_tenant(&served)[&tenant("wide")], 100, 200);
     let wide: Vec<_> = served.into_iter().filter(|task| task.event().tenant == tenant("wide")).collect();
@@ -106,17 +106,17 @@ pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn 
 /// A tenant's share is its own, however its handlers weigh; the weights share it out among them.
 pub async fn handler_weights_apply_within_one_tenant_only(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, two().weighing("big", 1000)).await;
-    world.emit_many(200, event("big").tenant("heavy")).await;
-    world.emit_many(200, event("small").tenant("light")).await;
+    world.emit_many(200, new_event("big").tenant("heavy")).await;
+    world.emit_many(200, new_event("small").tenant("light")).await;
     about(by_tenant(&serve(&world, 200).await)[&tenant("heavy")], 100, 200);
 }
 
 pub async fn an_idle_tenant_earns_no_credit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(event("record").tenant("sleepy")).await;
-    world.emit_many(400, event("record").tenant("busy")).await;
+    world.emit(new_event("record").tenant("sleepy")).await;
+    world.emit_many(400, new_event("record").tenant("busy")).await;
     serve(&world, 200).await;
-    world.emit_many(100, event("record").tenant("sleepy")).await;
+    world.emit_many(100, new_event("record").tenant("sleepy")).await;
     about(by_tenant(&serve(&world, 60).await)[&tenant("sleepy")], 30, 60);
 }
 
@@ -124,10 +124,10 @@ pub async fn an_idle_tenant_earns_no_credit(harness: &dyn Harness) {
 pub async fn a_busy_tenant_delays_others_by_at_most_one_round(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    world.emit_many(1000, event("record").tenant("flood")).await;
+    world.emit_many(1000, new_event("record").tenant("flood")).await;
     serve(&world, 50).await;
     for n in 0..20 {
-        world.emit(event("record").tenant(&format!("quiet-{n}"))).await;
+        world.emit(new_event("record").tenant(&format!("quiet-{n}"))).await;
     }
     let served = by_tenant(&serve(&world, 44).await);
     assert_eq!(served.len(), 21, "{served:?}");
@@ -136,9 +136,9 @@ pub async fn a_busy_tenant_delays_others_by_at_most_one_round(harness: &dyn Harn
 
 async fn a_crowded_key(harness: &dyn Harness, plan: RegistrationBuilder) {
     let world = StoreFixture::new(harness, plan).await;
-    world.emit_many(1000, event("record").key("crowded")).await;
+    world.emit_many(1000, new_event("record").key("crowded")).await;
     serve(&world, 5).await;
-    world.emit(event("record").key("quiet")).await;
+    world.emit(new_event("record").key("quiet")).await;
     let served = by_key(&serve(&world, 3).await);
     assert_eq!(served.get("quiet"), Some(&1), "{served:?}");
 }
@@ -155,7 +155,7 @@ async fn keys_share(harness: &dyn Harness, plan: RegistrationBuilder) {
     let world = StoreFixture::new(harness, plan).await;
     for n in 0..10 {
         // The first is emitted whole before the second, and so on: age alone would serve them in this order.
-        world.emit_many(30, event("record").key(&format!("key-{n}"))).await;
+        world.emit_many(30, new_event("record").key(&format!("key-{n}"))).await;
     }
     let served = by_key(&serve(&world, 100).await);
     assert_eq!(served.len(), 10, "{served:?}");
@@ -176,8 +176,8 @@ pub async fn unordered_keys_share_a_queue_evenly(harness: &dyn Harness) {
 pub async fn priority_comes_before_round_robin_between_keys(harness: &dyn Harness) {
     for plan in [RegistrationBuilder::simple(), RegistrationBuilder::simple().free("index")] {
         let world = StoreFixture::new(harness, plan).await;
-        world.emit_many(5, event("record").key("low").priority(10)).await;
-        world.emit_many(5, event("record").key("high").priority(1000)).await;
+        world.emit_many(5, new_event("record").key("low").priority(10)).await;
+        world.emit_many(5, new_event("record").key("high").priority(1000)).await;
         let served = serve(&world, 5).await;
         assert_eq!(by_key(&served), BTreeMap::from([("high".into(), 5)]));
     }
@@ -189,12 +189,12 @@ pub async fn ageing_raises_the_priority_of_waiting_tasks(harness: &dyn Harness) 
         let mut world =
             StoreFixture::new(harness, RegistrationBuilder::simple().limited("index", ageing.clone())).await;
         world.tick(AGES);
-        let old = world.emit(event("record").priority(100)).await;
+        let old = world.emit(new_event("record").priority(100)).await;
         world.tick(60 * minutes);
-        let young = world.emit(event("record").priority(110)).await;
+        let young = world.emit(new_event("record").priority(110)).await;
         let mut world = world.reopen().await;
         world.tick(100_000);
-        let order = events_of(&serve(&world, 2).await);
+        let order = event_ids_of(&serve(&world, 2).await);
         assert_eq!(
             order,
             if old_first { [old.id, young.id] } else { [young.id, old.id] },
@@ -210,12 +210,12 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
         let mut world =
             StoreFixture::new(harness, RegistrationBuilder::simple().limited("index", limits)).await;
         world.tick(AGES);
-        let low = world.emit(event("record").priority(50)).await.id;
+        let low = world.emit(new_event("record").priority(50)).await.id;
         let mut served = Vec::new();
         for _ in 0..100 {
             world.tick(1);
-            world.emit_many(2, event("record").priority(100)).await;
-            served.extend(events_of(&serve(&world, 1).await));
+            world.emit_many(2, new_event("record").priority(100)).await;
+            served.extend(event_ids_of(&serve(&world, 1).await));
         }
         assert_eq!(served.contains(&low), !starves);
     }
@@ -224,16 +224,16 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
 /// Whatever is remembered of the turns of keys, what waits of a key does not fall behind what comes later.
 pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple().free("index")).await;
-    let mut events = ids_of(&world.emit_many(30, event("record").key("crowded")).await);
+    let mut events = sequenced_ids(&world.emit_many(30, new_event("record").key("crowded")).await);
     serve(&world, 5).await;
     let world = world.reopen().await;
-    events.push(world.emit(event("record").key("crowded")).await.id);
-    world.emit(event("record").key("quiet")).await;
+    events.push(world.emit(new_event("record").key("crowded")).await.id);
+    world.emit(new_event("record").key("quiet")).await;
     let served = serve(&world, 3).await;
     assert_eq!(by_key(&served).get("quiet"), Some(&1), "and others keep their turns");
-    let crowded = |task: &&Claimed| task.event().key == Some(key("crowded"));
+    let crowded = |task: &&Claimed| task.event().key == Some(object_key("crowded"));
     let mut order: Vec<_> = served.iter().filter(crowded).map(|task| task.event().id).collect();
-    order.extend(events_of(&serve(&world, 24).await));
+    order.extend(event_ids_of(&serve(&world, 24).await));
     assert_eq!(order, events[5..]);
 }
 
@@ -246,24 +246,24 @@ pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harnes
     {
         let mut world = StoreFixture::new(harness, before).await;
         world.tick(AGES);
-        let old = world.emit(event("record").priority(100)).await.id;
+        let old = world.emit(new_event("record").priority(100)).await.id;
         world.register(after).await;
         world.tick(1);
-        let equal = world.emit(event("record").priority(100)).await.id;
-        let urgent = world.emit(event("record").priority(9000)).await.id;
-        assert_eq!(events_of(&serve(&world, 3).await), [urgent, old, equal]);
+        let equal = world.emit(new_event("record").priority(100)).await.id;
+        let urgent = world.emit(new_event("record").priority(9000)).await.id;
+        assert_eq!(event_ids_of(&serve(&world, 3).await), [urgent, old, equal]);
     }
 }
 
 /// What is urgent has its own round: it does not push those that are not behind each other.
 pub async fn round_robin_between_keys_is_separate_for_each_priority(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, RegistrationBuilder::simple().free("index")).await;
-    world.emit_many(50, event("record").key("patient")).await;
-    world.emit_many(50, event("record").key("urgent").priority(200)).await;
+    world.emit_many(50, new_event("record").key("patient")).await;
+    world.emit_many(50, new_event("record").key("urgent").priority(200)).await;
     for task in world.claim(50).await {
         world.succeed(&task).await;
     }
-    let new = world.emit(event("record").key("new")).await;
+    let new = world.emit(new_event("record").key("new")).await;
     let next = world.claim(3).await;
-    assert!(events_of(&next).contains(&new.id), "it waits for one of the others at most");
+    assert!(event_ids_of(&next).contains(&new.id), "it waits for one of the others at most");
 }

@@ -7,7 +7,7 @@ use pointsman_core::store::{Read, Store, TaskFilter};
 use pointsman_core::task::State;
 use pointsman_core::{EventId, HandlerName, Status, Tenant};
 
-use crate::fixture::must;
+use crate::fixture::expect_ok;
 
 const PAGE: usize = 500;
 
@@ -19,11 +19,12 @@ pub async fn agrees(store: &dyn Store) {
 }
 
 async fn chains(store: &dyn Store) {
-    let (mut last, mut after) = (BTreeMap::new(), must(store.extent().await).forgotten);
+    let (mut last, mut after) = (BTreeMap::new(), expect_ok(store.extent().await).forgotten);
     let whole = after == EventId::ZERO;
     loop {
         let filter = Filter::default();
-        let page = must(store.read(Read { after, until: None, filter, limit: PAGE, backwards: false }).await);
+        let page =
+            expect_ok(store.read(Read { after, until: None, filter, limit: PAGE, backwards: false }).await);
         let Some(newest) = page.events.last() else { return };
         after = newest.id;
         for event in page.events {
@@ -43,7 +44,7 @@ type Counts = [u64; 4];
 
 async fn counts(store: &dyn Store) {
     let mut told: BTreeMap<(HandlerName, Tenant), Counts> = BTreeMap::new();
-    for queue in must(store.queues(None).await) {
+    for queue in expect_ok(store.queues(None).await) {
         let counts = told.entry((queue.handler, queue.tenant)).or_default();
         let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
         counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
@@ -51,7 +52,7 @@ async fn counts(store: &dyn Store) {
     let (mut listed, mut fences): (BTreeMap<_, Counts>, _) = (BTreeMap::new(), BTreeSet::new());
     let mut before = None;
     loop {
-        let page = must(store.tasks(TaskFilter::default(), before, PAGE).await);
+        let page = expect_ok(store.tasks(TaskFilter::default(), before, PAGE).await);
         for task in page.tasks {
             if let State::Locked(lease) = &task.life.state {
                 assert!(fences.insert(lease.fence), "two tasks run under the fence {}", lease.fence);

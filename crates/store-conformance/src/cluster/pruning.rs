@@ -35,7 +35,7 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
     let mut nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
     for _ in 0..3 {
         for node in &nodes {
-            node.emit_all((0..OBJECTS).map(|n| event("record").key(&object(n))).collect()).await;
+            node.emit_all((0..OBJECTS).map(|n| new_event("record").key(&object(n))).collect()).await;
         }
         nodes[0].run_all().await;
         pass_two_days(&mut nodes).await;
@@ -43,7 +43,7 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
         let mut last = vec![None; OBJECTS];
         for node in [&nodes[1], &nodes[2], &nodes[0], &nodes[1]] {
             for (n, last) in last.iter_mut().enumerate() {
-                let emitted = node.emit(event("record").key(&object(n))).await;
+                let emitted = node.emit(new_event("record").key(&object(n))).await;
                 assert_eq!(emitted.prev, *last, "{n}");
                 *last = Some(emitted.id);
             }
@@ -61,7 +61,7 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
 pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster: &dyn TestCluster) {
     const OBJECTS: usize = 300;
     let mut nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
-    let new = |n: usize| event("record").key(&object(n));
+    let new = |n: usize| new_event("record").key(&object(n));
     let first = nodes[0].emit_all((0..OBJECTS).map(new).collect()).await.events;
     nodes[0].run_all().await;
     pass_two_days(&mut nodes).await;
@@ -98,7 +98,7 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
     let mut nodes: [_; 3] = nodes(cluster, plan).await;
     let mut events = Vec::new();
     for n in 0..OBJECTS {
-        events.push(nodes[0].emit(event("record").key(&object(n))).await);
+        events.push(nodes[0].emit(new_event("record").key(&object(n))).await);
     }
     for task in nodes[0].claim_for(&["fails"], OBJECTS).await {
         nodes[0].fail_for_good(&task).await;
@@ -126,7 +126,7 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
     let retried = nodes[0].claim_for(&["fails"], OBJECTS).await;
     for task in &retried {
         let name = task.event().key.as_ref().expect("it has a key").to_string();
-        let next = nodes[1].emit(event("note").key(&name)).await;
+        let next = nodes[1].emit(new_event("note").key(&name)).await;
         assert_eq!(next.prev, Some(task.event().id), "{name}");
         nodes[2].succeed(task).await;
     }

@@ -28,7 +28,7 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
     let ids = all_at_once(&nodes, 4, async |node, emitter| {
         let mut ids = Vec::new();
         for n in 0..EACH {
-            let new = event("record").key(&format!("object:{}", (emitter + n) % 7)).value(&n.to_string());
+            let new = new_event("record").key(&format!("object:{}", (emitter + n) % 7)).value(&n.to_string());
             ids.push(node.emit(new).await.id);
         }
         // Whoever emits one after the other gets them in that order.
@@ -72,7 +72,7 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
     const TASKS: usize = 500;
     let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
     for n in 0..TASKS / 50 {
-        let some = (0..50).map(|i| event("record").key(&format!("object:{}", (n + i * i) % 40)));
+        let some = (0..50).map(|i| new_event("record").key(&format!("object:{}", (n + i * i) % 40)));
         nodes[n % 3].emit_all(some.collect()).await;
     }
     let lanes = Mutex::new(Lanes::default());
@@ -95,7 +95,7 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
 pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
     const TASKS: usize = 120;
     let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple().free("index").narrow("index", 3)).await;
-    nodes[0].emit_many(TASKS, event("record")).await;
+    nodes[0].emit_many(TASKS, new_event("record")).await;
     let (running, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let most = all_at_once(&nodes, 2, async |node, _| {
         let mut most = 0;
@@ -119,7 +119,7 @@ pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestC
 pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
     let mut nodes: [_; 2] =
         nodes(cluster, RegistrationBuilder::simple().free("index").paced("index", "10/m")).await;
-    nodes[0].emit_many(100, event("record")).await;
+    nodes[0].emit_many(100, new_event("record")).await;
     let mut began = 0;
     for turn in 0..40 {
         for node in &nodes {
@@ -139,20 +139,20 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
 pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn TestCluster) {
     let [one, other, third] = nodes(cluster, RegistrationBuilder::simple()).await;
     for _ in 0..10 {
-        third.emit(event("record")).await;
+        third.emit(new_event("record")).await;
         one.pause("index").await;
         assert!(other.claim(1).await.is_empty() && third.claim(1).await.is_empty());
         assert!(other.resume("index").await && !one.resume("index").await);
         third.succeed(&third.claim_one().await).await;
         let block = one.rule(RuleKind::Block, "index", Some("shop"));
-        must(one.store.hold(block.clone()).await);
-        other.emit(event("record").tenant("shop")).await;
-        other.emit(event("record")).await;
+        expect_ok(one.store.hold(block.clone()).await);
+        other.emit(new_event("record").tenant("shop")).await;
+        other.emit(new_event("record")).await;
         assert_eq!(third.run_all().await.len(), 1, "the other tenant's is not held");
-        assert!(must(third.store.release(block.kind, &block.place, block.tenant.as_ref()).await));
+        assert!(expect_ok(third.store.release(block.kind, &block.place, block.tenant.as_ref()).await));
         assert_eq!(one.run_all().await.len(), 1);
     }
-    assert!(must(one.store.rules().await).is_empty());
+    assert!(expect_ok(one.store.rules().await).is_empty());
     cluster.audit().await;
 }
 
@@ -161,29 +161,29 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     let more = RegistrationBuilder::simple().on("note", &["notify"]).collects("crm/people", 1);
     one.register(more.clone()).await;
     other.plan = more;
-    assert_eq!(must(other.store.registration().await), must(one.store.registration().await));
-    assert_eq!(other.emit(event("note")).await.tasks.len(), 1);
-    assert_eq!(other.claim_one_for("notify").await.handler, handler("notify"));
+    assert_eq!(expect_ok(other.store.registration().await), expect_ok(one.store.registration().await));
+    assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
+    assert_eq!(other.claim_one_for("notify").await.handler, handler_name("notify"));
     other.run_anew("crm/people").await;
     let again = NewRun { pair: pair("crm/people"), priority: None };
     assert!(
-        !must(one.store.run(again, None, one.now).await).expect("the pair is known").created,
+        !expect_ok(one.store.run(again, None, one.now).await).expect("the pair is known").created,
         "it is queued on both"
     );
     one.register(RegistrationBuilder::simple()).await;
-    assert!(other.emit(event("note")).await.tasks.is_empty(), "the route is gone on both");
+    assert!(other.emit(new_event("note")).await.tasks.is_empty(), "the route is gone on both");
     cluster.audit().await;
 }
 
 pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster) {
     let [busy, idle] = nodes(cluster, RegistrationBuilder::simple().on("note", &["notify"])).await;
-    idle.emit(event("record").key("a")).await;
+    idle.emit(new_event("record").key("a")).await;
     let mut waiting = 1;
     // A few, more than are told of, and thousands; of few queues, and of many.
     for (commits, tenants) in [(5, 1), (60, 20), (400, 100), (2000, 3)] {
         for n in 0..commits {
             let of = format!("t{}", n % tenants);
-            busy.emit(event("note").key(&format!("{}", n % 50)).tenant(&of)).await;
+            busy.emit(new_event("note").key(&format!("{}", n % 50)).tenant(&of)).await;
             waiting += 1;
             if n % 10 == 0 {
                 busy.succeed(&busy.claim_one().await).await;
@@ -191,12 +191,12 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
             }
         }
         let told: u64 =
-            must(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
+            expect_ok(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
         assert_eq!(told, waiting);
-        idle.emit(event("record").key("a")).await;
+        idle.emit(new_event("record").key("a")).await;
         waiting += 1;
         let task = idle.claim_one().await;
-        assert_eq!(idle.end(ending(&task, succeeded())).await.map(|_| ()), Ok(()));
+        assert_eq!(idle.end(attempt_ending(&task, success())).await.map(|_| ()), Ok(()));
         waiting -= 1;
         cluster.audit().await;
     }
@@ -207,24 +207,24 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
 
 pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
     let [mut living, mut silent] = nodes(cluster, RegistrationBuilder::simple()).await;
-    living.emit(event("record").key("a")).await;
-    living.emit(event("record").key("a")).await;
+    living.emit(new_event("record").key("a")).await;
+    living.emit(new_event("record").key("a")).await;
     let held = silent.claim_one().await;
-    living.tick(LEASE + 1);
+    living.tick(LEASE_SECS + 1);
     assert!(living.heartbeat().await);
     assert_eq!(living.rescue().await.tasks.len(), 1);
     silent.now = living.now;
     assert!(silent.claim(10).await.is_empty());
-    let late = silent.end(ending(&held, succeeded())).await;
+    let late = silent.end(attempt_ending(&held, success())).await;
     assert!(matches!(late, Err(Rejected::StaleFence | Rejected::WrongState(_))), "{late:?}");
     assert!(!silent.heartbeat().await);
     silent.tick(1);
     living.now = silent.now;
     let again = living.claim_one().await;
     assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
-    assert!(silent.end(ending(&held, succeeded())).await.is_err());
-    assert_eq!(must(silent.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
-    assert!(must(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
+    assert!(silent.end(attempt_ending(&held, success())).await.is_err());
+    assert_eq!(expect_ok(silent.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    assert!(expect_ok(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
     living.succeed(&again).await;
     living.succeed(&living.claim_one().await).await;
     cluster.audit().await;
@@ -232,13 +232,13 @@ pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestClu
 
 pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dyn TestCluster) {
     let [one, other] = nodes(cluster, RegistrationBuilder::simple()).await;
-    let first = one.emit(event("record").key("a")).await;
-    one.emit(event("record").key("a")).await;
+    let first = one.emit(new_event("record").key("a")).await;
+    one.emit(new_event("record").key("a")).await;
     let held = one.claim_one().await;
     assert_eq!(held.id, first.tasks[0]);
     other.cancel(&held.id).await.expect("it is done");
-    assert!(one.end(ending(&held, succeeded())).await.is_err());
-    assert_eq!(must(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    assert!(one.end(attempt_ending(&held, success())).await.is_err());
+    assert_eq!(expect_ok(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
     other.retry(&held.id).await.expect("it is done");
     let next = one.claim_one().await;
     assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
@@ -251,11 +251,11 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
 pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     let nodes: [_; 3] =
         nodes(cluster, RegistrationBuilder::simple().chain("/pay", "a=first>done done")).await;
-    let added = all_at_once(&nodes, 4, async |node, _| node.try_add(order("/pay,7")).await.is_ok()).await;
+    let added = all_at_once(&nodes, 4, async |node, _| node.try_add(new_order("/pay,7")).await.is_ok()).await;
     assert_eq!(added.iter().filter(|added| **added).count(), 1);
     let batch = || OrderBatch {
         idempotency: Some(idempotency_key("default", "k", 1)),
-        ..vec![order("/pay"), order("/pay,8")].into()
+        ..vec![new_order("/pay"), new_order("/pay,8")].into()
     };
     let receipts =
         all_at_once(&nodes, 4, async |node, _| node.add_batch(batch()).await.expect("no conflict")).await;
@@ -263,7 +263,7 @@ pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
     let ran = all_at_once(&nodes, 1, async |node, _| node.run_all().await.len()).await;
     assert_eq!(ran.iter().sum::<usize>(), 3);
-    let again = all_at_once(&nodes, 2, async |node, _| node.try_add(order("/pay,7")).await).await;
+    let again = all_at_once(&nodes, 2, async |node, _| node.try_add(new_order("/pay,7")).await).await;
     assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
     cluster.audit().await;
 }

@@ -67,11 +67,11 @@ impl RandomWalker<'_> {
                 87..=90 => self.order().await,
                 91..=93 => self.steer().await,
                 94..=95 => {
-                    must(self.world.store.schedule(self.chance.below(6), self.ground.now()).await);
+                    expect_ok(self.world.store.schedule(self.chance.below(6), self.ground.now()).await);
                 }
                 96..=97 => drop(self.ground.now.fetch_add(3_000_000, Ordering::Relaxed)),
                 98 => self.rescue().await,
-                _ => drop(must(self.world.store.registration().await)),
+                _ => drop(expect_ok(self.world.store.registration().await)),
             }
         }
     }
@@ -81,7 +81,7 @@ impl RandomWalker<'_> {
         let mut events = Vec::new();
         for _ in 0..count {
             let (kind, of) = (*self.chance.of(&KINDS), *self.chance.of(&TENANTS));
-            let mut new = event(kind).tenant(of);
+            let mut new = new_event(kind).tenant(of);
             if self.chance.below(4) > 0 {
                 new = new.key(&format!("object:{}", self.chance.below(12)));
             }
@@ -92,14 +92,14 @@ impl RandomWalker<'_> {
         }
         let claim = (self.chance.below(3) == 0).then(|| self.world.asking(2));
         let (receipts, claims) =
-            must(self.world.store.append(vec![emission(events)], claim, self.ground.now()).await);
+            expect_ok(self.world.store.append(vec![emission(events)], claim, self.ground.now()).await);
         assert!(receipts.iter().all(Result::is_ok));
         self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
     async fn claim(&mut self) {
         let asking = self.world.asking(1 + self.chance.below(3));
-        let claims = must(self.world.store.claim(asking, self.ground.now()).await);
+        let claims = expect_ok(self.world.store.claim(asking, self.ground.now()).await);
         let mut running = self.ground.running.lock().expect("nobody has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
@@ -125,38 +125,38 @@ impl RandomWalker<'_> {
     async fn finish(&mut self) {
         let Some(task) = self.take() else { return };
         let ended = match self.chance.below(10) {
-            0..=5 => succeeded(),
-            6 => failed(),
-            7 => failed_for_good(),
+            0..=5 => success(),
+            6 => retryable_failure(),
+            7 => permanent_failure(),
             8 => Ended::Snoozed { until: self.ground.now().plus(secs(1)) },
             _ => Ended::Released,
         };
         let emits = match self.chance.below(6) {
-            0 => vec![event("silence").key("object:1").caused_by(&task)],
+            0 => vec![new_event("silence").key("object:1").caused_by(&task)],
             _ => vec![],
         };
-        let logs = vec![line(self.ground.now(), "said"); self.chance.below(3)];
-        let ending = Ending { emits, logs, ..ending(&task, ended) };
+        let logs = vec![info_line(self.ground.now(), "said"); self.chance.below(3)];
+        let ending = Ending { emits, logs, ..attempt_ending(&task, ended) };
         let claim = (self.chance.below(2) == 0).then(|| self.world.asking(1));
-        let (_, claims) = must(self.world.store.finish(vec![ending], claim, self.ground.now()).await);
+        let (_, claims) = expect_ok(self.world.store.finish(vec![ending], claim, self.ground.now()).await);
         self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
     async fn retry(&mut self) {
         let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
-        let failed = must(self.world.store.tasks(failed, None, 20).await).tasks;
+        let failed = expect_ok(self.world.store.tasks(failed, None, 20).await).tasks;
         if !failed.is_empty() {
             let task = self.chance.of(&failed).seq;
             // Another may have been quicker, and a step waits for its order.
-            let _ = must(self.world.store.retry(vec![task], self.ground.now()).await);
+            let _ = expect_ok(self.world.store.retry(vec![task], self.ground.now()).await);
         }
     }
 
     async fn cancel(&mut self) {
         let live = TaskFilter { statuses: vec![Status::New, Status::Locked], ..TaskFilter::default() };
-        let live = must(self.world.store.tasks(live, None, 40).await).tasks;
+        let live = expect_ok(self.world.store.tasks(live, None, 40).await).tasks;
         if !live.is_empty() {
-            let _ = must(self.world.store.cancel(&self.chance.of(&live).id, self.ground.now()).await);
+            let _ = expect_ok(self.world.store.cancel(&self.chance.of(&live).id, self.ground.now()).await);
         }
     }
 
@@ -165,18 +165,18 @@ impl RandomWalker<'_> {
         let (name, of) = (*self.chance.of(&HANDLERS), *self.chance.of(&TENANTS));
         let rule = self.world.rule(RuleKind::Pause, name, (self.chance.below(2) == 0).then_some(of));
         match self.chance.below(3) {
-            0 => must(self.world.store.hold(rule).await),
+            0 => expect_ok(self.world.store.hold(rule).await),
             _ => {
                 let tenant: Option<&Tenant> = rule.tenant.as_ref();
-                must(self.world.store.release(rule.kind, &rule.place, tenant).await);
+                expect_ok(self.world.store.release(rule.kind, &rule.place, tenant).await);
             }
         }
     }
 
     async fn order(&mut self) {
-        let new = order(&format!("/c,{}", self.chance.below(ORDER_IDS))).holding("0");
+        let new = new_order(&format!("/c,{}", self.chance.below(ORDER_IDS))).holding("0");
         // There may be one of that id, or there was one: an id is used once.
-        let _ = must(self.world.store.add_orders(vec![new].into(), self.ground.now()).await);
+        let _ = expect_ok(self.world.store.add_orders(vec![new].into(), self.ground.now()).await);
     }
 
     async fn steer(&mut self) {
@@ -184,17 +184,18 @@ impl RandomWalker<'_> {
         let command = match self.chance.below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
-            3 => to_node("b"),
+            3 => move_to_node("b"),
             _ => OrderCommand::Remove,
         };
         let tenant = Tenant::default();
-        let _ = must(self.world.store.steer_order(&tenant, &key, command, self.ground.now()).await);
+        let _ = expect_ok(self.world.store.steer_order(&tenant, &key, command, self.ground.now()).await);
     }
 
     /// Nobody is silent for so long: there is nothing to rescue.
     async fn rescue(&mut self) {
-        must(self.world.store.heartbeat(self.world.node, self.ground.now()).await);
-        let rescued = must(self.world.store.rescue(Sweep::whole(secs(100_000)), self.ground.now()).await);
+        expect_ok(self.world.store.heartbeat(self.world.node, self.ground.now()).await);
+        let rescued =
+            expect_ok(self.world.store.rescue(Sweep::whole(secs(100_000)), self.ground.now()).await);
         assert!(rescued.tasks.is_empty() && rescued.missing == 0);
     }
 }
@@ -203,12 +204,12 @@ impl RandomWalker<'_> {
 async fn arrive(nodes: &mut [StoreFixture<'_>], ground: SharedState) {
     let now = ground.now().plus(secs(3600));
     nodes.iter_mut().for_each(|node| node.now = now);
-    for rule in must(nodes[0].store.rules().await) {
-        must(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
+    for rule in expect_ok(nodes[0].store.rules().await) {
+        expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
     }
     for (task, n) in ground.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
         // Some were cancelled while they ran.
-        let _ = nodes[n % nodes.len()].end(ending(&task, succeeded())).await;
+        let _ = nodes[n % nodes.len()].end(attempt_ending(&task, success())).await;
     }
     for view in nodes[1].orders_at("/").await {
         nodes[2].steer(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
@@ -235,7 +236,7 @@ async fn arrive(nodes: &mut [StoreFixture<'_>], ground: SharedState) {
 
 async fn walk(cluster: &dyn TestCluster, seed: u64) {
     let mut nodes: [_; 3] = nodes(cluster, plan()).await;
-    let ground = SharedState { now: AtomicI64::new(BEGINNING.micros()), running: Mutex::default() };
+    let ground = SharedState { now: AtomicI64::new(START_TIME.micros()), running: Mutex::default() };
     let walkers =
         nodes.iter().flat_map(|world| [world; WALKERS]).zip(0..).map(|(world, n)| {
             RandomWalker { world, ground: &ground, chance: Rng::new(seed * 100 + n) }.walk()
@@ -248,7 +249,7 @@ async fn walk(cluster: &dyn TestCluster, seed: u64) {
     let left = nodes[0].tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
     assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
     assert!(nodes[0].orders_at("/").await.is_empty());
-    let queues = must(nodes[2].store.queues(None).await);
+    let queues = expect_ok(nodes[2].store.queues(None).await);
     assert!(queues.is_empty(), "{queues:?}");
 }
 

@@ -14,11 +14,11 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
     for (page, joins) in [(1, true), (5, false)] {
         let target = L::empty(L::HERE).await;
-        let store = target.open(BEGINNING).await;
+        let store = target.open(START_TIME).await;
         let (runtime, server) = (Handle::current(), store.clone());
         let moved = source.move_to_while(&target, page, move || {
             // Once the move has begun, a server that was there before finds only a part of a store.
-            let joined = runtime.block_on(server.join("meanwhile", BEGINNING));
+            let joined = runtime.block_on(server.join("meanwhile", START_TIME));
             assert_eq!(joined.is_ok(), joins, "{joined:?}");
         });
         match moved.await {
@@ -31,7 +31,7 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
 
 pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
     let target = disturbed_at_the_first_page::<L>().await;
-    let handlers = apart(move || must(target.target().count(Section::Handlers))).await;
+    let handlers = apart(move || expect_ok(target.target().count(Section::Handlers))).await;
     assert_eq!(handlers, Some(0), "the second leaves nothing");
 }
 
@@ -41,7 +41,7 @@ pub async fn disturbed_at_the_first_page<L: StoreLocation>() -> L {
     let to = target.clone();
     let mut other = apart(move || to.target()).await;
     let moved = source.move_to_while(&target, 1, move || {
-        assert!(must(other.write(Section::Texts, vec![], "another note")));
+        assert!(expect_ok(other.write(Section::Texts, vec![], "another note")));
     });
     let moved = moved.await;
     assert!(matches!(moved, Err(MoveError::Disturbed)), "{moved:?}");
@@ -50,10 +50,10 @@ pub async fn disturbed_at_the_first_page<L: StoreLocation>() -> L {
 
 pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() {
     let (source, target) = (L::filled(L::HERE).await, L::empty(L::ELSEWHERE).await);
-    let store = source.open(BEGINNING).await;
+    let store = source.open(START_TIME).await;
     let (runtime, writer) = (Handle::current(), store.clone());
     let moved = source.move_to_while(&target, 1, move || {
-        must(runtime.block_on(writer.join("meanwhile", BEGINNING)));
+        expect_ok(runtime.block_on(writer.join("meanwhile", START_TIME)));
     });
     let moved = moved.await;
     assert!(matches!(moved, Err(MoveError::Written)), "{moved:?}");
@@ -66,7 +66,7 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = Timestamp::MIN.plus(since.expect("it is later than 1970"));
     let store = lair.open(now).await;
-    let node = must(store.join("server-1", now).await);
+    let node = expect_ok(store.join("server-1", now).await);
     for open in [L::try_source, L::try_target] {
         let at = lair.clone();
         let refused = apart(move || open(&at).map(drop)).await;
@@ -74,7 +74,7 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
         assert!(told.contains(" is in use by server-1; stop the servers first"), "{told}");
         assert!(told.contains("gone a minute after"), "{told}");
     }
-    must(store.leave(node, now).await);
+    expect_ok(store.leave(node, now).await);
     store.close();
     for open in [L::source, L::target] {
         let at = lair.clone();

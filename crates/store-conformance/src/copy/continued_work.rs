@@ -13,7 +13,7 @@ pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
     world.tick(1);
     emits_go_on(&world).await;
     let held = world.tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
-    let deeds = must(world.store.deeds(None, 1).await)[0].0;
+    let deeds = expect_ok(world.store.deeds(None, 1).await)[0].0;
     let deed = Deed {
         at: world.now,
         by: String::new(),
@@ -21,8 +21,8 @@ pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
         what: String::new(),
         detail: String::new(),
     };
-    must(world.store.note(deed).await);
-    assert_eq!(must(world.store.deeds(None, 1).await)[0].0, deeds + 1);
+    expect_ok(world.store.note(deed).await);
+    assert_eq!(expect_ok(world.store.deeds(None, 1).await)[0].0, deeds + 1);
 
     // What the old node held is free at the first sweep; what a worker fetched, when its lease has run out.
     assert!(world.heartbeat().await);
@@ -45,12 +45,12 @@ pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
 /// Ids, `prev` and idempotency keys.
 async fn emits_go_on(world: &StoreFixture<'_>) {
     let head = world.extent().await.head;
-    let last = world.read_all().await.into_iter().rfind(|event| event.key == Some(key("r1")));
-    let next = world.emit(event("record").key("r1")).await;
+    let last = world.read_all().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
+    let next = world.emit(new_event("record").key("r1")).await;
     assert!(next.id > head);
     assert_eq!(next.prev, last.map(|event| event.id));
-    let again = keyed("default", "once", 7, vec![event("bulk").key("b")]);
-    let other = keyed("default", "once", 8, vec![event("bulk").key("b")]);
+    let again = keyed_emission("default", "once", 7, vec![new_event("bulk").key("b")]);
+    let other = keyed_emission("default", "once", 8, vec![new_event("bulk").key("b")]);
     let answers = world.append(vec![again, other]).await;
     let answer = answers[0].as_ref().expect("the same was sent under this key");
     assert!(answer.repeated && answer.events[0].id < head && answer.events[0].id > EventId::ZERO);

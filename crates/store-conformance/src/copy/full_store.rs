@@ -29,7 +29,7 @@ pub fn plan() -> RegistrationBuilder {
 /// Fills a world that has this plan. Afterwards half of it is in the middle of something.
 pub async fn fill(world: &mut StoreFixture<'_>) {
     let abilities = Abilities { handlers: world.plan.names(), ..Abilities::default() };
-    must(world.store.announce(world.node, abilities).await);
+    expect_ok(world.store.announce(world.node, abilities).await);
     emit(world).await;
     work(world).await;
     orders(world).await;
@@ -40,12 +40,12 @@ pub async fn fill(world: &mut StoreFixture<'_>) {
 async fn emit(world: &mut StoreFixture<'_>) {
     for n in 0..9 {
         let tenant = if n % 3 == 0 { "acme" } else { "default" };
-        let record = event("record").key(&format!("r{}", n % 3)).sub("part").tenant(tenant);
+        let record = new_event("record").key(&format!("r{}", n % 3)).sub("part").tenant(tenant);
         world.emit(record.value(&format!("{{\"n\": {n}, \"ü\": [1.50]}}"))).await;
-        world.emit(event("note").key(&format!("n{}", n % 2)).due(world.later(n * 10))).await;
-        world.emit(event("bulk").priority(1 + n as i64)).await;
+        world.emit(new_event("note").key(&format!("n{}", n % 2)).due(world.later(n * 10))).await;
+        world.emit(new_event("bulk").priority(1 + n as i64)).await;
     }
-    world.append(vec![keyed("default", "once", 7, vec![event("bulk").key("b")])]).await;
+    world.append(vec![keyed_emission("default", "once", 7, vec![new_event("bulk").key("b")])]).await;
     world.tick(20);
     world.lose("gone").await;
 }
@@ -55,13 +55,17 @@ async fn work(world: &mut StoreFixture<'_>) {
     for round in 0..3 {
         for (n, task) in world.claim(9).await.iter().enumerate() {
             let ended = match n % 4 {
-                0 => Ended::Succeeded { result: Some(json("{\"ok\": true}")) },
-                1 => failed(),
+                0 => Ended::Succeeded { result: Some(parse_json("{\"ok\": true}")) },
+                1 => retryable_failure(),
                 2 => Ended::Failed { error: "a NUL\0 in it".into(), code: 3, after: None, last: true },
                 _ => Ended::Snoozed { until: world.later(40) },
             };
-            let logs = vec![line(world.now, &format!("round {round}")), line(world.now, "two\0lines")];
-            world.end(Ending { logs, ..ending(task, ended) }).await.expect("its fence is the last one");
+            let logs =
+                vec![info_line(world.now, &format!("round {round}")), info_line(world.now, "two\0lines")];
+            world
+                .end(Ending { logs, ..attempt_ending(task, ended) })
+                .await
+                .expect("its fence is the last one");
         }
         world.tick(7);
     }
@@ -74,10 +78,10 @@ async fn work(world: &mut StoreFixture<'_>) {
 /// One has ended, one has done its first step, one is suspended, one waits for its time, one waits behind a setback.
 async fn orders(world: &mut StoreFixture<'_>) {
     for id in ["1", "2", "3", "4"] {
-        world.add(order(&format!("/publish/article,{id}")).holding("{\"title\": \"x\"}")).await;
+        world.add(new_order(&format!("/publish/article,{id}")).holding("{\"title\": \"x\"}")).await;
     }
-    world.add(order("/publish/article,later").planned(world.later(3600)).owned_by("acme")).await;
-    world.emit(event("article").key("a1")).await;
+    world.add(new_order("/publish/article,later").planned(world.later(3600)).owned_by("acme")).await;
+    world.emit(new_event("article").key("a1")).await;
     for task in world.claim_for(&["render"], 3).await {
         world.succeed(&task).await;
     }
@@ -89,25 +93,28 @@ async fn orders(world: &mut StoreFixture<'_>) {
 }
 
 async fn schedules(world: &mut StoreFixture<'_>) {
-    let plans =
-        [planned("nightly", "0 3 * * *"), planned("shop/orders", "@hourly"), planned("held", "daily")];
+    let plans = [
+        schedule_definition("nightly", "0 3 * * *"),
+        schedule_definition("shop/orders", "@hourly"),
+        schedule_definition("held", "daily"),
+    ];
     world.plan_schedules(&plans).await;
     let (first, second) = (world.later(1), world.later(2));
     world.pause("@held").await;
     world.tick(3);
-    world.settle(FiringBuilder::event(event("report").key("daily")).at("nightly", first)).await;
-    world.settle(let_go("nightly", second)).await;
+    world.settle(FiringBuilder::event(new_event("report").key("daily")).at("nightly", first)).await;
+    world.settle(skipped_firing("nightly", second)).await;
     world
         .settle(FiringBuilder::run("shop/customers").when(Punctual::CaughtUp).at("shop/orders", first))
         .await;
-    world.settle(FiringBuilder::event(event("report")).at("held", second)).await;
+    world.settle(FiringBuilder::event(new_event("report")).at("held", second)).await;
 }
 
 async fn people(world: &mut StoreFixture<'_>) {
     world.pause("index").await;
-    must(world.store.hold(world.rule(RuleKind::Block, "shop/customers", None)).await);
-    must(world.store.hold(world.rule(RuleKind::Pause, "loose", Some("acme"))).await);
-    must(world.store.hold(world.rule(RuleKind::Pause, "/publish/article", None)).await);
+    expect_ok(world.store.hold(world.rule(RuleKind::Block, "shop/customers", None)).await);
+    expect_ok(world.store.hold(world.rule(RuleKind::Pause, "loose", Some("acme"))).await);
+    expect_ok(world.store.hold(world.rule(RuleKind::Pause, "/publish/article", None)).await);
     for n in 0..3 {
         let deed = Deed {
             at: world.now,
@@ -116,6 +123,6 @@ async fn people(world: &mut StoreFixture<'_>) {
             what: format!("handler {n}"),
             detail: "because".into(),
         };
-        must(world.store.note(deed).await);
+        expect_ok(world.store.note(deed).await);
     }
 }

@@ -5,7 +5,7 @@ use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
 
 use super::page_hook::meanwhile;
 use super::{StoreLocation, apart};
-use crate::fixture::BEGINNING;
+use crate::fixture::START_TIME;
 
 pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
@@ -60,7 +60,7 @@ async fn creep<L: StoreLocation>(from: &L, to: &L) -> usize {
 
 /// Whether a store cannot be opened because a move to it has not ended.
 pub(super) async fn refuses<L: StoreLocation>(lair: &L) -> bool {
-    match lair.try_open(BEGINNING).await {
+    match lair.try_open(START_TIME).await {
         Ok(store) => {
             store.close();
             false

@@ -41,7 +41,7 @@ impl<'h> LargeStore<'h> {
         let plan =
             RegistrationBuilder::default().on("bulk", &["loose"]).on("record", &["index"]).free("loose");
         let world = StoreFixture::new(harness, plan).await;
-        let waiting = world.emit(event("record").key("r")).await;
+        let waiting = world.emit(new_event("record").key("r")).await;
         world.pause("index").await;
         run_many(&world).await;
         world.prune(newest(7_000), newest(8_000)).await;
@@ -73,7 +73,7 @@ impl<'h> LargeStore<'h> {
     pub async fn goes_on(self) {
         self.keeps_what_it_has().await;
         assert!(self.world.resume("index").await);
-        assert_eq!(events_of(&self.world.run_all().await), [self.waiting.id], "its event was kept for it");
+        assert_eq!(event_ids_of(&self.world.run_all().await), [self.waiting.id], "its event was kept for it");
     }
 
     async fn keeps_what_it_has(&self) {
@@ -85,13 +85,13 @@ impl<'h> LargeStore<'h> {
 }
 
 fn newest(count: u64) -> Retention {
-    Retention { count, ..EVERYTHING }
+    Retention { count, ..KEEP_EVERYTHING }
 }
 
 /// Emits to as many objects and, now and then, to none, and lets all that is ready end.
 async fn run_many(world: &StoreFixture<'_>) {
     for batch in 0..EVENTS / 500 {
-        let bulk = event("bulk").value(&batch.to_string());
+        let bulk = new_event("bulk").value(&batch.to_string());
         let mut events: Vec<_> = (0..500).map(|n| bulk.clone().key(&format!("o{batch}-{n}"))).collect();
         events.push(bulk);
         world.emit_all(events).await;
@@ -102,8 +102,8 @@ async fn run_many(world: &StoreFixture<'_>) {
             return;
         }
         let ending = |task| {
-            let logs = vec![line(world.now, "begun"), line(world.now, "done")];
-            Ending { logs, ..ending(task, succeeded()) }
+            let logs = vec![info_line(world.now, "begun"), info_line(world.now, "done")];
+            Ending { logs, ..attempt_ending(task, success()) }
         };
         world.end_all(tasks.iter().map(ending).collect()).await;
     }

@@ -44,17 +44,17 @@ impl ListSnapshot {
 }
 
 async fn registry(world: &StoreFixture<'_>, node: NodeId, told: &mut ListSnapshot) {
-    told.add("registration", &must(world.store.registration().await));
-    told.add("registrants", &must(world.store.registrants().await));
-    let mut nodes = must(world.store.nodes().await);
+    told.add("registration", &expect_ok(world.store.registration().await));
+    told.add("registrants", &expect_ok(world.store.registrants().await));
+    let mut nodes = expect_ok(world.store.nodes().await);
     nodes.retain(|other| other.id <= node);
     nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.heard = Timestamp::MIN);
     told.add("nodes", &nodes);
-    told.add("rules", &must(world.store.rules().await));
-    let mut queues = must(world.store.queues(None).await);
+    told.add("rules", &expect_ok(world.store.rules().await));
+    let mut queues = expect_ok(world.store.queues(None).await);
     queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.of.text()));
     told.add("queues", &queues);
-    told.add("deeds", &must(world.store.deeds(None, 100).await));
+    told.add("deeds", &expect_ok(world.store.deeds(None, 100).await));
 }
 
 async fn journal(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
@@ -62,11 +62,11 @@ async fn journal(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
     let events = world.read_all().await;
     told.add("journal", &events);
     for event in &events {
-        told.add(&format!("event {}", event.id), &must(world.store.event(event.id).await));
+        told.add(&format!("event {}", event.id), &expect_ok(world.store.event(event.id).await));
     }
     for name in OBJECTS {
         for of in ["default", "acme"] {
-            let object = must(world.store.object(&tenant(of), &key(name), 100).await);
+            let object = expect_ok(world.store.object(&tenant(of), &object_key(name), 100).await);
             told.add(&format!("object {name} of {of}"), &object);
         }
     }
@@ -82,7 +82,10 @@ async fn tasks(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
 }
 
 async fn orders(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
-    told.add("chains", &must(world.store.chains().await));
+    told.add("chains", &expect_ok(world.store.chains().await));
     told.add("orders", &world.orders_at("/").await);
-    told.add("statistics", &must(world.store.order_statistics(&path("/"), None, world.now).await));
+    told.add(
+        "statistics",
+        &expect_ok(world.store.order_statistics(&path_filter("/"), None, world.now).await),
+    );
 }

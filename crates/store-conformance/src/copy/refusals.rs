@@ -54,8 +54,8 @@ pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: Stor
     for (from, to) in [(L::ELSEWHERE, L::HERE), (L::HERE, L::ELSEWHERE)] {
         let (source, target) = (L::filled(from).await, L::empty(to).await);
         cut_off(&source, &target).await;
-        let store = source.open(BEGINNING).await;
-        must(store.join("again", BEGINNING).await);
+        let store = source.open(START_TIME).await;
+        expect_ok(store.join("again", START_TIME).await);
         store.close();
         let moved = source.move_to(&target).await;
         assert!(matches!(moved, Err(MoveError::Changed)), "{moved:?}");
@@ -85,7 +85,7 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
         leave_a_note(&target).await;
         let (note, texts) = apart(move || {
             let mut target = target.target();
-            (must(target.note()), must(target.count(Section::Texts)))
+            (expect_ok(target.note()), expect_ok(target.count(Section::Texts)))
         })
         .await;
         assert_eq!((note.as_deref(), texts), (Some("a note"), Some(0)));
@@ -95,8 +95,8 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
 /// A store in which there is a handler, and nothing else.
 async fn with_a_handler<L: StoreLocation>(kind: L::Kind) -> L {
     let lair = L::empty(kind).await;
-    let store = lair.open(BEGINNING).await;
-    must(store.register(RegistrationBuilder::simple().registration(), BEGINNING).await);
+    let store = lair.open(START_TIME).await;
+    expect_ok(store.register(RegistrationBuilder::simple().registration(), START_TIME).await);
     store.close();
     lair
 }
@@ -115,8 +115,8 @@ async fn leave_a_note<L: StoreLocation>(lair: &L) {
     let lair = lair.clone();
     let left = apart(move || {
         let mut target = lair.target();
-        must(target.note());
-        must(target.write(Section::Texts, vec![], "a note"))
+        expect_ok(target.note());
+        expect_ok(target.write(Section::Texts, vec![], "a note"))
     });
     assert!(left.await, "nobody else writes there");
 }

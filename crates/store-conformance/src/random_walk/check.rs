@@ -121,7 +121,7 @@ impl Walk<'_> {
     /// waiting, and so may anything that is held: there only the sum is compared.
     pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
         let want = self.model.counts(self.world.now);
-        let views = must(self.world.store.queues(None).await);
+        let views = expect_ok(self.world.store.queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
             let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
@@ -161,7 +161,7 @@ impl Walk<'_> {
     /// In the lanes of every object stand those who should, in their order.
     pub(super) async fn check_lanes(&self) {
         for ((tenant, key), want) in self.model.lanes() {
-            let view = must(self.world.store.object(&tenant, &key, 1).await).expect("it has had events");
+            let view = expect_ok(self.world.store.object(&tenant, &key, 1).await).expect("it has had events");
             let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
             let got: Lanes = view.lanes.iter().map(lane).collect();
             assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");

@@ -89,7 +89,7 @@ fn walks() -> u64 {
 /// One walk. Any seed must do; the suite runs a few.
 pub async fn walk(harness: &dyn Harness, seed: u64) {
     let world = StoreFixture::new(harness, plan()).await;
-    let second = must(world.store.join("second", world.now).await);
+    let second = expect_ok(world.store.join("second", world.now).await);
     let mut walk = Walk {
         nodes: [world.node, second],
         world,
@@ -122,7 +122,7 @@ impl Walk<'_> {
         self.world.register(plan()).await;
         self.lost.clear();
         for rule in std::mem::take(&mut self.model.rules) {
-            assert!(must(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+            assert!(expect_ok(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
         }
         for name in HANDLERS {
             self.adopt(name).await;
@@ -139,7 +139,7 @@ impl Walk<'_> {
             }
             let (mut idle, mut next) = (true, None);
             for claim in [self.world.asking(50), self.world.asking_as_worker(&["remote"], 50)] {
-                let claims = must(self.world.store.claim(claim.clone(), self.world.now).await);
+                let claims = expect_ok(self.world.store.claim(claim.clone(), self.world.now).await);
                 self.check_claims(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
                 idle &= claims.tasks.is_empty();
@@ -167,7 +167,7 @@ impl Walk<'_> {
                 endings.push(Ending {
                     task: seq,
                     fence: lease.fence,
-                    ended: succeeded(),
+                    ended: success(),
                     target: None,
                     emits,
                     logs,

@@ -18,7 +18,7 @@ impl Walk<'_> {
         let of = self.rng.percent(50).then(|| TENANTS[self.rng.below(2)]);
         let rule: Rule = self.world.rule(kind, name, of);
         self.trail.add(format!("hold {rule:?}"));
-        must(self.world.store.hold(rule.clone()).await);
+        expect_ok(self.world.store.hold(rule.clone()).await);
         self.model.rules.retain(|standing| !standing.same_place(&rule));
         self.model.rules.push(rule);
         for seq in self.model.live_in(Status::Scheduled) {
@@ -36,7 +36,7 @@ impl Walk<'_> {
     pub(super) async fn lift(&mut self) {
         let Some(rule) = self.rng.pick(&self.model.rules).cloned() else { return };
         self.trail.add(format!("lift {rule:?}"));
-        assert!(must(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+        assert!(expect_ok(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
         self.model.rules.retain(|standing| *standing != rule);
         self.check_counters(&BTreeSet::new()).await;
     }
@@ -156,7 +156,7 @@ impl Walk<'_> {
 
     async fn heartbeats(&self) {
         for node in self.nodes {
-            assert!(must(self.world.store.heartbeat(node, self.world.now).await), "{node} lives");
+            assert!(expect_ok(self.world.store.heartbeat(node, self.world.now).await), "{node} lives");
         }
     }
 
@@ -165,19 +165,19 @@ impl Walk<'_> {
         self.heartbeats().await;
         let (dead, alive) = if self.rng.percent(50) { (0, 1) } else { (1, 0) };
         self.trail.add(format!("node {} dies", self.nodes[dead]));
-        self.world.tick(LEASE + 1);
-        assert!(must(self.world.store.heartbeat(self.nodes[alive], self.world.now).await));
+        self.world.tick(LEASE_SECS + 1);
+        assert!(expect_ok(self.world.store.heartbeat(self.nodes[alive], self.world.now).await));
         let rescued = self.world.rescue().await;
         let expired = self.expire(Some(self.nodes[dead]));
         assert_eq!((sorted(rescued.tasks), rescued.missing), (expired, 0));
-        self.nodes[dead] = must(self.world.store.join("replacement", self.world.now).await);
+        self.nodes[dead] = expect_ok(self.world.store.join("replacement", self.world.now).await);
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// The journal forgets what is older than two minutes; no task and no young event goes with it.
     pub(super) async fn forget(&mut self) {
         self.trail.add("forget".into());
-        self.world.prune(Retention { age: secs(120), ..EVERYTHING }, EVERYTHING).await;
+        self.world.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
         let extent = self.world.extent().await;
         let young = self.oldest_younger_than(120);
         assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");

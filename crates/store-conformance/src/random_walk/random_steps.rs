@@ -46,7 +46,7 @@ impl<'h> Walk<'h> {
             .rng
             .pick(&["record", "record.published", "record.published", "note", "silence"])
             .expect("some");
-        let mut new = event(kind).value(&self.rng.below(1000).to_string());
+        let mut new = new_event(kind).value(&self.rng.below(1000).to_string());
         new = new.tenant(TENANTS[usize::from(self.rng.percent(25))]);
         if self.rng.percent(85) {
             new = new.key(&format!("k{}", self.rng.below(4)));
@@ -62,9 +62,9 @@ impl<'h> Walk<'h> {
 
     fn random_claim(&mut self) -> Claim {
         let names = HANDLERS.iter().filter(|name| !self.lost.contains(*name));
-        let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler(name)).collect();
+        let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler_name(name)).collect();
         if self.rng.percent(30) {
-            handlers.remove(&handler(HANDLERS[self.rng.below(HANDLERS.len())]));
+            handlers.remove(&handler_name(HANDLERS[self.rng.below(HANDLERS.len())]));
         }
         self.world.node = self.nodes[self.rng.below(2)];
         let max = self.rng.upto(8);
@@ -78,7 +78,7 @@ impl<'h> Walk<'h> {
 
     /// When a lease ends that is given now: never on a full second, when nobody could say whether it has.
     fn lease_end(&self) -> Timestamp {
-        self.world.later(LEASE).plus(Duration::from_millis(1))
+        self.world.later(LEASE_SECS).plus(Duration::from_millis(1))
     }
 
     /// A pair is to run, whether it does already or not.
@@ -86,7 +86,7 @@ impl<'h> Walk<'h> {
         let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
         self.trail.add(format!("run {pair}"));
         let run = NewRun { pair: pair.clone(), priority: None };
-        let answer = must(self.world.store.run(run, None, self.world.now).await);
+        let answer = expect_ok(self.world.store.run(run, None, self.world.now).await);
         if self.lost.contains(pair.source.as_str()) {
             assert_eq!(answer, Err(NoSuchPair(pair).into()));
             return;
@@ -108,7 +108,7 @@ impl<'h> Walk<'h> {
         let Some(task) = self.rng.pick(&self.claimed).cloned() else { return };
         let until = self.lease_end();
         self.trail.add(format!("renew {}", task.id));
-        let answer = must(self.world.store.renew(task.seq, task.fence, until).await);
+        let answer = expect_ok(self.world.store.renew(task.seq, task.fence, until).await);
         let command = Command::Renew { fence: task.fence, until };
         assert_eq!(answer, self.model.apply(task.seq, command, self.world.now), "{}", task.id);
     }
@@ -118,7 +118,7 @@ impl<'h> Walk<'h> {
         for _ in 0..self.rng.upto(2) {
             let events: Vec<_> = (0..self.rng.upto(2)).map(|_| self.random_event()).collect();
             emissions.push(match self.rng.percent(10) {
-                true => keyed("default", &format!("once-{}", self.receipts.len()), 1, events),
+                true => keyed_emission("default", &format!("once-{}", self.receipts.len()), 1, events),
                 false => emission(events),
             });
             if emissions
@@ -131,7 +131,7 @@ impl<'h> Walk<'h> {
         let claim = self.rng.percent(30).then(|| self.random_claim());
         self.trail.add(format!("emit {} with claim {claim:?}", emissions.len()));
         let asked = self.world.store.append(emissions.clone(), claim.clone(), self.world.now).await;
-        let (answers, claims) = must(asked);
+        let (answers, claims) = expect_ok(asked);
         for (emission, answer) in emissions.into_iter().zip(answers) {
             let receipt = answer.expect("a new key, or none");
             assert!(!receipt.repeated);
@@ -185,7 +185,7 @@ impl<'h> Walk<'h> {
     async fn claim(&mut self) {
         let claim = self.random_claim();
         self.trail.add(format!("claim {claim:?}"));
-        let claims = must(self.world.store.claim(claim.clone(), self.world.now).await);
+        let claims = expect_ok(self.world.store.claim(claim.clone(), self.world.now).await);
         self.claimed_with(Some(claim), claims).await;
     }
 
@@ -199,7 +199,7 @@ impl<'h> Walk<'h> {
         let claim = self.rng.percent(30).then(|| self.random_claim());
         self.trail.add(format!("finish {endings:?} with claim {claim:?}"));
         let (answers, claims) =
-            must(self.world.store.finish(endings.clone(), claim.clone(), self.world.now).await);
+            expect_ok(self.world.store.finish(endings.clone(), claim.clone(), self.world.now).await);
         assert_eq!(answers.len(), endings.len());
         for (ending, answer) in endings.into_iter().zip(answers) {
             self.ended(ending, answer).await;
@@ -214,9 +214,9 @@ impl<'h> Walk<'h> {
         let of: Vec<_> = self.claimed.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
         let task = self.rng.pick(&of)?.clone();
         let ended = match self.rng.below(100) {
-            0..60 => succeeded(),
-            60..78 => failed(),
-            78..84 => failed_for_good(),
+            0..60 => success(),
+            60..78 => retryable_failure(),
+            78..84 => permanent_failure(),
             84..94 => Ended::Snoozed { until: self.world.later(self.rng.below(30) as u64) },
             _ => Ended::Released,
         };
@@ -227,7 +227,7 @@ impl<'h> Walk<'h> {
             _ => vec![],
         };
         let fence = task.fence - i64::from(self.rng.percent(4)) * 1_000_000;
-        Some(Ending { fence, emits, ..ending(&task, ended) })
+        Some(Ending { fence, emits, ..attempt_ending(&task, ended) })
     }
 
     async fn ended(&mut self, ending: Ending, answer: Result<Finished, Rejected>) {
