@@ -11,13 +11,13 @@ fn deed(world: &StoreFixture<'_>, n: usize) -> Deed {
 }
 
 pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     assert!(expect_ok(world.store.deeds(None, 10).await).is_empty());
     let mut done = Vec::new();
     for n in 0..7 {
         done.push(deed(&world, n));
         expect_ok(world.store.note(done[n].clone()).await);
-        world.tick(1);
+        world.advance_clock(1);
     }
     done.reverse();
     let world = world.reopen().await;
@@ -37,7 +37,7 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
 }
 
 pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for _ in 0..5 {
         expect_ok(world.store.note(deed(&world, 1)).await);
     }

@@ -11,9 +11,9 @@ use crate::fixture::*;
 /// Every type has a handler of its own.
 fn plan() -> RegistrationBuilder {
     RegistrationBuilder::default()
-        .on("one", &["first", "also-first"])
-        .on("two", &["second"])
-        .on("three", &["third"])
+        .route("one", &["first", "also-first"])
+        .route("two", &["second"])
+        .route("three", &["third"])
 }
 
 async fn caused(world: &StoreFixture<'_>, id: EventId) -> Vec<EventId> {
@@ -24,7 +24,8 @@ async fn caused(world: &StoreFixture<'_>, id: EventId) -> Vec<EventId> {
 /// Ends a task well with these emits, each of which names it as its cause.
 async fn emitting(world: &StoreFixture<'_>, task: &Claimed, emits: Vec<NewEvent>) -> Vec<EventId> {
     let emits = emits.into_iter().map(|event| event.caused_by(task)).collect();
-    let finished = world.end(Ending { emits, ..attempt_ending(task, success()) }).await.expect("ours");
+    let finished =
+        world.finish_attempt(Ending { emits, ..attempt_ending(task, success()) }).await.expect("ours");
     sequenced_ids(&finished.emitted)
 }
 
@@ -35,17 +36,18 @@ pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) 
     assert_eq!(caused(&world, root).await, []);
     let mut of_root = Vec::new();
     for name in ["first", "also-first"] {
-        let task = world.claim_one_for(name).await;
+        let task = world.claim_one_for_handler(name).await;
         assert_eq!(task.event().id, root);
         of_root.extend(emitting(&world, &task, vec![new_event("two"), new_event("leaf")]).await);
     }
     assert_eq!(caused(&world, root).await, of_root, "by all of its tasks");
     let mut deeper = Vec::new();
     for _ in 0..2 {
-        let task = world.claim_one_for("second").await;
+        let task = world.claim_one_for_handler("second").await;
         deeper.extend(emitting(&world, &task, vec![new_event("three")]).await);
     }
-    let deepest = emitting(&world, &world.claim_one_for("third").await, vec![new_event("leaf")]).await;
+    let deepest =
+        emitting(&world, &world.claim_one_for_handler("third").await, vec![new_event("leaf")]).await;
     let whole = [of_root.clone(), deeper.clone(), deepest.clone()].concat();
     assert_eq!(caused(&world, root).await, whole, "the nearer first");
     assert_eq!(caused(&world, of_root[0]).await, [deeper[0], deepest[0]]);
@@ -59,23 +61,23 @@ pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) 
 pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let root = world.emit(new_event("one")).await.id;
-    let task = world.claim_one_for("first").await;
-    let child = emitting(&world, &task, vec![new_event("two").value("[1]")]).await[0];
-    let below = world.claim_one_for("second").await;
+    let task = world.claim_one_for_handler("first").await;
+    let child = emitting(&world, &task, vec![new_event("two").with_value("[1]")]).await[0];
+    let below = world.claim_one_for_handler("second").await;
     let grandchild = emitting(&world, &below, vec![new_event("leaf")]).await[0];
     let view = expect_ok(world.store.event(root).await).expect("it is remembered");
     let causes: Vec<_> =
         view.caused.iter().filter_map(|event| event.cause).map(|cause| (cause.event, cause.task)).collect();
     assert_eq!(causes, [(Some(root), task.seq), (Some(child), below.seq)]);
     assert_eq!((view.caused[0].value.as_str(), view.caused[1].id), ("[1]", grandchild));
-    assert_eq!(view.extent, world.extent().await);
+    assert_eq!(view.extent, world.journal_extent().await);
 }
 
 /// A task may also emit while it runs.
 pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let root = world.emit(new_event("one")).await.id;
-    let task = world.claim_one_for("first").await;
+    let task = world.claim_one_for_handler("first").await;
     let meanwhile = world.emit(new_event("leaf").caused_by(&task)).await.id;
     let ended = emitting(&world, &task, vec![new_event("leaf")]).await;
     assert_eq!(caused(&world, root).await, [meanwhile, ended[0]]);
@@ -84,8 +86,9 @@ pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Har
 pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let root = world.emit(new_event("one")).await.id;
-    let near = emitting(&world, &world.claim_one_for("first").await, vec![new_event("two"); 20]).await;
-    let task = world.claim_one_for("second").await;
+    let near =
+        emitting(&world, &world.claim_one_for_handler("first").await, vec![new_event("two"); 20]).await;
+    let task = world.claim_one_for_handler("second").await;
     emitting(&world, &task, vec![new_event("leaf"); MOST_CAUSED + 100]).await;
     let shown = caused(&world, root).await;
     assert_eq!(shown.len(), MOST_CAUSED);
@@ -96,9 +99,10 @@ pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness)
 pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let root = world.emit(new_event("one")).await.id;
-    let child = emitting(&world, &world.claim_one_for("first").await, vec![new_event("two")]).await[0];
-    world.tick(100);
-    let task = world.claim_one_for("second").await;
+    let child =
+        emitting(&world, &world.claim_one_for_handler("first").await, vec![new_event("two")]).await[0];
+    world.advance_clock(100);
+    let task = world.claim_one_for_handler("second").await;
     let grandchild = emitting(&world, &task, vec![new_event("leaf")]).await[0];
     world.prune(Retention { count: 0, age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(world.store.event(root).await).is_none());
@@ -110,41 +114,45 @@ pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
 /// Nothing lies above what a step emits if no event made its order.
 pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/y", "a=step>done done")).await;
-    world.add(new_order("/x/y,1")).await;
+    world.add_order(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
     assert_eq!((task.subject.cause(), task.subject.depth()), (None, 0));
     let emitted = emitting(&world, &task, vec![new_event("one")]).await[0];
     let view = expect_ok(world.store.event(emitted).await).expect("it is remembered");
     let cause = view.event.cause.expect("a task emitted it");
     assert_eq!((cause.event, cause.task, cause.depth), (None, task.seq, 1));
-    let below = emitting(&world, &world.claim_one_for("first").await, vec![new_event("leaf")]).await;
+    let below = emitting(&world, &world.claim_one_for_handler("first").await, vec![new_event("leaf")]).await;
     assert_eq!(caused(&world, emitted).await, below);
 }
 
 /// What each step of an order emits was caused by the event that made the order, also after a restart, and when the
 /// journal has forgotten the event.
 pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &dyn Harness) {
-    let plan = plan().chain("/x/y", "a=step>b b=step>c c=step>done done").orders("start", "/x/y");
+    let plan = plan().chain("/x/y", "a=step>b b=step>c c=step>done done").chain_route("start", "/x/y");
     let world = StoreFixture::new(harness, plan).await;
     let root = world.emit(new_event("start")).await.id;
     let mut emitted =
         emitting(&world, &world.claim_one().await, vec![new_event("leaf"), new_event("one")]).await;
     let mut world = world.reopen().await;
-    let task = world.claim_one_for("step").await;
+    let task = world.claim_one_for_handler("step").await;
     assert_eq!((task.subject.cause(), task.subject.depth()), (Some(root), 0));
     emitted.extend(emitting(&world, &task, vec![new_event("leaf")]).await);
     assert_eq!(caused(&world, root).await, emitted);
-    let below = emitting(&world, &world.claim_one_for("first").await, vec![new_event("leaf")]).await;
+    let below = emitting(&world, &world.claim_one_for_handler("first").await, vec![new_event("leaf")]).await;
     assert_eq!(caused(&world, root).await, [emitted, below].concat(), "and what that caused");
-    world.tick(100);
+    world.advance_clock(100);
     world.prune(Retention { count: 0, age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(world.store.event(root).await).is_none());
-    assert_eq!(world.claim_one_for("step").await.subject.cause(), Some(root), "the order still knows");
+    assert_eq!(
+        world.claim_one_for_handler("step").await.subject.cause(),
+        Some(root),
+        "the order still knows"
+    );
 }
 
 /// An event makes an order whose step emits the next event: each lies one deeper, so that a circle is seen to be one.
 pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
-    let plan = plan().chain("/x/y", "a=step>done done").orders("round", "/x/y");
+    let plan = plan().chain("/x/y", "a=step>done done").chain_route("round", "/x/y");
     let world = StoreFixture::new(harness, plan).await;
     let mut last = world.emit(new_event("round")).await.id;
     for depth in 0..5 {

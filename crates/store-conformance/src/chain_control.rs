@@ -22,12 +22,12 @@ async fn two_each(harness: &dyn Harness) -> StoreFixture<'_> {
             .store
             .announce(
                 world.node,
-                Abilities { handlers: world.plan.names(), slots: 16, ..Abilities::default() },
+                Abilities { handlers: world.plan.handler_names(), slots: 16, ..Abilities::default() },
             )
             .await,
     );
     for key in ["/x/y,1", "/x/y,2", "/x/z,1", "/x/z,2"] {
-        world.add(new_order(key)).await;
+        world.add_order(new_order(key)).await;
     }
     world
 }
@@ -44,191 +44,198 @@ async fn begun(world: &StoreFixture<'_>) -> Vec<String> {
 
 pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    let since = world.head().await;
-    world.set_chain("/x/y", true).await;
+    let since = world.journal_head().await;
+    world.set_chain_stopped("/x/y", true).await;
     let stopped = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"stopped"}"#;
-    assert_eq!(world.shown_after(since).await, [stopped]);
-    world.add(new_order("/x/y,3")).await;
+    assert_eq!(world.engine_event_json_after(since).await, [stopped]);
+    world.add_order(new_order("/x/y,3")).await;
     assert_eq!(begun(&world).await, ["/x/z,1 a", "/x/z,2 a"], "the other chain goes on");
     assert_eq!(world.claim(10).await.len(), 2);
-    world.nothing_begins("the chain is stopped").await;
-    assert!(world.queue_of("first", step_queue("/x/y", "a")).await.held);
-    assert!(!world.queue_of("second", step_queue("/x/z", "b")).await.held);
-    let id = world.task_of("/x/y,1").await;
-    assert_eq!(world.closed(&id).await, [GateKind::Order]);
-    let since = world.head().await;
-    world.set_chain("/x/y", false).await;
+    world.assert_nothing_claimable("the chain is stopped").await;
+    assert!(world.read_queue_of_kind("first", step_queue("/x/y", "a")).await.held);
+    assert!(!world.read_queue_of_kind("second", step_queue("/x/z", "b")).await.held);
+    let id = world.order_task_id("/x/y,1").await;
+    assert_eq!(world.closed_gates(&id).await, [GateKind::Order]);
+    let since = world.journal_head().await;
+    world.set_chain_stopped("/x/y", false).await;
     let running = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"running"}"#;
-    assert_eq!(world.shown_after(since).await, [running]);
-    assert_eq!(world.closed(&id).await, [GateKind::Turn]);
+    assert_eq!(world.engine_event_json_after(since).await, [running]);
+    assert_eq!(world.closed_gates(&id).await, [GateKind::Turn]);
     assert_eq!(begun(&world).await, ["/x/y,1 a", "/x/y,2 a", "/x/y,3 a"]);
 }
 
 pub async fn running_steps_of_a_stopped_chain_can_finish(harness: &dyn Harness) {
     let world = two_each(harness).await;
     let running = world.claim(10).await;
-    world.set_chain("/x/y", true).await;
+    world.set_chain_stopped("/x/y", true).await;
     for task in &running {
         world.succeed(task).await;
     }
-    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
+    assert_eq!(world.read_order("/x/y,1").await.order.node, chain_node_id("b"));
     assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
-    world.set_chain("/x/y", false).await;
+    world.set_chain_stopped("/x/y", false).await;
     assert_eq!(begun(&world).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
 /// When it is said to be stopped, nothing that was chosen before begins any more.
 pub async fn scheduled_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    assert_eq!(world.schedule(4).await, 4);
-    world.set_chain("/x/y", true).await;
+    assert_eq!(world.schedule_ahead(4).await, 4);
+    world.set_chain_stopped("/x/y", true).await;
     assert_eq!(begun(&world).await, ["/x/z,1 a", "/x/z,2 a"]);
-    world.set_chain("/x/y", false).await;
-    assert_eq!(world.schedule(4).await, 4);
-    world.set_node("/x/y a", Action::Stop).await;
+    world.set_chain_stopped("/x/y", false).await;
+    assert_eq!(world.schedule_ahead(4).await, 4);
+    world.set_node_action("/x/y a", Action::Stop).await;
     assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
 }
 
 pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    let since = world.head().await;
-    world.set_node("/x/y b", Action::Stop).await;
+    let since = world.journal_head().await;
+    world.set_node_action("/x/y b", Action::Stop).await;
     let told = r#"{"key":"/x/y","TYPE":"JobChainNodeActionChanged","action":"stop","nodeId":"b"}"#;
-    assert_eq!(world.shown_after(since).await, [told]);
+    assert_eq!(world.engine_event_json_after(since).await, [told]);
     assert_eq!(begun(&world).await, ["/x/y,1 a", "/x/y,2 a", "/x/z,1 a", "/x/z,2 a"]);
     assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
-    world.nothing_begins("the node is stopped").await;
-    assert!(world.queue_of("second", step_queue("/x/y", "b")).await.held);
-    assert_eq!(world.closed(&world.task_of("/x/y,1").await).await, [GateKind::Order]);
-    let since = world.head().await;
-    world.set_node("/x/y b", Action::Process).await;
-    assert_eq!(world.told_after(since).await, ["JobChainNodeActionChanged action:process,nodeId:b"]);
+    world.assert_nothing_claimable("the node is stopped").await;
+    assert!(world.read_queue_of_kind("second", step_queue("/x/y", "b")).await.held);
+    assert_eq!(world.closed_gates(&world.order_task_id("/x/y,1").await).await, [GateKind::Order]);
+    let since = world.journal_head().await;
+    world.set_node_action("/x/y b", Action::Process).await;
+    assert_eq!(
+        world.engine_event_summaries_after(since).await,
+        ["JobChainNodeActionChanged action:process,nodeId:b"]
+    );
     assert_eq!(begun(&world).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
 pub async fn chain_stops_and_chain_node_stops_are_independent(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    world.set_chain("/x/z", true).await;
-    world.set_chain("/x/y", true).await;
-    world.set_node("/x/y a", Action::Stop).await;
-    world.set_chain("/x/y", false).await;
-    world.nothing_begins("the node still is").await;
-    world.set_chain("/x/y", true).await;
-    world.set_node("/x/y a", Action::Process).await;
-    world.nothing_begins("the chain still is").await;
-    world.set_chain("/x/y", false).await;
+    world.set_chain_stopped("/x/z", true).await;
+    world.set_chain_stopped("/x/y", true).await;
+    world.set_node_action("/x/y a", Action::Stop).await;
+    world.set_chain_stopped("/x/y", false).await;
+    world.assert_nothing_claimable("the node still is").await;
+    world.set_chain_stopped("/x/y", true).await;
+    world.set_node_action("/x/y a", Action::Process).await;
+    world.assert_nothing_claimable("the chain still is").await;
+    world.set_chain_stopped("/x/y", false).await;
     assert_eq!(begun(&world).await.len(), 2);
 }
 
 pub async fn setting_the_same_chain_state_publishes_no_event(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    let since = world.head().await;
-    world.set_chain("/x/y", false).await;
-    world.set_node("/x/y a", Action::Process).await;
-    assert_eq!(world.head().await, since, "it was so");
+    let since = world.journal_head().await;
+    world.set_chain_stopped("/x/y", false).await;
+    world.set_node_action("/x/y a", Action::Process).await;
+    assert_eq!(world.journal_head().await, since, "it was so");
     for _ in 0..2 {
-        world.set_chain("/x/y", true).await;
-        world.set_node("/x/y a", Action::Stop).await;
+        world.set_chain_stopped("/x/y", true).await;
+        world.set_node_action("/x/y a", Action::Stop).await;
     }
     let want = ["JobChainStateChanged state:stopped", "JobChainNodeActionChanged action:stop,nodeId:a"];
-    assert_eq!(world.told_after(since).await, want);
+    assert_eq!(world.engine_event_summaries_after(since).await, want);
 }
 
 pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    let since = world.head().await;
-    world.set_node("/x/y a", Action::NextState).await;
+    let since = world.journal_head().await;
+    world.set_node_action("/x/y a", Action::NextState).await;
     let moved = "OrderNodeChanged fromNodeId:a,nodeId:b";
-    let told = world.told_after(since).await;
+    let told = world.engine_event_summaries_after(since).await;
     assert_eq!(told[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
     assert_eq!(told[1..], [moved, moved], "those that wait go on");
-    let since = world.head().await;
-    world.add(new_order("/x/y,3")).await;
-    assert_eq!(world.told_after(since).await, ["FileBasedAdded nodeId:a", moved], "so do those that come");
+    let since = world.journal_head().await;
+    world.add_order(new_order("/x/y,3")).await;
+    assert_eq!(
+        world.engine_event_summaries_after(since).await,
+        ["FileBasedAdded nodeId:a", moved],
+        "so do those that come"
+    );
     let want = ["/x/y,1 b", "/x/y,2 b", "/x/y,3 b", "/x/z,1 a", "/x/z,2 a"];
     assert_eq!(begun(&world).await, want);
-    world.set_node("/x/y a", Action::Process).await;
-    world.add(new_order("/x/y,4")).await;
-    assert_eq!(world.look("/x/y,4").await.order.node, chain_node_id("a"));
+    world.set_node_action("/x/y a", Action::Process).await;
+    world.add_order(new_order("/x/y,4")).await;
+    assert_eq!(world.read_order("/x/y,4").await.order.node, chain_node_id("a"));
 }
 
 pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    world.set_node("/x/y b", Action::NextState).await;
-    let since = world.head().await;
-    world.set_node("/x/y a", Action::NextState).await;
-    let told = world.told_of("/x/y,1", since).await;
+    world.set_node_action("/x/y b", Action::NextState).await;
+    let since = world.journal_head().await;
+    world.set_node_action("/x/y a", Action::NextState).await;
+    let told = world.order_event_summaries_after("/x/y,1", since).await;
     let want = [
         "OrderNodeChanged fromNodeId:a,nodeId:b",
         "OrderNodeChanged fromNodeId:b,nodeId:done",
         "OrderFinished nodeId:done",
     ];
     assert_eq!(told, want);
-    assert!(world.orders_at("/x/y").await.is_empty());
+    assert!(world.list_orders("/x/y").await.is_empty());
     assert_eq!(begun(&world).await, ["/x/z,1 a", "/x/z,2 a"]);
 }
 
 /// A running step is let end, a suspended order stays, a stopped chain passes nothing.
 pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    world.set_chain("/x/z", true).await;
-    world.suspend("/x/y,2").await;
+    world.set_chain_stopped("/x/z", true).await;
+    world.suspend_order("/x/y,2").await;
     let running = world.claim(10).await;
     assert_eq!(describe_steps(&running), ["/x/y,1 a"]);
-    let since = world.head().await;
+    let since = world.journal_head().await;
     for place in ["/x/y a", "/x/z a"] {
-        world.set_node(place, Action::NextState).await;
+        world.set_node_action(place, Action::NextState).await;
     }
-    assert_eq!(world.told_after(since).await.len(), 2, "only that they were set so");
+    assert_eq!(world.engine_event_summaries_after(since).await.len(), 2, "only that they were set so");
     world.resume_order("/x/y,2").await;
-    assert_eq!(world.look("/x/y,2").await.order.node, chain_node_id("b"), "resumed, it passes");
-    world.set_chain("/x/z", false).await;
+    assert_eq!(world.read_order("/x/y,2").await.order.node, chain_node_id("b"), "resumed, it passes");
+    world.set_chain_stopped("/x/z", false).await;
     for key in ["/x/z,1", "/x/z,2"] {
         assert_eq!(
-            world.look(key).await.order.node,
+            world.read_order(key).await.order.node,
             chain_node_id("b"),
             "so do those of a chain that is started"
         );
     }
     world.succeed(&running[0]).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
+    assert_eq!(world.read_order("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 /// What was passed over does not begin before its time.
 pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.set_node("/x/y a", Action::NextState).await;
-    world.add(new_order("/x/y,1").planned(world.later(60))).await;
-    world.nothing_begins("its time has not come").await;
-    world.tick(60);
+    world.set_node_action("/x/y a", Action::NextState).await;
+    world.add_order(new_order("/x/y,1").planned_at(world.seconds_from_now(60))).await;
+    world.assert_nothing_claimable("its time has not come").await;
+    world.advance_clock(60);
     assert_eq!(begun(&world).await, ["/x/y,1 b"]);
 }
 
 /// More than a store would pass one by one in a hurry.
 pub async fn many_orders_skip_a_chain_node_at_once(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add_all(vec![new_order("/x/y"); 2500]).await;
-    world.set_node("/x/y a", Action::NextState).await;
-    assert_eq!(world.queue_of("first", step_queue("/x/y", "a")).await.ready, 0);
-    assert_eq!(world.chains().await[0].orders, [(chain_node_id("b"), 2500)]);
-    world.set_node("/x/y b", Action::NextState).await;
-    assert_eq!(world.statistics("/").await.total, 0);
+    world.add_orders(vec![new_order("/x/y"); 2500]).await;
+    world.set_node_action("/x/y a", Action::NextState).await;
+    assert_eq!(world.read_queue_of_kind("first", step_queue("/x/y", "a")).await.ready, 0);
+    assert_eq!(world.list_chains().await[0].orders, [(chain_node_id("b"), 2500)]);
+    world.set_node_action("/x/y b", Action::NextState).await;
+    assert_eq!(world.order_statistics("/").await.total, 0);
 }
 
 pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         let world = two_each(harness).await;
-        world.schedule(4).await;
-        let rule = world.rule(kind, "/x/y", None);
+        world.schedule_ahead(4).await;
+        let rule = world.new_rule(kind, "/x/y", None);
         expect_ok(world.store.hold(rule.clone()).await);
         assert_eq!(begun(&world).await, ["/x/z,1 a", "/x/z,2 a"]);
-        let gates = world.why(&world.task_of("/x/y,1").await).await;
+        let gates = world.list_gates(&world.order_task_id("/x/y,1").await).await;
         let held: Vec<_> = gates.iter().filter(|gate| !gate.open).collect();
         assert_eq!((held.len(), held[0].gate, &held[0].rule), (1, GateKind::Rule, &Some(rule)));
         let world = world.reopen().await;
         assert_eq!(begun(&world).await, ["/x/z,1 b", "/x/z,2 b"]);
-        world.nothing_begins("the rule stands").await;
-        assert!(world.queue_of("first", step_queue("/x/y", "a")).await.held);
+        world.assert_nothing_claimable("the rule stands").await;
+        assert!(world.read_queue_of_kind("first", step_queue("/x/y", "a")).await.held);
         assert!(expect_ok(world.store.release(kind, &rule_target("/x/y"), None).await));
         assert_eq!(begun(&world).await, ["/x/y,1 a", "/x/y,2 a"]);
     }
@@ -237,29 +244,29 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
 /// A rule, an operator's stop, and a rule for the handler: each stands for itself.
 pub async fn chain_rules_handler_rules_and_stops_are_independent(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    world.set_chain("/x/z", true).await;
+    world.set_chain_stopped("/x/z", true).await;
     world.pause("/x/y").await;
-    world.set_chain("/x/y", true).await;
+    world.set_chain_stopped("/x/y", true).await;
     assert!(world.resume("/x/y").await);
-    world.nothing_begins("it is stopped").await;
+    world.assert_nothing_claimable("it is stopped").await;
     world.pause("/x/y").await;
-    world.set_chain("/x/y", false).await;
-    world.nothing_begins("it is paused").await;
+    world.set_chain_stopped("/x/y", false).await;
+    world.assert_nothing_claimable("it is paused").await;
     world.pause("first").await;
     assert!(world.resume("/x/y").await);
-    world.nothing_begins("its handler is paused").await;
+    world.assert_nothing_claimable("its handler is paused").await;
     assert!(world.resume("first").await);
     assert_eq!(begun(&world).await, ["/x/y,1 a", "/x/y,2 a"]);
 }
 
 pub async fn a_rule_can_block_one_tenant_of_a_chain(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").owned_by("shop")).await;
-    world.add(new_order("/x/y,2").owned_by("crm")).await;
-    expect_ok(world.store.hold(world.rule(RuleKind::Pause, "/x/y", Some("shop"))).await);
+    world.add_order(new_order("/x/y,1").for_tenant("shop")).await;
+    world.add_order(new_order("/x/y,2").for_tenant("crm")).await;
+    expect_ok(world.store.hold(world.new_rule(RuleKind::Pause, "/x/y", Some("shop"))).await);
     assert_eq!(begun(&world).await, ["/x/y,2 a"]);
     assert_eq!(begun(&world).await, ["/x/y,2 b"]);
-    world.nothing_begins("the tenant is held").await;
+    world.assert_nothing_claimable("the tenant is held").await;
 }
 
 /// A chain's name is told apart whole, never by how it begins.
@@ -270,19 +277,19 @@ pub async fn a_stop_does_not_affect_chains_with_a_similar_name(harness: &dyn Har
         .chain("/x/yz", "a=first>done aa=first>done done");
     let world = StoreFixture::new(harness, plan).await;
     for key in ["/x,1", "/x/y,1", "/x/yz,1"] {
-        world.add(new_order(key)).await;
+        world.add_order(new_order(key)).await;
     }
-    world.add(new_order("/x/yz,2").starting("aa")).await;
-    world.set_chain("/x/y", true).await;
-    world.set_node("/x/yz a", Action::Stop).await;
+    world.add_order(new_order("/x/yz,2").starting_at("aa")).await;
+    world.set_chain_stopped("/x/y", true).await;
+    world.set_node_action("/x/yz a", Action::Stop).await;
     assert_eq!(begun(&world).await, ["/x,1 a", "/x/yz,2 aa"]);
 }
 
 pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness) {
     let mut world = two_each(harness).await;
-    world.set_chain("/x/y", true).await;
-    world.set_node("/x/y b", Action::NextState).await;
-    world.set_node("/x/z a", Action::Stop).await;
+    world.set_chain_stopped("/x/y", true).await;
+    world.set_node_action("/x/y b", Action::NextState).await;
+    world.set_node_action("/x/z a", Action::Stop).await;
     let actions = |node: &str, action| [(chain_node_id(node), action)].into();
     let want = [
         ChainState { stopped: true, actions: actions("b", Action::NextState) },
@@ -297,13 +304,13 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
     assert_eq!(states(&world).await, want, "after another registration");
     let world = world.reopen().await;
     assert_eq!(states(&world).await, want, "after a restart");
-    world.nothing_begins("all are held").await;
-    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("a"));
+    world.assert_nothing_claimable("all are held").await;
+    assert_eq!(world.read_order("/x/y,1").await.order.node, chain_node_id("a"));
 }
 
 pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness) {
     let world = two_each(harness).await;
-    let since = world.head().await;
+    let since = world.journal_head().await;
     let (gone, y) = (chain_path("/x/gone"), chain_path("/x/y"));
     let refused = Err(OrderRefused::NoSuchChain(gone.clone()));
     assert_eq!(expect_ok(world.store.stop_chain(&gone, true, world.now).await), refused);
@@ -312,23 +319,23 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness)
     let nowhere = chain_node_id("nowhere");
     let answer = expect_ok(world.store.set_node(&y, &nowhere, Action::Stop, world.now).await);
     assert_eq!(answer, Err(OrderRefused::NoSuchNode(y, nowhere)));
-    assert_eq!(world.head().await, since);
-    assert!(world.chains().await.iter().all(|view| view.state == ChainState::default()));
+    assert_eq!(world.journal_head().await, since);
+    assert!(world.list_chains().await.iter().all(|view| view.state == ChainState::default()));
 }
 
 /// What was running when its node was set so is passed on as soon as it waits.
 pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
     let mut world = two_each(harness).await;
-    world.set_chain("/x/z", true).await;
+    world.set_chain_stopped("/x/z", true).await;
     let running = world.claim(10).await;
-    world.set_node("/x/y a", Action::NextState).await;
+    world.set_node_action("/x/y a", Action::NextState).await;
     world.fail(&running[0]).await;
-    world.give_back(&running[1]).await;
+    world.release_task(&running[1]).await;
     for key in ["/x/y,1", "/x/y,2"] {
-        let view = world.look(key).await;
+        let view = world.read_order(key).await;
         assert_eq!((view.order.node.as_str(), view.setback), ("b", None));
     }
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     assert_eq!(begun(&world).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
@@ -340,11 +347,11 @@ pub async fn an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processe
             RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>a!done done"),
         )
         .await;
-        world.set_node("/x/y a", Action::NextState).await;
-        world.set_node("/x/y b", Action::NextState).await;
-        world.add(new_order("/x/y,1")).await;
-        world.nothing_begins("there is nothing to do").await;
-        world.set_node(&format!("/x/y {node}"), Action::Process).await;
+        world.set_node_action("/x/y a", Action::NextState).await;
+        world.set_node_action("/x/y b", Action::NextState).await;
+        world.add_order(new_order("/x/y,1")).await;
+        world.assert_nothing_claimable("there is nothing to do").await;
+        world.set_node_action(&format!("/x/y {node}"), Action::Process).await;
         assert_eq!(describe_steps(&world.claim(10).await), [format!("/x/y,1 {node}")]);
     }
 }

@@ -10,23 +10,24 @@ use crate::fixture::*;
 
 pub async fn a_claim_returns_only_tasks_of_the_handlers_it_names(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
     world.emit_many(3, new_event("record")).await;
-    let claimed = world.claim_for(&["notify"], 10).await;
+    let claimed = world.claim_for_handlers(&["notify"], 10).await;
     assert_eq!(claimed.len(), 3);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
-    assert!(world.claim_for(&["notify"], 10).await.is_empty());
-    assert!(world.claim_for(&["unheard-of"], 10).await.is_empty());
-    assert!(world.claim_for(&[], 10).await.is_empty());
-    assert_eq!(world.claim_for(&["index"], 10).await.len(), 3);
+    assert!(world.claim_for_handlers(&["notify"], 10).await.is_empty());
+    assert!(world.claim_for_handlers(&["unheard-of"], 10).await.is_empty());
+    assert!(world.claim_for_handlers(&[], 10).await.is_empty());
+    assert_eq!(world.claim_for_handlers(&["index"], 10).await.len(), 3);
 }
 
 pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        let claims = world.claims(2).await;
+        let claims = world.claim_outcome(2).await;
         sizes.push((claims.tasks.len(), claims.more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
@@ -35,31 +36,31 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
 
 /// Those behind a claimed head are not ready, so there is no more.
 pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(5, new_event("record").key("a")).await;
-    world.emit(new_event("record").due(world.later(60))).await;
-    let claims = world.claims(1).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit_many(5, new_event("record").with_key("a")).await;
+    world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
+    let claims = world.claim_outcome(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, false));
 }
 
 pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(3, new_event("record")).await;
-    assert_eq!(world.schedule(3).await, 3);
-    let claims = world.claims(1).await;
+    assert_eq!(world.schedule_ahead(3).await, 3);
+    let claims = world.claim_outcome(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, true));
-    let claims = world.claims(2).await;
+    let claims = world.claim_outcome(2).await;
     assert_eq!((claims.tasks.len(), claims.more), (2, false));
 }
 
 pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(new_event("record").key("a").value("{\"n\":1}")).await;
-    world.tick(5);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit(new_event("record").with_key("a").with_value("{\"n\":1}")).await;
+    world.advance_clock(5);
     let claimed = world.claim_one().await;
     assert_eq!((claimed.attempt, claimed.retries, claimed.late), (1, 0, false));
     assert_eq!(claimed.event().value.as_str(), "{\"n\":1}");
-    let task = world.task(&claimed.id).await;
+    let task = world.read_task(&claimed.id).await;
     assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
     let pointsman_core::task::State::Locked(lease) = task.life.state else {
         panic!("locked, not {:?}", task.life.state);
@@ -70,16 +71,16 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
 }
 
 pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
-        events.push(world.emit(new_event("record").priority(priority)).await.id);
+        events.push(world.emit(new_event("record").with_priority(priority)).await.id);
     }
-    let order = event_ids_of(&world.run_all().await);
+    let order = event_ids_of(&world.run_all_ready().await);
     assert_eq!(order, [3, 0, 2, 1, 4].map(|n| events[n]));
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
-        events.push(world.emit(new_event("record").priority(priority)).await.id);
+        events.push(world.emit(new_event("record").with_priority(priority)).await.id);
     }
     let mut order = Vec::new();
     for _ in 0..2 {
@@ -93,45 +94,45 @@ pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
 }
 
 pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let late = world.emit(new_event("record").due(world.later(120))).await;
-    let soon = world.emit(new_event("record").due(world.later(60))).await;
-    let now = world.emit(new_event("record").due(world.now)).await;
-    let past = world.emit(new_event("record").due(START_TIME.minus(secs(60)))).await;
-    let claims = world.claims(10).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let late = world.emit(new_event("record").due_at(world.seconds_from_now(120))).await;
+    let soon = world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
+    let now = world.emit(new_event("record").due_at(world.now)).await;
+    let past = world.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
+    let claims = world.claim_outcome(10).await;
     let mut claimed = event_ids_of(&claims.tasks);
     claimed.sort();
     assert_eq!(claimed, [now.id, past.id]);
-    assert_eq!(claims.next_due, Some(world.later(60)));
-    world.tick(59);
+    assert_eq!(claims.next_due, Some(world.seconds_from_now(60)));
+    world.advance_clock(59);
     assert!(world.claim(10).await.is_empty());
-    world.tick(1);
-    let claims = world.claims(10).await;
+    world.advance_clock(1);
+    let claims = world.claim_outcome(10).await;
     assert_eq!(event_ids_of(&claims.tasks), [soon.id]);
-    assert_eq!(claims.next_due, Some(world.later(60)));
-    world.tick(60);
-    let claims = world.claims(10).await;
+    assert_eq!(claims.next_due, Some(world.seconds_from_now(60)));
+    world.advance_clock(60);
+    let claims = world.claim_outcome(10).await;
     assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
 }
 
 pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(2, new_event("record")).await;
     let claimed = world.claim(2).await;
     world.snooze(&claimed[0], 300).await;
-    assert_eq!(world.claims(10).await.next_due, Some(world.later(300)));
+    assert_eq!(world.claim_outcome(10).await.next_due, Some(world.seconds_from_now(300)));
     world.fail(&claimed[1]).await;
-    assert_eq!(world.claims(10).await.next_due, Some(world.later(RETRY_DELAY_SECS)));
+    assert_eq!(world.claim_outcome(10).await.next_due, Some(world.seconds_from_now(RETRY_DELAY_SECS)));
 }
 
 /// A claim may take them up in pieces, as long as it says that there is more.
 pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(2500, new_event("record").due(world.later(60))).await;
-    world.tick(60);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit_many(2500, new_event("record").due_at(world.seconds_from_now(60))).await;
+    world.advance_clock(60);
     let mut claimed = 0;
     loop {
-        let claims = world.claims(10_000).await;
+        let claims = world.claim_outcome(10_000).await;
         claimed += claims.tasks.len();
         let due = claims.next_due.is_some_and(|due| due <= world.now);
         if !claims.more && !due {
@@ -143,41 +144,41 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
 }
 
 pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let delayed = world.emit(new_event("record").due(world.later(60))).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
     let mut world = world.reopen().await;
-    let claims = world.claims(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(60))));
-    world.tick(60);
+    let claims = world.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.seconds_from_now(60))));
+    world.advance_clock(60);
     assert_eq!(event_ids_of(&world.claim(10).await), [delayed.id]);
 }
 
 pub async fn schedule_prefetches_at_most_the_requested_number(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(10, new_event("record")).await;
-    assert_eq!(world.schedule(2).await, 2);
-    assert_eq!(world.schedule(2).await, 2, "in all, not each time");
-    assert_eq!(world.schedule(4).await, 4);
-    assert_eq!(world.queue("index").await.scheduled, 4);
+    assert_eq!(world.schedule_ahead(2).await, 2);
+    assert_eq!(world.schedule_ahead(2).await, 2, "in all, not each time");
+    assert_eq!(world.schedule_ahead(4).await, 4);
+    assert_eq!(world.read_queue("index").await.scheduled, 4);
     world.claim(3).await;
-    assert_eq!(world.schedule(4).await, 4);
-    assert_eq!(world.schedule(100).await, 7);
+    assert_eq!(world.schedule_ahead(4).await, 4);
+    assert_eq!(world.schedule_ahead(100).await, 7);
 }
 
 pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let delayed = world.emit(new_event("record").due(world.later(60))).await;
-    assert_eq!(world.schedule(10).await, 0);
-    world.tick(60);
-    assert_eq!(world.schedule(10).await, 1);
-    assert_eq!(world.status(&delayed.tasks[0]).await, Status::Scheduled);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
+    assert_eq!(world.schedule_ahead(10).await, 0);
+    world.advance_clock(60);
+    assert_eq!(world.schedule_ahead(10).await, 1);
+    assert_eq!(world.task_status(&delayed.tasks[0]).await, Status::Scheduled);
 }
 
 pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let scheduled = world.emit_many(2, new_event("record")).await;
-    assert_eq!(world.schedule(2).await, 2);
-    let urgent = world.emit(new_event("record").priority(9000)).await;
+    assert_eq!(world.schedule_ahead(2).await, 2);
+    let urgent = world.emit(new_event("record").with_priority(9000)).await;
     let mut first = event_ids_of(&world.claim(2).await);
     first.sort();
     assert_eq!(first, sequenced_ids(&scheduled));
@@ -185,16 +186,16 @@ pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
 }
 
 pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = world.emit_many(3, new_event("record")).await;
-    world.schedule(2).await;
+    world.schedule_ahead(2).await;
     let world = world.reopen().await;
-    assert_eq!(world.schedule(0).await, 2);
+    assert_eq!(world.schedule_ahead(0).await, 2);
     assert_eq!(world.claim(10).await.len(), events.len());
 }
 
 pub async fn fences_strictly_increase(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(4, new_event("record")).await;
     let mut fences = Vec::new();
     for _ in 0..3 {
@@ -203,7 +204,7 @@ pub async fn fences_strictly_increase(harness: &dyn Harness) {
         new.sort();
         fences.extend(new);
         for task in &claimed {
-            world.give_back(task).await;
+            world.release_task(task).await;
         }
     }
     let world = world.reopen().await;
@@ -214,23 +215,25 @@ pub async fn fences_strictly_increase(harness: &dyn Harness) {
 }
 
 pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = world.emit(new_event("record")).await;
     let emissions = vec![emission([new_event("record"), new_event("record")])];
-    let (answers, claims) = expect_ok(world.store.append(emissions, Some(world.asking(2)), world.now).await);
+    let (answers, claims) =
+        expect_ok(world.store.append(emissions, Some(world.claim_request(2)), world.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
     assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older one first");
     assert!(claims.more);
-    assert_eq!(world.status(&claims.tasks[1].id).await, Status::Locked);
+    assert_eq!(world.task_status(&claims.tasks[1].id).await, Status::Locked);
     assert_eq!(event_ids_of(&world.claim(10).await), [new[1].id]);
 }
 
 pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(2, new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(2, new_event("record").with_key("a")).await;
     let head = world.claim_one().await;
     let endings = vec![attempt_ending(&head, success())];
-    let (answers, claims) = expect_ok(world.store.finish(endings, Some(world.asking(5)), world.now).await);
+    let (answers, claims) =
+        expect_ok(world.store.finish(endings, Some(world.claim_request(5)), world.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
     assert_eq!(event_ids_of(&claims.tasks), [events[1].id]);
     assert!(claims.tasks[0].fence > head.fence);
@@ -238,17 +241,17 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
 
 /// Without a claim, a verb that could claim does not.
 pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (_, claims) =
         expect_ok(world.store.append(vec![emission([new_event("record")])], None, world.now).await);
     assert!(claims.tasks.is_empty());
-    assert_eq!(world.queue("index").await.running, 0);
+    assert_eq!(world.read_queue("index").await.running, 0);
 }
 
 pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(100, new_event("record")).await;
-    let handlers = Arc::new(world.plan.names());
+    let handlers = Arc::new(world.plan.handler_names());
     let mut racers = Vec::new();
     for n in 0..10 {
         let node = expect_ok(world.store.join(&format!("node-{n}"), world.now).await);

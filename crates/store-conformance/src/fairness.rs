@@ -12,7 +12,7 @@ fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
 }
 
 fn plan() -> RegistrationBuilder {
-    RegistrationBuilder::default().on("flood", &["busy"]).on("drop", &["quiet"])
+    RegistrationBuilder::default().route("flood", &["busy"]).route("drop", &["quiet"])
 }
 
 pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dyn Harness) {
@@ -29,16 +29,16 @@ pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dy
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(1000, new_event("flood").priority(9000)).await;
-    world.emit(new_event("drop").priority(1)).await;
+    world.emit_many(1000, new_event("flood").with_priority(9000)).await;
+    world.emit(new_event("drop").with_priority(1)).await;
     assert_eq!(shares(&world.claim(10).await, "quiet"), (1, 9), "however low its priority");
 }
 
 pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(500, new_event("record").tenant("loud")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit_many(500, new_event("record").for_tenant("loud")).await;
     for n in 0..5 {
-        world.emit(new_event("record").tenant(&format!("tenant-{n}"))).await;
+        world.emit(new_event("record").for_tenant(&format!("tenant-{n}"))).await;
     }
     let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
     for n in 0..5 {
@@ -51,7 +51,7 @@ pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
 pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     world.emit(new_event("drop")).await;
-    world.run_all().await;
+    world.run_all_ready().await;
     world.emit_many(400, new_event("flood")).await;
     for _ in 0..50 {
         world.claim(4).await;
@@ -81,9 +81,9 @@ pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(100, new_event("flood")).await;
     world.emit(new_event("drop")).await;
-    assert_eq!(world.schedule(4).await, 4);
-    assert_eq!(world.queue("quiet").await.scheduled, 1);
-    assert_eq!(world.queue("busy").await.scheduled, 3);
+    assert_eq!(world.schedule_ahead(4).await, 4);
+    assert_eq!(world.read_queue("quiet").await.scheduled, 1);
+    assert_eq!(world.read_queue("busy").await.scheduled, 3);
 }
 
 /// A held or lane-bound backlog takes nobody's turn.
@@ -91,13 +91,13 @@ pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
 pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     world.emit_many(100, new_event("flood")).await;
-    assert_eq!(world.schedule(30).await, 30);
+    assert_eq!(world.schedule_ahead(30).await, 30);
     let append = async |kind: &str| {
         let emissions = vec![emission(vec![new_event(kind)])];
-        expect_ok(world.store.append(emissions, Some(world.asking(1)), world.now).await).1.tasks
+        expect_ok(world.store.append(emissions, Some(world.claim_request(1)), world.now).await).1.tasks
     };
     assert_eq!(shares(&append("drop").await, "quiet"), (1, 0));
-    let newest = world.read_all().await.last().map(|event| event.id);
+    let newest = world.read_all_events().await.last().map(|event| event.id);
     let own = append("flood").await;
     assert!(Some(own[0].event().id) < newest, "but those of its own queue come first");
 }

@@ -12,42 +12,48 @@ fn conflict(key: &str) -> Result<Receipt, Refused> {
 }
 
 pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let send =
-        || keyed_emission("default", "k", 1, [new_event("record").key("a"), new_event("record").key("a")]);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let send = || {
+        keyed_emission(
+            "default",
+            "k",
+            1,
+            [new_event("record").with_key("a"), new_event("record").with_key("a")],
+        )
+    };
     let first = world.append(vec![send()]).await.remove(0).expect("accepted");
     assert!(!first.repeated);
-    world.run_all().await;
-    world.tick(60);
-    world.emit(new_event("record").key("a")).await;
-    let head = world.extent().await.head;
+    world.run_all_ready().await;
+    world.advance_clock(60);
+    world.emit(new_event("record").with_key("a")).await;
+    let head = world.journal_extent().await.head;
     let again = world.append(vec![send()]).await.remove(0).expect("known");
     assert_eq!(again, Receipt { repeated: true, ..first });
-    assert_eq!(world.extent().await.head, head, "nothing new was journaled");
-    assert_eq!(world.read_all().await.len(), 3);
+    assert_eq!(world.journal_extent().await.head, head, "nothing new was journaled");
+    assert_eq!(world.read_all_events().await.len(), 3);
 }
 
 pub async fn an_idempotency_key_with_different_content_is_refused(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = world.append(vec![keyed_emission("default", "k", 1, [new_event("record")])]).await.remove(0);
     assert!(first.is_ok());
     let answer = world
         .append(vec![keyed_emission("default", "k", 2, [new_event("record"), new_event("record")])])
         .await;
     assert_eq!(answer, [conflict("k")]);
-    assert_eq!(world.read_all().await.len(), 1, "nothing of it was stored");
+    assert_eq!(world.read_all_events().await.len(), 1, "nothing of it was stored");
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
 /// The refused one leaves the others of its append alone.
 pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let answers = world
         .append(vec![
-            keyed_emission("default", "k", 1, [new_event("record").key("a")]),
-            keyed_emission("default", "k", 1, [new_event("record").key("a")]),
-            keyed_emission("default", "k", 2, [new_event("record").key("a")]),
-            emission([new_event("record").key("a")]),
+            keyed_emission("default", "k", 1, [new_event("record").with_key("a")]),
+            keyed_emission("default", "k", 1, [new_event("record").with_key("a")]),
+            keyed_emission("default", "k", 2, [new_event("record").with_key("a")]),
+            emission([new_event("record").with_key("a")]),
         ])
         .await;
     let first = answers[0].clone().expect("accepted");
@@ -55,28 +61,28 @@ pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
     assert_eq!(answers[2], conflict("k"));
     let last = answers[3].clone().expect("accepted");
     assert_eq!(last.events[0].prev, Some(first.events[0].id));
-    assert_eq!(world.read_all().await.len(), 2);
+    assert_eq!(world.read_all_events().await.len(), 2);
 }
 
 pub async fn idempotency_keys_are_scoped_to_a_tenant(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for tenant in ["default", "shop"] {
         let answer = world
-            .append(vec![keyed_emission(tenant, "k", 1, [new_event("record").tenant(tenant)])])
+            .append(vec![keyed_emission(tenant, "k", 1, [new_event("record").for_tenant(tenant)])])
             .await
             .remove(0);
         assert!(!answer.expect("accepted").repeated, "{tenant}");
     }
     let answer = world
-        .append(vec![keyed_emission("depot", "k", 2, [new_event("record").tenant("depot")])])
+        .append(vec![keyed_emission("depot", "k", 2, [new_event("record").for_tenant("depot")])])
         .await
         .remove(0);
     assert!(answer.is_ok(), "another tenant's content is no conflict");
 }
 
 pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let send = || keyed_emission("default", "k", 1, [new_event("record").key("a")]);
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let send = || keyed_emission("default", "k", 1, [new_event("record").with_key("a")]);
     let first = world.append(vec![send()]).await.remove(0).expect("accepted");
     let world = world.reopen().await;
     let again = world.append(vec![send()]).await.remove(0);
@@ -85,16 +91,16 @@ pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
         world.append(vec![keyed_emission("default", "k", 9, [new_event("record")])]).await,
         [conflict("k")]
     );
-    assert_eq!(world.read_all().await.len(), 1);
+    assert_eq!(world.read_all_events().await.len(), 1);
 }
 
 pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let racers: Vec<_> = (0..100)
         .map(|_| {
             let (store, now) = (Arc::clone(&world.store), world.now);
             tokio::spawn(async move {
-                let emissions = vec![keyed_emission("default", "k", 1, [new_event("record").key("a")])];
+                let emissions = vec![keyed_emission("default", "k", 1, [new_event("record").with_key("a")])];
                 expect_ok(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
             })
         })
@@ -105,7 +111,7 @@ pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) 
     }
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
-    assert_eq!(world.read_all().await.len(), 1);
+    assert_eq!(world.read_all_events().await.len(), 1);
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
@@ -116,7 +122,7 @@ pub async fn old_idempotency_keys_expire_after_a_day(harness: &dyn Harness) {
     world
         .append((0..12_000).map(|n| keyed_emission("default", &name(n), 1, [new_event("note")])).collect())
         .await;
-    world.tick(2 * 86_400);
+    world.advance_clock(2 * 86_400);
     world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     for n in [0, 11_999] {
         let again =

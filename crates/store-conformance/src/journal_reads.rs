@@ -22,16 +22,16 @@ fn ids(events: &[Arc<Event>]) -> Vec<EventId> {
 }
 
 async fn ten(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<Sequenced>) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(10, new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(10, new_event("record").with_key("a")).await;
     (world, events)
 }
 
 pub async fn reading_an_empty_journal_returns_no_events(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let page = read(&world, from(EventId::ZERO, 10)).await;
     assert!(page.events.is_empty());
-    assert_eq!(page.extent, world.extent().await);
+    assert_eq!(page.extent, world.journal_extent().await);
     assert!(!page.extent.is_torn(page.extent.head));
     assert!(page.scanned >= page.extent.forgotten);
 }
@@ -77,17 +77,17 @@ pub async fn reading_backwards_starts_with_the_newest(harness: &dyn Harness) {
 
 /// Whatever filter an observer names, it gets what the core's own filter lets through.
 pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let kinds = ["record", "record.published", "records.published", "note", "OrderStarted", "TaskEnded"];
     let keys =
         [None, Some("record:1"), Some("/a"), Some("/a/b"), Some("/a/b,1"), Some("/a/b/c"), Some("/ab/c")];
     for kind in kinds {
         for (n, key) in keys.iter().enumerate() {
-            let draft = new_event(kind).tenant(if n % 2 == 0 { "default" } else { "shop" });
-            world.emit(key.map_or(draft.clone(), |key| draft.clone().key(key))).await;
+            let draft = new_event(kind).for_tenant(if n % 2 == 0 { "default" } else { "shop" });
+            world.emit(key.map_or(draft.clone(), |key| draft.clone().with_key(key))).await;
         }
     }
-    let all = world.read_all().await;
+    let all = world.read_all_events().await;
     assert_eq!(all.len(), kinds.len() * keys.len());
     let path = |text: &str| text.parse::<PathFilter>().expect("a path");
     let mut filters = vec![Filter::default()];
@@ -113,7 +113,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
     filters.push(Filter { engine: true, ..Filter::default() });
     for filter in filters {
         let want: Vec<_> = all.iter().filter(|event| filter.matches(event)).map(|event| event.id).collect();
-        assert_eq!(ids(&world.read_after(EventId::ZERO, &filter).await), want, "{filter:?}");
+        assert_eq!(ids(&world.read_events_after(EventId::ZERO, &filter).await), want, "{filter:?}");
         let newest: Vec<_> = want.iter().rev().take(2).copied().collect();
         let back = Read { filter: filter.clone(), backwards: true, ..from(EventId::ZERO, 2) };
         assert_eq!(ids(&read(&world, back).await.events), newest, "backwards: {filter:?}");
@@ -141,10 +141,11 @@ pub async fn a_cursor_beyond_the_head_is_torn(harness: &dyn Harness) {
 
 pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    let sequenced = world.emit(new_event("record").key("a").value("[1]")).await;
-    world.emit(new_event("record").key("a")).await;
-    let task = world.claim_one_for("notify").await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
+    let sequenced = world.emit(new_event("record").with_key("a").with_value("[1]")).await;
+    world.emit(new_event("record").with_key("a")).await;
+    let task = world.claim_one_for_handler("notify").await;
     world.succeed(&task).await;
     let view = expect_ok(world.store.event(sequenced.id).await).expect("it is there");
     assert_eq!((view.event.id, view.event.value.as_str()), (sequenced.id, "[1]"));
@@ -153,23 +154,23 @@ pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
     let statuses: Vec<_> = view.tasks.iter().map(|task| task.life.state.status()).collect();
     assert_eq!(statuses, [Status::New, Status::Done]);
     for task in &view.tasks {
-        assert_eq!(*task, world.task(&task.id).await);
+        assert_eq!(*task, world.read_task(&task.id).await);
     }
-    assert_eq!(view.extent, world.extent().await);
+    assert_eq!(view.extent, world.journal_extent().await);
     let never = EventId::from_i64(sequenced.id.as_i64() - 1);
     assert!(expect_ok(world.store.event(never).await).is_none());
 }
 
 pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     let (world, events) = ten(harness).await;
-    world.emit(new_event("record").key("b")).await;
-    world.emit(new_event("record").key("a").tenant("shop")).await;
+    world.emit(new_event("record").with_key("b")).await;
+    world.emit(new_event("record").with_key("a").for_tenant("shop")).await;
     let (home, a) = (tenant("default"), object_key("a"));
     let view = expect_ok(world.store.object(&home, &a, 4).await).expect("it is there");
     assert_eq!(view.last, events[9].id);
     let newest: Vec<_> = sequenced_ids(&events).into_iter().rev().take(4).collect();
     assert_eq!(ids(&view.events), newest, "newest first, no more than asked");
-    assert_eq!(view.extent, world.extent().await);
+    assert_eq!(view.extent, world.journal_extent().await);
     let all = expect_ok(world.store.object(&home, &a, 100).await).expect("it is there");
     assert_eq!(all.events.len(), 10, "its own, not another tenant's");
     for pair in all.events.windows(2) {

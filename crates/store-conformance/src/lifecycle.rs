@@ -27,18 +27,18 @@ impl<'h> LifecycleCase<'h> {
         let halts = matches!(state, State::Error { halts: true, .. });
         let pulled = matches!(state, State::Locked(lease) if lease.until.is_some());
         let plan = if halts {
-            RegistrationBuilder::simple().halting("index")
+            RegistrationBuilder::single_handler().halt_on_error("index")
         } else {
-            RegistrationBuilder::simple()
+            RegistrationBuilder::single_handler()
         };
-        let plan = if pulled { plan.pulled("index") } else { plan };
+        let plan = if pulled { plan.pulled_by_workers("index") } else { plan };
         let mut world = StoreFixture::new(harness, plan.clone()).await;
-        let id = world.emit(new_event("record").key("a")).await.tasks.remove(0);
+        let id = world.emit(new_event("record").with_key("a")).await.tasks.remove(0);
         let mut claimed = None;
         match state {
             State::New { .. } => {}
-            State::Scheduled => assert_eq!(world.schedule(1).await, 1),
-            State::Locked(_) if pulled => claimed = Some(world.fetch_one("index").await),
+            State::Scheduled => assert_eq!(world.schedule_ahead(1).await, 1),
+            State::Locked(_) if pulled => claimed = Some(world.fetch_one_as_worker("index").await),
             State::Locked(_) => claimed = Some(world.claim_one().await),
             State::Done => {
                 let task = world.claim_one().await;
@@ -47,11 +47,11 @@ impl<'h> LifecycleCase<'h> {
             }
             State::Error { .. } => {
                 let task = world.claim_one().await;
-                world.fail_for_good(&task).await;
+                world.fail_permanently(&task).await;
                 claimed = Some(task);
             }
             State::Missing { .. } => {
-                assert_eq!(world.lose("index").await, 1);
+                assert_eq!(world.undefine_handler("index").await, 1);
                 world.register(plan).await;
             }
         }
@@ -83,11 +83,11 @@ impl<'h> LifecycleCase<'h> {
     async fn apply(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
         let (mut done, mut refusal) = (command, None);
         match command {
-            Command::Schedule => drop(self.world.schedule(100).await),
+            Command::Schedule => drop(self.world.schedule_ahead(100).await),
             Command::Unschedule => self.world.pause("index").await,
             Command::Lock(lease) => {
                 let claimed = match self.pulled {
-                    true => self.world.fetch(&["index"], 10).await,
+                    true => self.world.fetch_as_worker(&["index"], 10).await,
                     false => self.world.claim(10).await,
                 };
                 if let Some(task) = claimed.first() {
@@ -107,20 +107,20 @@ impl<'h> LifecycleCase<'h> {
                 refusal = expect_ok(self.world.store.renew(before.seq, fence, until).await).err();
             }
             Command::Expire { .. } => {
-                self.world.tick(LEASE_SECS + 1);
-                self.world.rescue().await;
+                self.world.advance_clock(LEASE_SECS + 1);
+                self.world.rescue_tasks().await;
             }
-            Command::Lose => drop(self.world.lose("index").await),
-            Command::Adopt => drop(self.world.adopt("index").await),
-            Command::Retry => refusal = self.world.retry(&self.id).await.err(),
-            Command::Cancel => refusal = self.world.cancel(&self.id).await.err(),
+            Command::Lose => drop(self.world.undefine_handler("index").await),
+            Command::Adopt => drop(self.world.adopt_missing_tasks("index").await),
+            Command::Retry => refusal = self.world.retry_task(&self.id).await.err(),
+            Command::Cancel => refusal = self.world.cancel_task(&self.id).await.err(),
         }
         (done, refusal)
     }
 
     async fn end(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
         let (target, emits, logs) = (None, vec![], vec![]);
-        self.world.end(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
+        self.world.finish_attempt(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
     }
 }
 
@@ -154,12 +154,12 @@ fn without_due(life: Life) -> Life {
 async fn check(harness: &dyn Harness, state: State, command: Command) {
     let mut cell = LifecycleCase::in_state(harness, state).await;
     let name = format!("{state:?} × {command:?}");
-    let def = cell.world.plan.def("index").clone();
-    let before = cell.world.task(&cell.id).await;
+    let def = cell.world.plan.handler_def("index").clone();
+    let before = cell.world.read_task(&cell.id).await;
     assert_eq!(before.life.state.status(), state.status(), "{name}: brought into its state");
     let command = cell.at_home(command);
     let (command, refusal) = cell.apply(command, &before).await;
-    let after = cell.world.task(&cell.id).await;
+    let after = cell.world.read_task(&cell.id).await;
     match transition(before.seq, before.life, command, &def, cell.world.now) {
         Err(rejected) => {
             assert_eq!(after, before, "{name}: an illegal cell changes nothing");
@@ -191,7 +191,7 @@ async fn check_effects(
     });
     let new: Vec<_> = after.attempts[before.attempts.len()..].iter().map(|attempt| attempt.end).collect();
     assert_eq!(new, Vec::from_iter(recorded), "{name}: the record of the attempt");
-    let queue = cell.world.queue("index").await;
+    let queue = cell.world.read_queue("index").await;
     let live = queue.ready + queue.waiting + queue.scheduled + queue.running + queue.halted + queue.missing;
     let ended = matches!(after.life.state, State::Done | State::Error { halts: false, .. });
     assert_eq!(live, u64::from(!ended), "{name}: live or in the history");

@@ -8,8 +8,8 @@ use crate::Harness;
 use crate::fixture::*;
 
 async fn running(harness: &dyn Harness) -> (StoreFixture<'_>, Claimed) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit(new_event("record").with_key("a")).await;
     let task = world.claim_one().await;
     (world, task)
 }
@@ -25,29 +25,30 @@ pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
     write(&world, &task, &["one", "two"]).await;
     write(&world, &task, &["three"]).await;
     let logs = vec![info_line(world.now, "four"), info_line(world.now, "five")];
-    world.end(Ending { logs, ..attempt_ending(&task, retryable_failure()) }).await.expect("ours");
-    assert_eq!(world.messages(&task.id).await, ["one", "two", "three", "four", "five"]);
-    world.tick(RETRY_DELAY_SECS);
+    world.finish_attempt(Ending { logs, ..attempt_ending(&task, retryable_failure()) }).await.expect("ours");
+    assert_eq!(world.log_messages(&task.id).await, ["one", "two", "three", "four", "five"]);
+    world.advance_clock(RETRY_DELAY_SECS);
     let again = world.claim_one().await;
     write(&world, &again, &["six"]).await;
     let logs = vec![info_line(world.now, "seven")];
-    world.end(Ending { logs, ..attempt_ending(&again, success()) }).await.expect("ours");
+    world.finish_attempt(Ending { logs, ..attempt_ending(&again, success()) }).await.expect("ours");
     let world = world.reopen().await;
     let want = ["one", "two", "three", "four", "five", "six", "seven"];
-    assert_eq!(world.messages(&task.id).await, want);
-    let numbers: Vec<_> = world.logs(&task.id).await.iter().map(|line| line.number).collect();
+    assert_eq!(world.log_messages(&task.id).await, want);
+    let numbers: Vec<_> = world.read_logs(&task.id).await.iter().map(|line| line.number).collect();
     assert_eq!(numbers, (numbers[0]..numbers[0] + 7).collect::<Vec<_>>(), "numbered without holes");
 }
 
 pub async fn a_log_line_is_stored_as_written(harness: &dyn Harness) {
     let (world, task) = running(harness).await;
-    let said =
-        LogLine {
-            time: world.later(2), level: Level::Error, message: "tab\there, \"quoted\", ключ".into()
-        };
+    let said = LogLine {
+        time: world.seconds_from_now(2),
+        level: Level::Error,
+        message: "tab\there, \"quoted\", ключ".into(),
+    };
     let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: said.clone() }];
     expect_ok(world.store.log(lines).await);
-    assert_eq!(world.logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(), [said]);
+    assert_eq!(world.read_logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(), [said]);
 }
 
 pub async fn identical_log_lines_are_all_kept(harness: &dyn Harness) {
@@ -55,20 +56,20 @@ pub async fn identical_log_lines_are_all_kept(harness: &dyn Harness) {
     for _ in 0..10 {
         write(&world, &task, &["again"; 100]).await;
     }
-    assert_eq!(world.messages(&task.id).await.len(), 1000);
+    assert_eq!(world.log_messages(&task.id).await.len(), 1000);
 }
 
 pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
     let (world, zombie) = running(harness).await;
-    world.give_back(&zombie).await;
+    world.release_task(&zombie).await;
     write(&world, &zombie, &["after the end"]).await;
     let owner = world.claim_one().await;
     write(&world, &zombie, &["from beyond"]).await;
     write(&world, &owner, &["mine"]).await;
-    assert_eq!(world.messages(&owner.id).await, ["mine"]);
-    world.end_as(&owner, Ended::Succeeded { result: None }).await;
+    assert_eq!(world.log_messages(&owner.id).await, ["mine"]);
+    world.finish_as(&owner, Ended::Succeeded { result: None }).await;
     write(&world, &owner, &["too late"]).await;
-    assert_eq!(world.messages(&owner.id).await, ["mine"]);
+    assert_eq!(world.log_messages(&owner.id).await, ["mine"]);
 }
 
 pub async fn logs_are_read_in_pages(harness: &dyn Harness) {

@@ -34,28 +34,28 @@ pub(crate) async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: i
 
 /// Signals may be lost where a store is cut off from its listeners; here nothing is cut off.
 pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut heard = listen(&world);
-    let sequenced = world.emit(new_event("record").key("a")).await;
+    let sequenced = world.emit(new_event("record").with_key("a")).await;
     hears(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
-    world.emit(new_event("record").key("b")).await;
+    world.emit(new_event("record").with_key("b")).await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// Whoever sleeps until the next task falls due must hear of one that does so earlier.
 pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for seconds in [1000, 100] {
         let mut heard = listen(&world);
-        world.emit(new_event("record").due(world.later(seconds))).await;
+        world.emit(new_event("record").due_at(world.seconds_from_now(seconds))).await;
         hears(&mut heard, |signal| signal == Signal::Work).await;
     }
 }
 
 /// What a lane's end, a lifted rule and a person's retry make ready is told as well.
 pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(2, new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(2, new_event("record").with_key("a")).await;
     let head = world.claim_one().await;
     let mut heard = listen(&world);
     world.succeed(&head).await;
@@ -64,77 +64,83 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
     let mut heard = listen(&world);
     world.resume("index").await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
-    world.fail_for_good(&world.claim_one().await).await;
+    world.fail_permanently(&world.claim_one().await).await;
     let mut heard = listen(&world);
-    world.retry(&events[1].tasks[0]).await.expect("it is parked");
+    world.retry_task(&events[1].tasks[0]).await.expect("it is parked");
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// So is what a source, a schedule, an adoption, a replay, or a limit's end makes ready.
 pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::simple().collects("shop/orders", 100).narrow("index", 1);
+    let plan =
+        RegistrationBuilder::single_handler().collection("shop/orders", 100).concurrency_limit("index", 1);
     let mut world = StoreFixture::new(harness, plan.clone()).await;
     world.emit_many(2, new_event("record")).await;
-    world.standing("nightly").await;
+    world.plan_daily_schedule("nightly").await;
     let head = world.claim_one().await;
     let mut heard = listen(&world);
     world.succeed(&head).await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
     let mut heard = listen(&world);
-    world.run_anew("shop/orders").await;
+    world.request_new_run("shop/orders").await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
     let mut heard = listen(&world);
-    world.settle(FiringBuilder::event(new_event("record")).at("nightly", world.now)).await;
+    world.resolve_firing(FiringBuilder::emitting(new_event("record")).build("nightly", world.now)).await;
     hears(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
     let mut heard = listen(&world);
-    world.settle(FiringBuilder::event(new_event("record")).at("nightly", world.later(1))).await;
+    world
+        .resolve_firing(
+            FiringBuilder::emitting(new_event("record")).build("nightly", world.seconds_from_now(1)),
+        )
+        .await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
-    assert_eq!(world.lose("index").await, 3);
-    world.register(plan.clone().on("record", &["newcomer"])).await;
+    assert_eq!(world.undefine_handler("index").await, 3);
+    world.register(plan.clone().route("record", &["newcomer"])).await;
     let mut heard = listen(&world);
-    world.adopt("index").await;
+    world.adopt_missing_tasks("index").await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
     let mut heard = listen(&world);
-    assert_eq!(world.replay("newcomer", pointsman_core::EventId::ZERO).await, 4);
+    assert_eq!(world.replay_events("newcomer", pointsman_core::EventId::ZERO).await, 4);
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// A wider limit lets waiting tasks through.
 pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().narrow("index", 1)).await;
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().concurrency_limit("index", 1)).await;
     world.emit_many(3, new_event("record")).await;
     world.claim_one().await;
     let mut heard = listen(&world);
-    world.register(RegistrationBuilder::simple()).await;
+    world.register(RegistrationBuilder::single_handler()).await;
     hears(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// ListSnapshot after the commit: who looks then finds it.
 pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut heard = listen(&world);
     for _ in 0..20 {
         world.emit(new_event("record")).await;
     }
-    let last = world.extent().await.head;
+    let last = world.journal_extent().await.head;
     let mut told = None;
     while told != Some(last) {
         let signal = tokio::time::timeout(PATIENCE, heard.recv()).await.expect("the signal comes");
         if let Some(Signal::Journal(id)) = signal {
-            assert!(world.extent().await.head >= id);
+            assert!(world.journal_extent().await.head >= id);
             told = Some(id);
         }
     }
 }
 
 pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = world.emit(new_event("record").with_key("a")).await;
     world.store.close();
     let answer = world.store.append(vec![emission([new_event("record")])], None, world.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
-    let answer = world.store.claim(world.asking(1), world.now).await;
+    let answer = world.store.claim(world.claim_request(1), world.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
     let world = world.reopen().await;
-    assert_eq!(event_ids_of(&world.run_all().await), [sequenced.id]);
+    assert_eq!(event_ids_of(&world.run_all_ready().await), [sequenced.id]);
 }

@@ -34,21 +34,21 @@ fn task(events: &[Sequenced], n: usize) -> &TaskId {
 }
 
 pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::default().on("record", &["index", "audit"]).on("note", &["audit"]);
+    let plan = RegistrationBuilder::default().route("record", &["index", "audit"]).route("note", &["audit"]);
     let world = StoreFixture::new(harness, plan).await;
-    world.emit_many(2, new_event("record").key("before")).await;
-    let events = world.emit_many(3, new_event("record").key("a")).await;
-    world.emit(new_event("note").key("a")).await;
-    world.emit_many(5, new_event("record").key("behind")).await;
+    world.emit_many(2, new_event("record").with_key("before")).await;
+    let events = world.emit_many(3, new_event("record").with_key("a")).await;
+    world.emit(new_event("note").with_key("a")).await;
+    world.emit_many(5, new_event("record").with_key("behind")).await;
     let view = object_of(&world, "default", "a").await;
     let audit = &events[0].tasks[1];
     assert_eq!(told(&view.lanes), [("audit", audit, 3), ("index", task(&events, 0), 2)], "by handler");
-    assert_eq!((view.extent, view.more_lanes), (world.extent().await, false));
+    assert_eq!((view.extent, view.more_lanes), (world.journal_extent().await, false));
     assert!(view.lanes.iter().all(|lane| !lane.more && !lane.is_halted()));
 
     let world = world.reopen().await;
     assert_eq!(lanes(&world).await, view.lanes, "after a restart, too");
-    for claimed in world.claim_for(&["index"], 10).await {
+    for claimed in world.claim_for_handlers(&["index"], 10).await {
         world.succeed(&claimed).await;
     }
     assert_eq!(told(&lanes(&world).await), [("audit", audit, 3), ("index", task(&events, 1), 1)]);
@@ -57,16 +57,17 @@ pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness)
 
 /// Whatever it does or waits for.
 pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
-    let events = world.emit_many(2, new_event("record").key("a")).await;
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let events = world.emit_many(2, new_event("record").with_key("a")).await;
     let check = async |world: &StoreFixture<'_>, status: Status| {
         let lane = lane(world).await;
-        let listed = Task { attempts: vec![], ..world.task(task(&events, 0)).await };
+        let listed = Task { attempts: vec![], ..world.read_task(task(&events, 0)).await };
         assert_eq!((&lane.head, lane.head.life.state.status()), (&listed, status));
         assert_eq!((lane.behind, lane.is_halted()), (1, status == Status::Error));
     };
     check(&world, Status::New).await;
-    assert_eq!(world.schedule(10).await, 1);
+    assert_eq!(world.schedule_ahead(10).await, 1);
     check(&world, Status::Scheduled).await;
     let running = world.claim_one().await;
     check(&world, Status::Locked).await;
@@ -75,60 +76,61 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     let lane = lane(&world).await;
     assert_eq!(
         lane.head.life.state,
-        State::New { due: world.later(RETRY_DELAY_SECS) },
+        State::New { due: world.seconds_from_now(RETRY_DELAY_SECS) },
         "it is tried again then"
     );
     assert_eq!(lane.head.error.as_deref(), Some("it broke"));
-    world.tick(RETRY_DELAY_SECS);
-    world.fail_for_good(&world.claim_one().await).await;
+    world.advance_clock(RETRY_DELAY_SECS);
+    world.fail_permanently(&world.claim_one().await).await;
     check(&world, Status::Error).await;
 }
 
 pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
-    let events = world.emit_many(3, new_event("record").key("a")).await;
-    world.fail_for_good(&world.claim_one().await).await;
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let events = world.emit_many(3, new_event("record").with_key("a")).await;
+    world.fail_permanently(&world.claim_one().await).await;
     let halted = lane(&world).await;
     assert_eq!((&halted.head.id, halted.behind, halted.is_halted()), (task(&events, 0), 2, true));
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
     assert_eq!(halted.head.finished_at, Some(world.now));
-    world.retry(task(&events, 0)).await.expect("it is halted");
+    world.retry_task(task(&events, 0)).await.expect("it is halted");
     let again = lane(&world).await;
     assert_eq!((&again.head.id, again.behind, again.is_halted()), (task(&events, 0), 2, false));
-    world.fail_for_good(&world.claim_one().await).await;
-    world.cancel(task(&events, 0)).await.expect("it is halted");
+    world.fail_permanently(&world.claim_one().await).await;
+    world.cancel_task(task(&events, 0)).await.expect("it is halted");
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 1), 1)]);
     world.succeed(&world.claim_one().await).await;
-    world.fail_for_good(&world.claim_one().await).await;
+    world.fail_permanently(&world.claim_one().await).await;
     let last = lane(&world).await;
     assert_eq!((&last.head.id, last.behind, last.is_halted()), (task(&events, 2), 0, true), "nobody waits");
 }
 
 /// Done, cancelled, parked or missing: it stands in no lane.
 pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit(new_event("note").key("a")).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit(new_event("note").with_key("a")).await;
     assert_eq!(lanes(&world).await, [], "nobody handles it");
-    let events = world.emit_many(4, new_event("record").key("a")).await;
+    let events = world.emit_many(4, new_event("record").with_key("a")).await;
     world.succeed(&world.claim_one().await).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    world.cancel(task(&events, 2)).await.expect("it waits");
+    world.fail_permanently(&world.claim_one().await).await;
+    world.cancel_task(task(&events, 2)).await.expect("it waits");
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 3), 0)]);
-    assert_eq!(world.lose("index").await, 1);
+    assert_eq!(world.undefine_handler("index").await, 1);
     assert_eq!(lanes(&world).await, [], "it is missing");
-    world.register(RegistrationBuilder::simple()).await;
-    assert_eq!(world.adopt("index").await, 1);
+    world.register(RegistrationBuilder::single_handler()).await;
+    assert_eq!(world.adopt_missing_tasks("index").await, 1);
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 3), 0)]);
-    world.run_all().await;
+    world.run_all_ready().await;
     assert_eq!(lanes(&world).await, []);
 }
 
 /// What came back late stands behind those that were made after it.
 pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(3, new_event("record").key("a")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    world.retry(task(&events, 0)).await.expect("it is parked");
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(3, new_event("record").with_key("a")).await;
+    world.fail_permanently(&world.claim_one().await).await;
+    world.retry_task(task(&events, 0)).await.expect("it is parked");
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 1), 2)]);
     world.succeed(&world.claim_one().await).await;
     world.succeed(&world.claim_one().await).await;
@@ -136,14 +138,14 @@ pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness)
 }
 
 pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let ours = world.emit_many(2, new_event("record").key("a")).await;
-    let theirs = world.emit_many(3, new_event("record").key("a").tenant("shop")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let ours = world.emit_many(2, new_event("record").with_key("a")).await;
+    let theirs = world.emit_many(3, new_event("record").with_key("a").for_tenant("shop")).await;
     let shop = async |world: &StoreFixture<'_>| object_of(world, "shop", "a").await.lanes;
     assert_eq!(told(&lanes(&world).await), [("index", task(&ours, 0), 1)]);
     assert_eq!(told(&shop(&world).await), [("index", task(&theirs, 0), 2)]);
     for id in [task(&ours, 0), task(&ours, 1)] {
-        world.cancel(id).await.expect("it waits");
+        world.cancel_task(id).await.expect("it waits");
     }
     assert_eq!(lanes(&world).await, []);
     let lane = shop(&world).await.remove(0);
@@ -153,44 +155,45 @@ pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
 pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
     let two_at_a_time = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     let plan = RegistrationBuilder::default()
-        .on("record", &["free", "crowd", "index"])
-        .on("note", &["free", "crowd"])
-        .free("free")
-        .free("crowd")
-        .limited("crowd", two_at_a_time)
-        .collects("shop/orders", 100);
+        .route("record", &["free", "crowd", "index"])
+        .route("note", &["free", "crowd"])
+        .unordered("free")
+        .unordered("crowd")
+        .limits("crowd", two_at_a_time)
+        .collection("shop/orders", 100);
     let world = StoreFixture::new(harness, plan).await;
-    world.emit_many(5, new_event("note").key("a")).await;
+    world.emit_many(5, new_event("note").with_key("a")).await;
     world.emit_many(5, new_event("record")).await;
-    world.run("shop/orders").await;
+    world.request_run("shop/orders").await;
     assert_eq!(lanes(&world).await, []);
-    let ordered = world.emit(new_event("record").key("a")).await;
+    let ordered = world.emit(new_event("record").with_key("a")).await;
     assert_eq!(told(&lanes(&world).await), [("index", &ordered.tasks[2], 0)]);
-    world.run_all().await;
+    world.run_all_ready().await;
     assert_eq!(lanes(&world).await, []);
 }
 
 /// A lane stays one when its handler gives order up, until those who stand in it have run.
 pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(2, new_event("record").key("a")).await;
-    world.register(RegistrationBuilder::simple().free("index")).await;
-    world.emit(new_event("record").key("a")).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(2, new_event("record").with_key("a")).await;
+    world.register(RegistrationBuilder::single_handler().unordered("index")).await;
+    world.emit(new_event("record").with_key("a")).await;
     assert_eq!(told(&lanes(&world).await), [("index", task(&events, 0), 1)]);
 }
 
 pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple().on("note", &["later"])).await;
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["later"])).await;
     let mut events = Vec::new();
     while events.len() < MOST_BEHIND as usize + 2 {
         let missing = MOST_BEHIND as usize + 2 - events.len();
-        events.extend(world.emit_many(missing.min(2_500), new_event("record").key("a")).await);
+        events.extend(world.emit_many(missing.min(2_500), new_event("record").with_key("a")).await);
     }
-    let note = world.emit(new_event("note").key("a")).await;
+    let note = world.emit(new_event("note").with_key("a")).await;
     let want = [("index", task(&events, 0), MOST_BEHIND), ("later", &note.tasks[0], 0)];
     let long = lanes(&world).await;
     assert_eq!((told(&long), long[0].more, long[1].more), (want.to_vec(), true, false));
-    world.cancel(task(&events, 7)).await.expect("it waits");
+    world.cancel_task(task(&events, 7)).await.expect("it waits");
     let exact = lanes(&world).await;
     assert_eq!((told(&exact), exact[0].more), (want.to_vec(), false));
 }
@@ -198,15 +201,15 @@ pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dy
 pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
     let names: Vec<String> = (0..=MOST_LANES).map(|n| format!("h{n:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let world = StoreFixture::new(harness, RegistrationBuilder::default().on("record", &names)).await;
-    let events = world.emit_many(2, new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::default().route("record", &names)).await;
+    let events = world.emit_many(2, new_event("record").with_key("a")).await;
     let view = object_of(&world, "default", "a").await;
     assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, true));
     assert!(view.lanes.iter().all(|lane| lane.behind == 1 && events[0].tasks.contains(&lane.head.id)));
     let handlers: Vec<_> = view.lanes.iter().map(|lane| lane.head.handler.as_str()).collect();
     assert_ascending(&handlers);
     for id in [task(&events, 0), task(&events, 1)] {
-        world.cancel(id).await.expect("it waits");
+        world.cancel_task(id).await.expect("it waits");
     }
     let view = object_of(&world, "default", "a").await;
     assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, false));

@@ -17,7 +17,7 @@ fn plan() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .chain("/pay", "a=first>done!lost done lost")
         .chain("/long", "a=first>b!repair b=second>done repair=third>done done")
-        .collects("shop/orders", 100)
+        .collection("shop/orders", 100)
 }
 
 fn ended(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefused {
@@ -27,45 +27,45 @@ fn ended(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRe
 
 pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/pay,7")).await;
-    world.tick(5);
-    assert_eq!(world.run_all().await.len(), 1);
+    world.add_order(new_order("/pay,7")).await;
+    world.advance_clock(5);
+    assert_eq!(world.run_all_ready().await.len(), 1);
     let refused = ended("/pay,7", OrderOutcome::Finished, "done", world.now);
-    let since = world.head().await;
+    let since = world.journal_head().await;
     for _ in 0..3 {
-        world.tick(1);
-        assert_eq!(world.try_add(new_order("/pay,7")).await, Err(refused.clone()));
+        world.advance_clock(1);
+        assert_eq!(world.try_add_order(new_order("/pay,7")).await, Err(refused.clone()));
     }
     assert_eq!(
-        world.try_add_all(vec![new_order("/pay,8"), new_order("/pay,7")]).await,
+        world.try_add_orders(vec![new_order("/pay,8"), new_order("/pay,7")]).await,
         Err((1, refused.clone()))
     );
-    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
+    assert!(world.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
     let world = world.reopen().await;
-    assert_eq!(world.try_add(new_order("/pay,7")).await, Err(refused));
-    assert!(world.run_all().await.is_empty());
-    world.add(new_order("/pay,7").owned_by("shop")).await;
-    world.add(new_order("/long,7")).await;
+    assert_eq!(world.try_add_order(new_order("/pay,7")).await, Err(refused));
+    assert!(world.run_all_ready().await.is_empty());
+    world.add_order(new_order("/pay,7").for_tenant("shop")).await;
+    world.add_order(new_order("/long,7")).await;
 }
 
 pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
         let at_end = key.ends_with("at-end");
-        world.add(if at_end { new_order(key).starting("done") } else { new_order(key) }).await;
+        world.add_order(if at_end { new_order(key).starting_at("done") } else { new_order(key) }).await;
     }
     let at_end = ended("/pay,at-end", OrderOutcome::Finished, "done", world.now);
-    world.tick(1);
-    world.remove("/pay,removed").await;
+    world.advance_clock(1);
+    world.remove_order("/pay,removed").await;
     let removed = ended("/pay,removed", OrderOutcome::Removed, "a", world.now);
-    world.tick(1);
+    world.advance_clock(1);
     let task = world.claim_one().await;
-    world.fail_for_good(&task).await;
+    world.fail_permanently(&task).await;
     let failed = ended("/pay,failed", OrderOutcome::Failed, "lost", world.now);
-    world.tick(1);
+    world.advance_clock(1);
     let world = world.reopen().await;
     for (key, refused) in [("/pay,failed", failed), ("/pay,removed", removed), ("/pay,at-end", at_end)] {
-        assert_eq!(world.try_add(new_order(key)).await, Err(refused), "{key}");
+        assert_eq!(world.try_add_order(new_order(key)).await, Err(refused), "{key}");
     }
 }
 
@@ -73,19 +73,19 @@ pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness)
 pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for key in ["/long,1", "/long,2"] {
-        world.add(new_order(key)).await;
+        world.add_order(new_order(key)).await;
         let task = world.claim_one().await;
-        world.fail_for_good(&task).await;
-        world.suspend(key).await;
+        world.fail_permanently(&task).await;
+        world.suspend_order(key).await;
     }
-    world.steer("/long,2", move_to_node("b")).await.expect("nothing runs");
+    world.command_order("/long,2", move_to_node("b")).await.expect("nothing runs");
     let world = world.reopen().await;
     for key in ["/long,1", "/long,2"] {
         world.resume_order(key).await;
     }
-    assert_eq!(world.run_all().await.len(), 2);
+    assert_eq!(world.run_all_ready().await.len(), 2);
     for (key, outcome) in [("/long,1", OrderOutcome::Failed), ("/long,2", OrderOutcome::Finished)] {
-        assert_eq!(world.try_add(new_order(key)).await, Err(ended(key, outcome, "done", world.now)));
+        assert_eq!(world.try_add_order(new_order(key)).await, Err(ended(key, outcome, "done", world.now)));
     }
 }
 
@@ -93,37 +93,38 @@ pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     const MANY: usize = 1_200;
     let name = |n: usize| format!("/pay,{n}");
-    world.add_all((0..MANY).map(|n| new_order(&name(n)).starting("done")).collect()).await;
-    world.tick(86_400);
+    world.add_orders((0..MANY).map(|n| new_order(&name(n)).starting_at("done")).collect()).await;
+    world.advance_clock(86_400);
     world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    assert!(world.try_add(new_order(&name(0))).await.is_err(), "a day has not passed");
-    world.tick(1);
+    assert!(world.try_add_order(new_order(&name(0))).await.is_err(), "a day has not passed");
+    world.advance_clock(1);
     world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     for n in [0, MANY / 2, MANY - 1] {
-        world.add(new_order(&name(n))).await;
+        world.add_order(new_order(&name(n))).await;
     }
 }
 
 pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.standing("nightly").await;
+    world.plan_daily_schedule("nightly").await;
     for _ in 0..3 {
-        world.tick(100);
-        let firing =
-            FiringBuilder::order(new_order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
-        assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
-        assert_eq!(world.run_all().await.len(), 1);
+        world.advance_clock(100);
+        let firing = FiringBuilder::adding_order(new_order("/pay,night"))
+            .with_overlap(Overlap::Skip)
+            .build("nightly", world.now);
+        assert_eq!(world.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+        assert_eq!(world.run_all_ready().await.len(), 1);
     }
     let last = ended("/pay,night", OrderOutcome::Finished, "done", world.now);
-    assert_eq!(world.try_add(new_order("/pay,night")).await, Err(last), "the last one counts");
+    assert_eq!(world.try_add_order(new_order("/pay,night")).await, Err(last), "the last one counts");
     // The record of the last one does not expire with that of the first.
-    world.tick(86_400 - 100);
+    world.advance_clock(86_400 - 100);
     world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    assert!(world.try_add(new_order("/pay,night")).await.is_err());
+    assert!(world.try_add_order(new_order("/pay,night")).await.is_err());
     let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![new_order("/pay,night")].into() };
-    assert!(world.add_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
+    assert!(world.add_order_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
     let exists = OrderRefused::Exists(chain_path("/pay"), order_key("/pay,night").id);
-    assert_eq!(world.add_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
+    assert_eq!(world.add_order_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
 }
 
 /// Two orders, one with an id and one without, under a key.
@@ -134,33 +135,33 @@ fn batch(content: u8) -> OrderBatch {
 
 pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let first = world.add_batch(batch(1)).await.expect("nothing to refuse");
+    let first = world.add_order_batch(batch(1)).await.expect("nothing to refuse");
     assert!(!first.repeated);
     let again = OrderReceipt { repeated: true, ..first };
-    assert_eq!(world.add_batch(batch(1)).await, Ok(again.clone()));
-    assert_eq!(world.run_all().await.len(), 2);
-    world.tick(60);
+    assert_eq!(world.add_order_batch(batch(1)).await, Ok(again.clone()));
+    assert_eq!(world.run_all_ready().await.len(), 2);
+    world.advance_clock(60);
     let mut world = world.reopen().await;
-    assert_eq!(world.add_batch(batch(1)).await, Ok(again), "though the orders have ended");
-    assert_eq!(world.run_all().await.len(), 0);
+    assert_eq!(world.add_order_batch(batch(1)).await, Ok(again), "though the orders have ended");
+    assert_eq!(world.run_all_ready().await.len(), 0);
     let conflict = || Refused::IdempotencyConflict("k".into());
-    assert_eq!(world.add_batch(batch(2)).await, Err(OrdersRefused::Idempotency(conflict())));
+    assert_eq!(world.add_order_batch(batch(2)).await, Err(OrdersRefused::Idempotency(conflict())));
     assert_eq!(
         world.append(vec![keyed_emission("default", "k", 2, [new_event("record")])]).await,
         [Err(conflict())]
     );
-    world.tick(86_401);
+    world.advance_clock(86_401);
     world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    assert!(!world.add_batch(batch(1)).await.expect("all of it is forgotten").repeated);
+    assert!(!world.add_order_batch(batch(1)).await.expect("all of it is forgotten").repeated);
 }
 
 /// A refused request leaves no record: it may be sent again once the reason is gone.
 pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/pay,7")).await;
-    assert!(world.add_batch(batch(1)).await.is_err());
+    world.add_order(new_order("/pay,7")).await;
+    assert!(world.add_order_batch(batch(1)).await.is_err());
     let other = OrderBatch { orders: vec![new_order("/pay,8")], ..batch(2) };
-    assert!(!world.add_batch(other).await.expect("the key is free").repeated);
+    assert!(!world.add_order_batch(other).await.expect("the key is free").repeated);
 }
 
 pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harness) {
@@ -179,7 +180,7 @@ pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harn
     }
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
-    assert_eq!(world.orders_at("/").await.len(), 2);
+    assert_eq!(world.list_orders("/").await.len(), 2);
 }
 
 pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness) {
@@ -188,12 +189,12 @@ pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness)
     let key = |content| Some(idempotency_key("default", "sync", content));
     let first = expect_ok(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
     assert!(first.created && !first.repeated);
-    assert_eq!(world.run_all().await.len(), 1);
-    world.tick(10);
+    assert_eq!(world.run_all_ready().await.len(), 1);
+    world.advance_clock(10);
     let world = world.reopen().await;
     let again = expect_ok(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
-    assert!(world.run_all().await.is_empty(), "nothing new was created");
+    assert!(world.run_all_ready().await.is_empty(), "nothing new was created");
     let conflict = RunRefused::Idempotency(Refused::IdempotencyConflict("sync".into()));
     assert_eq!(expect_ok(world.store.run(run(), key(2), world.now).await), Err(conflict));
     assert!(expect_ok(world.store.run(run(), None, world.now).await).expect("the pair is there").created);
@@ -226,7 +227,7 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
     let emit = |name| keyed_emission("default", name, 1, [new_event("record")]);
     let noted = |name| idempotency_key("default", name, 1);
     assert!(world.append(vec![emit("event")]).await.remove(0).is_ok());
-    assert!(world.add_batch(batch("order")).await.is_ok());
+    assert!(world.add_order_batch(batch("order")).await.is_ok());
     assert!(expect_ok(run("run").await).is_ok());
     assert!(expect_ok(world.store.record_answer(noted("noted"), "{}".into(), world.now).await).is_ok());
 
@@ -237,7 +238,7 @@ pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness
         assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
     }
     for name in ["event", "run", "noted"] {
-        assert_eq!(world.add_batch(batch(name)).await, Err(OrdersRefused::Idempotency(conflict(name))));
+        assert_eq!(world.add_order_batch(batch(name)).await, Err(OrdersRefused::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "noted"] {
         assert_eq!(expect_ok(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
@@ -254,7 +255,7 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
     let emitted =
         world.append(vec![keyed_emission("default", "event", 1, [new_event("record")])]).await.remove(0);
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
-    let added = world.add_batch(batch).await.expect("nothing to refuse");
+    let added = world.add_order_batch(batch).await.expect("nothing to refuse");
     let run = NewRun { pair: pair("shop/orders"), priority: None };
     let ran = expect_ok(world.store.run(run, Some(key("run")), world.now).await).expect("the pair is there");
 

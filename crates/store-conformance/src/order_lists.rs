@@ -22,7 +22,7 @@ const KEYS: [&str; 9] =
 async fn crowded(harness: &dyn Harness) -> StoreFixture<'_> {
     let world = StoreFixture::new(harness, plan()).await;
     for number in 0..KEYS.len() {
-        world.add(new_order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
+        world.add_order(new_order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
     }
     world
 }
@@ -76,10 +76,10 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
     for text in paths {
         let filter: PathFilter = path_filter(text);
         let want: Vec<_> = KEYS.into_iter().filter(|key| filter.matches(key)).collect();
-        assert_eq!(keys(&world.orders_at(text).await), want, "{text}");
-        assert_eq!(world.statistics(text).await.total, want.len() as u64, "{text}");
+        assert_eq!(keys(&world.list_orders(text).await), want, "{text}");
+        assert_eq!(world.order_statistics(text).await.total, want.len() as u64, "{text}");
     }
-    assert_eq!(world.orders_at("/a/x").await.len(), 4, "a chain's orders are under its path");
+    assert_eq!(world.list_orders("/a/x").await.len(), 4, "a chain's orders are under its path");
 }
 
 pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
@@ -89,8 +89,8 @@ pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
     assert_eq!(keys(&page.orders), KEYS[..4]);
     let last = OrderCursor { key: order_key(KEYS[3]), tenant: tenant("default") };
     assert_eq!(page.next, Some(last));
-    world.remove(KEYS[3]).await;
-    world.add(new_order("/a/x,11")).await;
+    world.remove_order(KEYS[3]).await;
+    world.add_order(new_order("/a/x,11")).await;
     let page = expect_ok(world.store.orders(&everything, None, page.next, 100).await);
     assert_eq!(keys(&page.orders), KEYS[4..], "reading goes on though the order is gone");
     assert_eq!(page.next, None);
@@ -100,36 +100,36 @@ pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
 
 pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
     let mut world = every_state(harness).await;
-    world.tick(1);
-    for view in world.orders_at("/").await {
-        assert_eq!(world.look(&view.order.key.to_string()).await, view);
+    world.advance_clock(1);
+    for view in world.list_orders("/").await {
+        assert_eq!(world.read_order(&view.order.key.to_string()).await, view);
     }
 }
 
 /// Orders that wait, are planned, due, running, set back, suspended, suspended while running, passed on, stranded.
 async fn every_state(harness: &dyn Harness) -> StoreFixture<'_> {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/a/x,running")).await;
-    world.add(new_order("/a/x,ending")).await;
-    world.add(new_order("/a/x,failing")).await;
-    world.add(new_order("/a/x,gone-on")).await;
+    world.add_order(new_order("/a/x,running")).await;
+    world.add_order(new_order("/a/x,ending")).await;
+    world.add_order(new_order("/a/x,failing")).await;
+    world.add_order(new_order("/a/x,gone-on")).await;
     for task in world.claim(10).await {
         match task.step().order.id.as_str() {
-            "ending" => world.suspend("/a/x,ending").await,
+            "ending" => world.suspend_order("/a/x,ending").await,
             "failing" => drop(world.fail(&task).await),
             "gone-on" => drop(world.succeed(&task).await),
             _ => {}
         }
     }
-    world.add(new_order("/a/x,waiting")).await;
-    world.add(new_order("/a/x,planned").planned(world.later(1000))).await;
-    world.add(new_order("/a/x,due").planned(world.later(1))).await;
-    world.add(new_order("/a/x,suspended")).await;
-    world.suspend("/a/x,suspended").await;
-    world.add(new_order("/c,stranded")).await;
+    world.add_order(new_order("/a/x,waiting")).await;
+    world.add_order(new_order("/a/x,planned").planned_at(world.seconds_from_now(1000))).await;
+    world.add_order(new_order("/a/x,due").planned_at(world.seconds_from_now(1))).await;
+    world.add_order(new_order("/a/x,suspended")).await;
+    world.suspend_order("/a/x,suspended").await;
+    world.add_order(new_order("/c,stranded")).await;
     let short = world.plan.clone().chain("/c", "b=second>done done");
     world.register(short).await;
-    world.tick(1);
+    world.advance_clock(1);
     world
 }
 
@@ -147,25 +147,25 @@ pub async fn order_statistics_count_every_state(harness: &dyn Harness) {
         suspended: 2,
         ..OrderStatistics::default()
     };
-    assert_eq!(world.statistics("/").await, want);
-    assert_eq!(recount(&world.orders_at("/").await, world.now), want);
+    assert_eq!(world.order_statistics("/").await, want);
+    assert_eq!(recount(&world.list_orders("/").await, world.now), want);
     let one = OrderStatistics { total: 1, not_planned: 1, ..OrderStatistics::default() };
-    assert_eq!(world.statistics("/c").await, one);
-    assert_eq!(world.statistics("/a/x,planned").await.planned, 1);
-    assert_eq!(world.statistics("/nowhere/").await, OrderStatistics::default());
+    assert_eq!(world.order_statistics("/c").await, one);
+    assert_eq!(world.order_statistics("/a/x,planned").await.planned, 1);
+    assert_eq!(world.order_statistics("/nowhere/").await, OrderStatistics::default());
     let world = world.reopen().await;
-    assert_eq!(world.statistics("/").await, want, "after a restart");
+    assert_eq!(world.order_statistics("/").await, want, "after a restart");
 }
 
 pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/a/x,1").planned(world.later(60))).await;
-    world.add(new_order("/a/x,2").planned(world.later(120))).await;
+    world.add_order(new_order("/a/x,1").planned_at(world.seconds_from_now(60))).await;
+    world.add_order(new_order("/a/x,2").planned_at(world.seconds_from_now(120))).await;
     let mut seen = Vec::new();
     for _ in 0..4 {
-        let statistics = world.statistics("/a/").await;
+        let statistics = world.order_statistics("/a/").await;
         seen.push((statistics.planned, statistics.due));
-        world.tick(59);
+        world.advance_clock(59);
     }
     assert_eq!(seen, [(2, 0), (2, 0), (1, 1), (0, 2)]);
 }
@@ -175,48 +175,48 @@ pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn H
     let mut world = StoreFixture::new(harness, plan()).await;
     let check = async |world: &StoreFixture<'_>, when: &str| {
         for text in ["/", "/a/", "/a/x", "/a/x,1"] {
-            let want = recount(&world.orders_at(text).await, world.now);
-            assert_eq!(world.statistics(text).await, want, "{when}");
+            let want = recount(&world.list_orders(text).await, world.now);
+            assert_eq!(world.order_statistics(text).await, want, "{when}");
         }
     };
-    world.add(new_order("/a/x,1")).await;
+    world.add_order(new_order("/a/x,1")).await;
     check(&world, "added").await;
-    world.suspend("/a/x,1").await;
+    world.suspend_order("/a/x,1").await;
     check(&world, "suspended").await;
     world.resume_order("/a/x,1").await;
     check(&world, "resumed").await;
-    world.schedule(5).await;
+    world.schedule_ahead(5).await;
     check(&world, "scheduled").await;
     let task = world.claim_one().await;
     check(&world, "running").await;
     world.fail(&task).await;
     check(&world, "set back").await;
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     check(&world, "to be tried again").await;
-    world.schedule(5).await;
+    world.schedule_ahead(5).await;
     check(&world, "chosen to be tried again").await;
     let task = world.claim_one().await;
     check(&world, "tried again").await;
     world.snooze(&task, 5).await;
     check(&world, "snoozing").await;
-    world.tick(5);
+    world.advance_clock(5);
     world.succeed(&world.claim_one().await).await;
     check(&world, "gone on").await;
-    world.set_chain("/a/x", true).await;
+    world.set_chain_stopped("/a/x", true).await;
     check(&world, "stopped").await;
-    world.set_chain("/a/x", false).await;
-    world.fail_for_good(&world.claim_one().await).await;
+    world.set_chain_stopped("/a/x", false).await;
+    world.fail_permanently(&world.claim_one().await).await;
     check(&world, "finished").await;
-    assert_eq!(world.statistics("/").await, OrderStatistics::default());
+    assert_eq!(world.order_statistics("/").await, OrderStatistics::default());
 }
 
 pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) {
     let world =
         StoreFixture::new(harness, RegistrationBuilder::default().chain("/x", "a=first>done done")).await;
     for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
-        world.add(new_order(key).owned_by(of)).await;
+        world.add_order(new_order(key).for_tenant(of)).await;
     }
-    world.steer_of("shop", "/x,1", OrderCommand::Suspend).await.expect("the order is there");
+    world.command_tenant_order("shop", "/x,1", OrderCommand::Suspend).await.expect("the order is there");
     let counted = async |of: &str, text: &str| {
         let (of, path) = (tenant(of), path_filter(text));
         let numbers = expect_ok(world.store.order_statistics(&path, Some(&of), world.now).await).0;
@@ -226,14 +226,14 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
     assert_eq!(counted("shop", "/x,2").await, (1, 0));
     assert_eq!(counted("other", "/").await, (1, 0));
     assert_eq!(counted("nobody", "/").await, (0, 0));
-    assert_eq!(world.statistics("/").await.total, 3);
+    assert_eq!(world.order_statistics("/").await.total, 3);
 }
 
 pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let world = crowded(harness).await;
-    world.steer("/a/x,2", move_to_node("b")).await.expect("nothing runs");
-    world.steer("/a/x,1", move_to_node("done")).await.expect("nothing runs");
-    let chains = world.chains().await;
+    world.command_order("/a/x,2", move_to_node("b")).await.expect("nothing runs");
+    world.command_order("/a/x,1", move_to_node("done")).await.expect("nothing runs");
+    let chains = world.list_chains().await;
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
     let counts = |number: usize| {
@@ -242,63 +242,64 @@ pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     };
     assert_eq!(counts(1), [("a".to_string(), 2), ("b".to_string(), 1)]);
     assert_eq!(counts(4), [("a".to_string(), 2)]);
-    world.run_all().await;
-    assert!(world.chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
+    world.run_all_ready().await;
+    assert!(world.list_chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
 }
 
 /// Whoever has a snapshot follows the stream from its id on and misses nothing.
 pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) {
     let world = crowded(harness).await;
     for _ in 0..3 {
-        let head = world.extent().await;
+        let head = world.journal_extent().await;
         let everything = PathFilter::Everything;
         assert_eq!(expect_ok(world.store.orders(&everything, None, None, 2).await).extent, head);
         assert_eq!(expect_ok(world.store.order_statistics(&everything, None, world.now).await).1, head);
         assert_eq!(expect_ok(world.store.chains().await).1, head);
         let one = expect_ok(world.store.order(&tenant("default"), &order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));
-        world.claim_one_for("first").await;
-        assert!(world.head().await > head.head, "a step that begins is told of");
+        world.claim_one_for_handler("first").await;
+        assert!(world.journal_head().await > head.head, "a step that begins is told of");
     }
 }
 
 pub async fn orders_survive_a_restart(harness: &dyn Harness) {
     let world = every_state(harness).await;
-    let (orders, chains, since) = (world.orders_at("/").await, world.chains().await, world.head().await);
-    let tasks = world.tasks(&Default::default()).await;
+    let (orders, chains, since) =
+        (world.list_orders("/").await, world.list_chains().await, world.journal_head().await);
+    let tasks = world.list_tasks(&Default::default()).await;
     let mut world = world.reopen().await;
-    assert_eq!((world.orders_at("/").await, world.chains().await), (orders, chains));
-    assert_eq!(world.tasks(&Default::default()).await, tasks);
-    assert_eq!(world.head().await, since, "a restart is no event");
-    world.tick(LEASE_SECS + 1);
+    assert_eq!((world.list_orders("/").await, world.list_chains().await), (orders, chains));
+    assert_eq!(world.list_tasks(&Default::default()).await, tasks);
+    assert_eq!(world.journal_head().await, since, "a restart is no event");
+    world.advance_clock(LEASE_SECS + 1);
     world.heartbeat().await;
-    world.rescue().await;
-    world.run_all().await;
-    let left = keys(&world.orders_at("/").await);
+    world.rescue_tasks().await;
+    world.run_all_ready().await;
+    let left = keys(&world.list_orders("/").await);
     assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,stranded"]);
-    let view = world.look("/a/x,ending").await;
+    let view = world.read_order("/a/x,ending").await;
     assert!(view.order.suspended && view.task.is_none(), "its node died, and it is not tried again");
 }
 
 /// What ran when the process ended goes on where it was.
 pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/a/x,1")).await;
+    world.add_order(new_order("/a/x,1")).await;
     let task = world.claim_one().await;
     let world = world.reopen().await;
-    assert!(world.look("/a/x,1").await.order.running);
+    assert!(world.read_order("/a/x,1").await.order.running);
     assert_eq!(world.succeed(&task).await.status, Status::Done);
     let task = world.claim_one().await;
     assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/a/x,1 b"]);
     world.succeed(&task).await;
-    assert!(world.find("/a/x,1").await.is_none());
+    assert!(world.find_order("/a/x,1").await.is_none());
 }
 
 pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for n in 0..6 {
         let of = tenant(if n % 3 == 0 { "shop" } else { "default" });
-        world.add(NewOrder { tenant: of, ..new_order(&format!("/a/x,{n}")) }).await;
+        world.add_order(NewOrder { tenant: of, ..new_order(&format!("/a/x,{n}")) }).await;
     }
     let (everything, shop) = (path_filter("/"), tenant("shop"));
     let page = expect_ok(world.store.orders(&everything, Some(&shop), None, 1).await);
@@ -313,30 +314,30 @@ pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
 
 pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/a/x,1")).await;
+    world.add_order(new_order("/a/x,1")).await;
     let task = world.claim_one().await;
-    world.fail_for_good(&task).await;
-    let (named, error) = world.look("/a/x,1").await.failed.expect("its step failed");
+    world.fail_permanently(&task).await;
+    let (named, error) = world.read_order("/a/x,1").await.failed.expect("its step failed");
     assert_eq!(named, task.id);
     assert!(!error.is_empty());
     let world = world.reopen().await;
-    assert!(world.look("/a/x,1").await.failed.is_some());
+    assert!(world.read_order("/a/x,1").await.failed.is_some());
     world.resume_order("/a/x,1").await;
-    assert_eq!(world.look("/a/x,1").await.failed, None);
-    world.suspend("/a/x,1").await;
-    assert_eq!(world.look("/a/x,1").await.failed, None, "a person did that");
+    assert_eq!(world.read_order("/a/x,1").await.failed, None);
+    world.suspend_order("/a/x,1").await;
+    assert_eq!(world.read_order("/a/x,1").await.failed, None, "a person did that");
 }
 
 pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/a/x,1")).await;
-    assert_eq!(world.look("/a/x,1").await.held, None);
+    world.add_order(new_order("/a/x,1")).await;
+    assert_eq!(world.read_order("/a/x,1").await.held, None);
     let chain = chain_path("/a/x");
     assert_eq!(expect_ok(world.store.stop_chain(&chain, true, world.now).await), Ok(()));
-    assert_eq!(world.look("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
+    assert_eq!(world.read_order("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
     assert_eq!(expect_ok(world.store.stop_chain(&chain, false, world.now).await), Ok(()));
-    let rule = world.rule(RuleKind::Pause, "first", None);
+    let rule = world.new_rule(RuleKind::Pause, "first", None);
     expect_ok(world.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
-    let held = world.look("/a/x,1").await.held.unwrap_or_default();
+    let held = world.read_order("/a/x,1").await.held.unwrap_or_default();
     assert!(held.contains("pause") && held.contains("/a/x"), "{held}");
 }

@@ -23,7 +23,7 @@ fn plans() -> [RegistrationBuilder; 4] {
     let whole = "a=first>b!c b=second>c c=third>done!a done";
     let plan = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
     [
-        plan(whole, whole).setback("/x/y", "a", 1, 5),
+        plan(whole, whole).step_retry("/x/y", "a", 1, 5),
         plan("a=first>b b=second>a!done c=third>done done", whole),
         plan("a=second>b b=first>c!done c=third>done done", "b=second>done c=third>b done"),
         plan(whole, whole).without_chain("/z"),
@@ -62,11 +62,11 @@ impl Walk<'_> {
             15..=24 => self.end().await,
             25..=28 => self.steer().await,
             29..=30 => self.set().await,
-            31..=32 => self.world.tick(1 + self.rng.below(6) as u64),
+            31..=32 => self.world.advance_clock(1 + self.rng.below(6) as u64),
             33..=34 => self.cancel().await,
             35..=36 => self.redefine().await,
             37 => self.die().await,
-            _ => drop(self.world.schedule(self.rng.below(4)).await),
+            _ => drop(self.world.schedule_ahead(self.rng.below(4)).await),
         }
     }
 
@@ -85,22 +85,22 @@ impl Walk<'_> {
 
     async fn add(&mut self) {
         self.added += 1;
-        let mut new = new_order(&format!("{},{}", self.pick(&CHAINS), self.added)).holding("0");
+        let mut new = new_order(&format!("{},{}", self.pick(&CHAINS), self.added)).with_value("0");
         if self.rng.below(3) == 0 {
-            new = new.starting(self.pick(&NODES));
+            new = new.starting_at(self.pick(&NODES));
         }
         if self.rng.below(4) == 0 {
-            new = new.planned(self.world.later(self.rng.below(10) as u64));
+            new = new.planned_at(self.world.seconds_from_now(self.rng.below(10) as u64));
         }
         // A chain or a node that is not there now is refused, which is as good.
-        let _ = self.world.try_add(new).await;
+        let _ = self.world.try_add_order(new).await;
     }
 
     async fn claim(&mut self) {
         let max = 1 + self.rng.below(3);
         for task in self.world.claim(max).await {
             let step = task.step();
-            let view = self.world.look(&step.order.to_string()).await;
+            let view = self.world.read_order(&step.order.to_string()).await;
             assert!(view.order.running && !view.order.suspended, "a suspended order begins no step");
             assert_eq!((&view.order.node, &view.order.value), (&step.node, &step.value));
             let mut orders = self.claimed.values().map(|other| &other.step().order);
@@ -118,10 +118,10 @@ impl Walk<'_> {
             0..=2 => Ended::Succeeded { result: Some(parse_json(&self.added.to_string())) },
             3 => retryable_failure(),
             4 => permanent_failure(),
-            5 => Ended::Snoozed { until: self.world.later(3) },
+            5 => Ended::Snoozed { until: self.world.seconds_from_now(3) },
             _ => Ended::Released,
         };
-        self.world.end_as(&task, ended).await;
+        self.world.finish_as(&task, ended).await;
     }
 
     async fn steer(&mut self) {
@@ -135,7 +135,7 @@ impl Walk<'_> {
         };
         let running = self.known.get(&key).is_some_and(|known| known.running);
         let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
-        let answer = self.world.steer(&key, command).await;
+        let answer = self.world.command_order(&key, command).await;
         assert!(answer.is_err() || gentle || !running, "{key} was changed while it ran");
     }
 
@@ -155,8 +155,8 @@ impl Walk<'_> {
 
     async fn cancel(&mut self) {
         let key = self.some_order();
-        if let Some((id, ..)) = self.world.find(&key).await.and_then(|view| view.task) {
-            self.world.cancel(&id).await.expect("it has not ended");
+        if let Some((id, ..)) = self.world.find_order(&key).await.and_then(|view| view.task) {
+            self.world.cancel_task(&id).await.expect("it has not ended");
             self.claimed.retain(|_, task| task.id != id);
         }
     }
@@ -169,18 +169,18 @@ impl Walk<'_> {
 
     /// The node dies, and another one takes its place.
     async fn die(&mut self) {
-        self.world.tick(LEASE_SECS + 1);
+        self.world.advance_clock(LEASE_SECS + 1);
         self.world.node = expect_ok(self.world.store.join("heir", self.world.now).await);
-        let rescued = self.world.rescue().await;
+        let rescued = self.world.rescue_tasks().await;
         assert_eq!(rescued.tasks.len(), self.claimed.len());
         for zombie in std::mem::take(&mut self.claimed).into_values() {
-            assert!(self.world.end(attempt_ending(&zombie, success())).await.is_err());
+            assert!(self.world.finish_attempt(attempt_ending(&zombie, success())).await.is_err());
         }
     }
 
     /// Reads on in the stream, as an observer does.
     async fn observe(&mut self) {
-        for event in self.world.read_after(self.read, &Filter::default()).await {
+        for event in self.world.read_events_after(self.read, &Filter::default()).await {
             self.read = event.id;
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
@@ -223,12 +223,12 @@ impl Walk<'_> {
 
     async fn check(&mut self) {
         self.observe().await;
-        let views = self.world.orders_at("/").await;
+        let views = self.world.list_orders("/").await;
         let seen: BTreeMap<_, _> =
             views.iter().map(|view| (view.order.key.to_string(), seen(view))).collect();
         assert_eq!(seen, self.known, "the stream tells what the list shows");
         let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
-        let live = self.world.tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
+        let live = self.world.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
         let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();
         let own: BTreeSet<_> = views.iter().filter_map(|view| view.task.clone()).map(|(id, ..)| id).collect();
         assert_eq!(own, live, "every task is an order's, and an order has one");
@@ -237,7 +237,7 @@ impl Walk<'_> {
             assert!(!order.suspended || order.running || view.task.is_none(), "{}", order.key);
             assert!(!view.stranded || order.running || view.task.is_none(), "{}", order.key);
         }
-        let sum = self.world.statistics("/").await;
+        let sum = self.world.order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;
         assert_eq!(sum.total, views.len() as u64);
         assert_eq!(sum.not_planned + sum.planned + sum.due + sum.started, sum.total);
@@ -252,19 +252,19 @@ impl Walk<'_> {
     async fn arrive(&mut self) {
         self.world.register(plans()[0].clone()).await;
         for chain in CHAINS {
-            self.world.set_chain(chain, false).await;
+            self.world.set_chain_stopped(chain, false).await;
             for node in NODES {
-                self.world.set_node(&format!("{chain} {node}"), Action::Process).await;
+                self.world.set_node_action(&format!("{chain} {node}"), Action::Process).await;
             }
         }
         for task in std::mem::take(&mut self.claimed).into_values() {
             self.world.succeed(&task).await;
         }
-        for view in self.world.orders_at("/").await {
+        for view in self.world.list_orders("/").await {
             self.world.resume_order(&view.order.key.to_string()).await;
         }
-        self.world.tick(1000);
-        self.world.run_all().await;
+        self.world.advance_clock(1000);
+        self.world.run_all_ready().await;
         self.check().await;
         assert!(self.known.is_empty(), "{:?} have not arrived", self.known);
     }
@@ -282,7 +282,7 @@ fn seen(view: &OrderView) -> ObservedOrder {
 
 async fn walk(harness: &dyn Harness, seed: u64) {
     let world = StoreFixture::new(harness, plans()[0].clone()).await;
-    let (read, claimed, known) = (world.head().await, BTreeMap::new(), BTreeMap::new());
+    let (read, claimed, known) = (world.journal_head().await, BTreeMap::new(), BTreeMap::new());
     let mut walk = Walk { world, rng: Rng::new(seed), claimed, read, known, added: 0 };
     for number in 1..=STEPS {
         walk.step().await;

@@ -14,14 +14,14 @@ fn plan() -> RegistrationBuilder {
 }
 
 async fn succeed_with(world: &StoreFixture<'_>, task: &Claimed, value: &str) {
-    world.end_as(task, Ended::Succeeded { result: Some(parse_json(value)) }).await;
+    world.finish_as(task, Ended::Succeeded { result: Some(parse_json(value)) }).await;
 }
 
 pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let added = world.try_add(new_order("/x/y,117")).await.expect("nothing to refuse");
+    let added = world.try_add_order(new_order("/x/y,117")).await.expect("nothing to refuse");
     assert_eq!(added.order, order_key("/x/y,117"));
-    let since = world.extent().await.forgotten;
+    let since = world.journal_extent().await.forgotten;
     let first = world.claim_one().await;
     world.succeed(&first).await;
     let second = world.claim_one().await;
@@ -30,7 +30,7 @@ pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     assert_ne!(first.id, second.id, "a step is a task");
     world.succeed(&second).await;
     assert_eq!(
-        world.shown_after(since).await,
+        world.engine_event_json_after(since).await,
         [
             r#"{"key":"Order:/x/y,117","TYPE":"FileBasedAdded","nodeId":"a"}"#,
             r#"{"key":"/x/y,117","TYPE":"OrderStarted","nodeId":"a","taskId":"first_a"}"#,
@@ -44,25 +44,25 @@ pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
             r#"{"key":"Order:/x/y,117","TYPE":"FileBasedRemoved"}"#,
         ]
     );
-    let events = world.own_after(since).await;
+    let events = world.engine_events_after(since).await;
     assert_eq!(events[0].id, added.event, "the first of them tells that it was added");
     for (number, task) in [(1, &first), (2, &first), (5, &second)] {
         assert!(events[number].value.as_str().contains(task.id.as_str()), "the task is named whole");
     }
-    assert!(world.find("/x/y,117").await.is_none());
+    assert!(world.find_order("/x/y,117").await.is_none());
     assert!(world.claim(10).await.is_empty());
 }
 
 /// Each move is told in the transaction that makes it: what is added is not begun, what has ended is not gone on.
 pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let mut since = world.head().await;
+    let mut since = world.journal_head().await;
     let mut told = async |world: &StoreFixture<'_>| {
-        let told = world.told_after(since).await;
-        since = world.head().await;
+        let told = world.engine_event_summaries_after(since).await;
+        since = world.journal_head().await;
         told
     };
-    world.add(new_order("/x/y,1")).await;
+    world.add_order(new_order("/x/y,1")).await;
     assert_eq!(told(&world).await, ["FileBasedAdded nodeId:a"]);
     let task = world.claim_one().await;
     let started = ["OrderStarted nodeId:a,taskId:first_a", "OrderStepStarted nodeId:a,taskId:first_a"];
@@ -74,8 +74,8 @@ pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harn
 pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let added = world.now;
-    world.add(new_order("/x/y,1").holding("[1]").ranking(300)).await;
-    let view = world.look("/x/y,1").await;
+    world.add_order(new_order("/x/y,1").with_value("[1]").with_priority(300)).await;
+    let view = world.read_order("/x/y,1").await;
     assert_eq!((view.order.key.to_string().as_str(), view.order.node.as_str()), ("/x/y,1", "a"));
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 300));
     assert_eq!((view.order.created, view.order.planned, view.order.started), (added, None, None));
@@ -83,24 +83,24 @@ pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Har
     assert_eq!((view.setback, &view.order.tenant), (None, &Tenant::default()));
     let (id, status, _) = view.task.expect("it waits for its step");
     assert_eq!(status, Status::New);
-    world.tick(5);
+    world.advance_clock(5);
     let task = world.claim_one().await;
     assert_eq!(task.id, id);
-    let view = world.look("/x/y,1").await;
+    let view = world.read_order("/x/y,1").await;
     assert_eq!((view.order.started, view.order.running), (Some(world.now), true));
     assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((id, Status::Locked)));
     let began = world.now;
-    world.tick(5);
+    world.advance_clock(5);
     world.succeed(&task).await;
-    let view = world.look("/x/y,1").await;
+    let view = world.read_order("/x/y,1").await;
     assert_eq!((view.order.node.as_str(), view.order.running), ("b", false));
     assert_eq!(view.order.started, Some(began), "it has started once");
-    assert!(world.find("/x/y,2").await.is_none() && world.find("/x/z,1").await.is_none());
+    assert!(world.find_order("/x/y,2").await.is_none() && world.find_order("/x/z,1").await.is_none());
 }
 
 pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").holding(r#"{"n":1}"#).owned_by("shop").ranking(7)).await;
+    world.add_order(new_order("/x/y,1").with_value(r#"{"n":1}"#).for_tenant("shop").with_priority(7)).await;
     let task = world.claim_one().await;
     let uuid = task.id.uuid().expect("the name ends in a uuid");
     assert_eq!(task.id.as_str(), format!("first_a_{uuid}"));
@@ -109,7 +109,7 @@ pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
     assert_eq!((step.key.as_str(), step.tenant.as_str()), ("/x/y,1", "shop"));
     assert_eq!((step.value.as_str(), task.attempt), (r#"{"n":1}"#, 1));
     assert_eq!((task.planned, task.prev_sent), (None, None));
-    let seen = world.task(&task.id).await;
+    let seen = world.read_task(&task.id).await;
     assert_eq!((seen.event, &*seen.collection, seen.priority.get()), (None, "a", 7));
     assert_eq!(seen.key.as_ref().map(|key| key.as_str()), Some("/x/y,1"));
     assert_eq!(seen.tenant, tenant("shop"));
@@ -117,16 +117,16 @@ pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
 
 pub async fn a_steps_result_becomes_the_order_value(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").holding("1")).await;
+    world.add_order(new_order("/x/y,1").with_value("1")).await;
     let first = world.claim_one().await;
     assert_eq!(first.step().value.as_str(), "1");
     succeed_with(&world, &first, "[2]").await;
-    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]");
-    assert_eq!(world.task(&first.id).await.result, Some(parse_json("[2]")));
+    assert_eq!(world.read_order("/x/y,1").await.order.value.as_str(), "[2]");
+    assert_eq!(world.read_task(&first.id).await.result, Some(parse_json("[2]")));
     let second = world.claim_one().await;
     assert_eq!(second.step().value.as_str(), "[2]");
     world.fail(&second).await;
-    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]", "a failed step changes nothing");
+    assert_eq!(world.read_order("/x/y,1").await.order.value.as_str(), "[2]", "a failed step changes nothing");
 }
 
 /// A step that returns nothing leaves the value alone; one that returns null has returned something.
@@ -134,39 +134,39 @@ pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness
     let world = StoreFixture::new(harness, plan()).await;
     for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
         let key = format!("/x/y,{id}");
-        world.add(new_order(&key).holding("5")).await;
+        world.add_order(new_order(&key).with_value("5")).await;
         let ended = Ended::Succeeded { result: result.map(parse_json) };
-        world.end_as(&world.claim_one_for("first").await, ended).await;
-        assert_eq!(world.look(&key).await.order.value.as_str(), value);
+        world.finish_as(&world.claim_one_for_handler("first").await, ended).await;
+        assert_eq!(world.read_order(&key).await.order.value.as_str(), value);
     }
 }
 
 pub async fn an_order_can_start_at_any_chain_node(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").starting("b")).await;
+    world.add_order(new_order("/x/y,1").starting_at("b")).await;
     let task = world.claim_one().await;
     assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("second", "b"));
-    let since = world.head().await;
-    world.add(new_order("/x/y,2").starting("failed")).await;
+    let since = world.journal_head().await;
+    world.add_order(new_order("/x/y,2").starting_at("failed")).await;
     let want = ["FileBasedAdded nodeId:failed", "OrderFinished nodeId:failed", "FileBasedRemoved"];
-    assert_eq!(world.told_after(since).await, want, "an end is reached at once");
-    assert!(world.find("/x/y,2").await.is_none());
+    assert_eq!(world.engine_event_summaries_after(since).await, want, "an end is reached at once");
+    assert!(world.find_order("/x/y,2").await.is_none());
 }
 
 pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let at = world.later(60);
-    world.add(new_order("/x/y,1").planned(at)).await;
-    let view = world.look("/x/y,1").await;
+    let at = world.seconds_from_now(60);
+    world.add_order(new_order("/x/y,1").planned_at(at)).await;
+    let view = world.read_order("/x/y,1").await;
     assert_eq!(view.order.planned, Some(at));
     assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((Status::New, Some(at))));
-    let claims = world.claims(10).await;
+    let claims = world.claim_outcome(10).await;
     assert!(claims.tasks.is_empty());
     assert_eq!(claims.next_due, Some(at));
     let mut world = world.reopen().await;
-    world.tick(59);
-    world.nothing_begins("a second too early").await;
-    world.tick(1);
+    world.advance_clock(59);
+    world.assert_nothing_claimable("a second too early").await;
+    world.advance_clock(1);
     let first = world.claim_one().await;
     world.succeed(&first).await;
     assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
@@ -174,18 +174,18 @@ pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
 
 pub async fn an_order_planned_for_the_past_starts_immediately(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").planned(world.now.minus(secs(60)))).await;
+    world.add_order(new_order("/x/y,1").planned_at(world.now.minus(secs(60)))).await;
     assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,1 a"]);
 }
 
 pub async fn orders_run_by_priority(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for (id, priority) in [("low", 1), ("high", 9000), ("middle", 500), ("also-high", 9000)] {
-        world.add(new_order(&format!("/x/y,{id}")).ranking(priority)).await;
+        world.add_order(new_order(&format!("/x/y,{id}")).with_priority(priority)).await;
     }
     let mut ran = Vec::new();
     for _ in 0..4 {
-        ran.extend(world.claim_for(&["first"], 1).await);
+        ran.extend(world.claim_for_handlers(&["first"], 1).await);
     }
     let want = ["/x/y,high a", "/x/y,also-high a", "/x/y,middle a", "/x/y,low a"];
     assert_eq!(describe_steps(&ran), want);
@@ -197,31 +197,31 @@ pub async fn orders_run_by_priority(harness: &dyn Harness) {
 
 pub async fn the_id_of_an_unfinished_order_is_refused(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>done done")).await;
-    world.add(new_order("/x/y,1").holding("1")).await;
-    let since = world.head().await;
+    world.add_order(new_order("/x/y,1").with_value("1")).await;
+    let since = world.journal_head().await;
     let refused = Err(OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id));
-    assert_eq!(world.try_add(new_order("/x/y,1").holding("2")).await, refused);
-    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
-    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "1");
-    world.add(new_order("/x/z,1")).await;
+    assert_eq!(world.try_add_order(new_order("/x/y,1").with_value("2")).await, refused);
+    assert!(world.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
+    assert_eq!(world.read_order("/x/y,1").await.order.value.as_str(), "1");
+    world.add_order(new_order("/x/z,1")).await;
 }
 
 pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
-    assert_eq!(world.try_add(new_order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
-    let nowhere = world.try_add(new_order("/x/y,1").starting("nowhere")).await;
+    assert_eq!(world.try_add_order(new_order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
+    let nowhere = world.try_add_order(new_order("/x/y,1").starting_at("nowhere")).await;
     assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, chain_node_id("nowhere"))));
-    assert!(world.try_add(new_order("/x,1")).await.is_err());
-    assert!(world.orders_at("/").await.is_empty());
-    assert!(world.own_after(world.extent().await.forgotten).await.is_empty());
+    assert!(world.try_add_order(new_order("/x,1")).await.is_err());
+    assert!(world.list_orders("/").await.is_empty());
+    assert!(world.engine_events_after(world.journal_extent().await.forgotten).await.is_empty());
 }
 
 /// The first that is refused is told by its place, and none is added.
 pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>done done")).await;
-    world.add(new_order("/x/y,taken")).await;
-    let since = world.head().await;
+    world.add_order(new_order("/x/y,taken")).await;
+    let since = world.journal_head().await;
     let exists = |key: &str| OrderRefused::Exists(order_key(key).chain, order_key(key).id);
     let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere"));
     for (bad, refused) in [
@@ -230,24 +230,24 @@ pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harn
         // Though it would be gone by then.
         (new_order("/x/y,at-end"), exists("/x/y,at-end")),
         (new_order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
-        (new_order("/x/y,2").starting("nowhere"), nowhere),
+        (new_order("/x/y,2").starting_at("nowhere"), nowhere),
     ] {
         let good = [
             new_order("/x/y"),
             new_order("/x/y,1"),
             new_order("/x/z,1"),
-            new_order("/x/y,at-end").starting("done"),
+            new_order("/x/y,at-end").starting_at("done"),
         ];
-        let answer = world.try_add_all([&good[..], &[bad, new_order("/gone,1")]].concat()).await;
+        let answer = world.try_add_orders([&good[..], &[bad, new_order("/gone,1")]].concat()).await;
         assert_eq!(answer, Err((4, refused)));
     }
-    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
-    assert_eq!(world.orders_at("/").await.len(), 1);
+    assert!(world.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
+    assert_eq!(world.list_orders("/").await.len(), 1);
     assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,taken a"]);
-    let added = world.add_all(vec![new_order("/x/y,1"), new_order("/x/z,1"), new_order("/x/y")]).await;
+    let added = world.add_orders(vec![new_order("/x/y,1"), new_order("/x/z,1"), new_order("/x/y")]).await;
     assert_eq!(added[..2].iter().map(|one| one.order.to_string()).collect::<Vec<_>>(), ["/x/y,1", "/x/z,1"]);
     assert_eq!(world.claim(10).await.len(), 3);
-    assert_eq!(world.try_add_all(vec![]).await, Ok(vec![]));
+    assert_eq!(world.try_add_orders(vec![]).await, Ok(vec![]));
 }
 
 /// Nor is an id given out that a person has taken or that was given out before, whatever has ended since.
@@ -255,23 +255,23 @@ pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     let mut ids = BTreeSet::new();
     for number in 0..40 {
-        assert!(ids.insert(world.add(new_order(&format!("/x/y,{number}"))).await));
+        assert!(ids.insert(world.add_order(new_order(&format!("/x/y,{number}"))).await));
     }
-    for added in world.add_all(vec![new_order("/x/y"); 30]).await {
+    for added in world.add_orders(vec![new_order("/x/y"); 30]).await {
         assert!(ids.insert(added.order), "within one call");
     }
-    world.run_all().await;
-    assert!(world.orders_at("/").await.is_empty());
+    world.run_all_ready().await;
+    assert!(world.list_orders("/").await.is_empty());
     let world = world.reopen().await;
     for _ in 0..30 {
-        assert!(ids.insert(world.add(new_order("/x/y")).await), "after a restart");
+        assert!(ids.insert(world.add_order(new_order("/x/y")).await), "after a restart");
     }
 }
 
 pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let added = world.add_all(vec![new_order("/x/y"), new_order("/x/y,1"), new_order("/x/y")]).await;
-    let events = world.own_after(world.extent().await.forgotten).await;
+    let added = world.add_orders(vec![new_order("/x/y"), new_order("/x/y,1"), new_order("/x/y")]).await;
+    let events = world.engine_events_after(world.journal_extent().await.forgotten).await;
     for (added, event) in added.iter().zip(&events) {
         assert_eq!((added.event, event.kind.as_str()), (event.id, "FileBasedAdded"));
         let key = event.key.as_ref().map(|key| key.to_string());
@@ -283,7 +283,7 @@ pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) 
 pub async fn orders_of_a_chain_run_concurrently(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
     for id in 1..=5 {
-        world.add(new_order(&format!("/x/y,{id}"))).await;
+        world.add_order(new_order(&format!("/x/y,{id}"))).await;
     }
     let running = world.claim(10).await;
     let orders: BTreeSet<_> = describe_steps(&running).into_iter().collect();
@@ -295,29 +295,29 @@ pub async fn orders_of_a_chain_run_concurrently(harness: &dyn Harness) {
 /// Not even where both nodes have the same handler.
 pub async fn the_steps_of_an_order_never_run_concurrently(harness: &dyn Harness) {
     let plan =
-        RegistrationBuilder::default().free("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
+        RegistrationBuilder::default().unordered("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
     let world = StoreFixture::new(harness, plan).await;
-    world.add(new_order("/x/y,1")).await;
+    world.add_order(new_order("/x/y,1")).await;
     for node in ["a", "b", "c"] {
         let running = world.claim(10).await;
         assert_eq!(describe_steps(&running), [format!("/x/y,1 {node}")]);
-        world.nothing_begins("while a step runs").await;
+        world.assert_nothing_claimable("while a step runs").await;
         world.succeed(&running[0]).await;
     }
-    assert!(world.find("/x/y,1").await.is_none());
+    assert!(world.find_order("/x/y,1").await.is_none());
 }
 
 pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").holding("1")).await;
+    world.add_order(new_order("/x/y,1").with_value("1")).await;
     let first = world.claim_one().await;
-    let since = world.head().await;
+    let since = world.journal_head().await;
     let ended = Ending {
         ended: Ended::Succeeded { result: Some(parse_json("2")) },
         ..attempt_ending(&first, success())
     };
     let (answers, claims) =
-        expect_ok(world.store.finish(vec![ended], Some(world.asking(5)), world.now).await);
+        expect_ok(world.store.finish(vec![ended], Some(world.claim_request(5)), world.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
     assert_eq!(describe_steps(&claims.tasks), ["/x/y,1 b"]);
     assert_eq!(claims.tasks[0].step().value.as_str(), "2");
@@ -326,21 +326,21 @@ pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
         "OrderNodeChanged fromNodeId:a,nodeId:b",
         "OrderStepStarted nodeId:b,taskId:second_b",
     ];
-    assert_eq!(world.told_after(since).await, want);
+    assert_eq!(world.engine_event_summaries_after(since).await, want);
 }
 
 /// A chain may lead back; the order goes round until a step fails.
 pub async fn a_chain_can_contain_a_cycle(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default().chain("/x/y", "a=first>a!done done");
     let world = StoreFixture::new(harness, plan).await;
-    world.add(new_order("/x/y,1").holding("0")).await;
+    world.add_order(new_order("/x/y,1").with_value("0")).await;
     for round in 1..=3 {
         succeed_with(&world, &world.claim_one().await, &round.to_string()).await;
     }
     let task = world.claim_one().await;
     assert_eq!((task.step().value.as_str(), task.attempt), ("3", 1));
-    let since = world.head().await;
-    world.fail_for_good(&task).await;
-    assert_eq!(world.told_after(since).await[2], "OrderFinished nodeId:done");
-    assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 4, "a task each time");
+    let since = world.journal_head().await;
+    world.fail_permanently(&task).await;
+    assert_eq!(world.engine_event_summaries_after(since).await[2], "OrderFinished nodeId:done");
+    assert_eq!(world.list_tasks(&TaskFilter::default()).await.len(), 4, "a task each time");
 }

@@ -11,51 +11,54 @@ fn counts(queue: &QueueView) -> [u64; 6] {
 }
 
 pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().halting("index")).await;
-    let at = async |world: &StoreFixture<'_>| counts(&world.queue("index").await);
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let at = async |world: &StoreFixture<'_>| counts(&world.read_queue("index").await);
     assert_eq!(at(&world).await, [0; 6]);
-    world.emit_many(2, new_event("record").key("a")).await;
+    world.emit_many(2, new_event("record").with_key("a")).await;
     assert_eq!(at(&world).await, [1, 1, 0, 0, 0, 0], "a head and one behind it");
-    world.schedule(5).await;
+    world.schedule_ahead(5).await;
     assert_eq!(at(&world).await, [0, 1, 1, 0, 0, 0]);
     let task = world.claim_one().await;
     assert_eq!(at(&world).await, [0, 1, 0, 1, 0, 0]);
     world.fail(&task).await;
     assert_eq!(at(&world).await, [0, 2, 0, 0, 0, 0], "waiting for its time");
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     let task = world.claim_one().await;
-    world.fail_for_good(&task).await;
+    world.fail_permanently(&task).await;
     assert_eq!(at(&world).await, [0, 1, 0, 0, 1, 0]);
-    world.retry(&task.id).await.expect("it is halted");
+    world.retry_task(&task.id).await.expect("it is halted");
     assert_eq!(at(&world).await, [1, 1, 0, 0, 0, 0]);
     world.succeed(&world.claim_one().await).await;
     assert_eq!(at(&world).await, [1, 0, 0, 0, 0, 0], "the next one is the head now");
     let mut world = world.reopen().await;
     assert_eq!(at(&world).await, [1, 0, 0, 0, 0, 0], "also after a restart");
-    world.lose("index").await;
+    world.undefine_handler("index").await;
     assert_eq!(at(&world).await, [0, 0, 0, 0, 0, 1]);
-    world.register(RegistrationBuilder::simple().halting("index")).await;
-    world.adopt("index").await;
+    world.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    world.adopt_missing_tasks("index").await;
     assert_eq!(at(&world).await, [1, 0, 0, 0, 0, 0]);
-    world.run_all().await;
+    world.run_all_ready().await;
     assert_eq!(at(&world).await, [0; 6]);
 }
 
 pub async fn gated_and_delayed_tasks_count_as_waiting(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
+            .await;
     world.emit(new_event("record")).await;
-    world.emit(new_event("record").due(world.later(60))).await;
-    assert_eq!(counts(&world.queue("check").await), [1, 1, 0, 0, 0, 0]);
-    assert_eq!(counts(&world.queue("index").await), [0, 2, 0, 0, 0, 0]);
+    world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
+    assert_eq!(counts(&world.read_queue("check").await), [1, 1, 0, 0, 0, 0]);
+    assert_eq!(counts(&world.read_queue("index").await), [0, 2, 0, 0, 0, 0]);
     world.succeed(&world.claim_one().await).await;
-    assert_eq!(counts(&world.queue("index").await), [1, 1, 0, 0, 0, 0]);
+    assert_eq!(counts(&world.read_queue("index").await), [1, 1, 0, 0, 0, 0]);
 }
 
 pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
-    world.emit_many(2, new_event("record").tenant("shop")).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
+    world.emit_many(2, new_event("record").for_tenant("shop")).await;
     world.emit(new_event("record")).await;
     let mut seen: Vec<_> = expect_ok(world.store.queues(None).await)
         .iter()

@@ -12,34 +12,40 @@ use crate::fixture::*;
 const BURST: usize = 6;
 
 fn plan() -> RegistrationBuilder {
-    RegistrationBuilder::default().on("record", &["index"]).on("note", &["notify"]).paced("index", "60/m")
+    RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["notify"])
+        .rate_limit("index", "60/m")
 }
 
 pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     world.emit_many(20, new_event("record")).await;
-    let claims = world.claims(20).await;
-    assert_eq!((claims.tasks.len(), claims.more, claims.next_due), (BURST, false, Some(world.later(1))));
+    let claims = world.claim_outcome(20).await;
+    assert_eq!(
+        (claims.tasks.len(), claims.more, claims.next_due),
+        (BURST, false, Some(world.seconds_from_now(1)))
+    );
     for task in &claims.tasks {
         world.succeed(task).await;
     }
     assert!(world.claim(20).await.is_empty(), "ending is no new start");
-    world.tick(1);
-    let claims = world.claims(20).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(world.later(1))));
-    world.tick(3);
+    world.advance_clock(1);
+    let claims = world.claim_outcome(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(world.seconds_from_now(1))));
+    world.advance_clock(3);
     assert_eq!(world.claim(20).await.len(), 3);
 }
 
 /// Minute for minute what the core says, however the claims fall.
 pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let limits = world.plan.def("index").limits.clone();
+    let limits = world.plan.handler_def("index").limits.clone();
     world.emit_many(400, new_event("record")).await;
     let (mut pace, mut starts, beginning) = (Pace::default(), 0u64, world.now);
     for round in 0..200usize {
         let max = [1, 3, 20, 2][round % 4];
-        let claims = world.claims(max).await;
+        let claims = world.claim_outcome(max).await;
         let allowed = match pace.opening(&limits, 0, world.now) {
             Opening::Open(left) => max.min(left as usize),
             Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => 0,
@@ -58,7 +64,10 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
 
 /// Twenty a second, and two at once after a pause: 21 in any second, and never 22.
 pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::default().on("record", &["index"]).free("index").paced("index", "20/s");
+    let plan = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .unordered("index")
+        .rate_limit("index", "20/s");
     let mut world = StoreFixture::new(harness, plan).await;
     world.emit_many(200, new_event("record")).await;
     let mut starts = Vec::new();
@@ -82,7 +91,7 @@ pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Ha
 pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     for of in ["default", "shop", "depot"] {
-        world.emit_many(5, new_event("record").tenant(of)).await;
+        world.emit_many(5, new_event("record").for_tenant(of)).await;
     }
     assert_eq!(world.claim(4).await.len(), 4);
     world.node = expect_ok(world.store.join("second", world.now).await);
@@ -92,15 +101,16 @@ pub async fn rate_limit_applies_across_tenants_and_nodes(harness: &dyn Harness) 
 pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let emissions = vec![emission(vec![new_event("record"); 4])];
-    let (_, claims) = expect_ok(world.store.append(emissions, Some(world.asking(10)), world.now).await);
+    let (_, claims) =
+        expect_ok(world.store.append(emissions, Some(world.claim_request(10)), world.now).await);
     assert_eq!(claims.tasks.len(), 4);
     world.emit_many(10, new_event("record")).await;
-    world.schedule(10).await;
+    world.schedule_ahead(10).await;
     assert_eq!(world.claim(10).await.len(), BURST - 4);
     let endings = vec![attempt_ending(&claims.tasks[0], success())];
-    let (_, claims) = expect_ok(world.store.finish(endings, Some(world.asking(10)), world.now).await);
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
-    world.tick(2);
+    let (_, claims) = expect_ok(world.store.finish(endings, Some(world.claim_request(10)), world.now).await);
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.seconds_from_now(1))));
+    world.advance_clock(2);
     assert_eq!(world.claim(10).await.len(), 2);
 }
 
@@ -110,30 +120,30 @@ pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) 
     world.emit_many(2, new_event("record")).await;
     for _ in 0..BURST / 2 {
         for task in world.claim(2).await {
-            world.give_back(&task).await;
+            world.release_task(&task).await;
         }
     }
-    let claims = world.claims(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
-    world.tick(1);
+    let claims = world.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.seconds_from_now(1))));
+    world.advance_clock(1);
     assert_eq!(world.claim(10).await.len(), 1);
 }
 
 pub async fn next_due_includes_the_next_start_allowed_by_the_rate_limit(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit(new_event("note").due(world.later(60))).await;
-    assert_eq!(world.claims(20).await.next_due, Some(world.later(60)));
+    world.emit(new_event("note").due_at(world.seconds_from_now(60))).await;
+    assert_eq!(world.claim_outcome(20).await.next_due, Some(world.seconds_from_now(60)));
     world.emit_many(20, new_event("record")).await;
     world.claim(20).await;
-    assert_eq!(world.claims(20).await.next_due, Some(world.later(1)));
+    assert_eq!(world.claim_outcome(20).await.next_due, Some(world.seconds_from_now(1)));
 }
 
 pub async fn a_rate_limited_handler_does_not_delay_other_handlers(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(500, new_event("record").priority(9000)).await;
+    world.emit_many(500, new_event("record").with_priority(9000)).await;
     world.claim(20).await;
-    world.emit_many(5, new_event("note").priority(1)).await;
-    world.schedule(8).await;
+    world.emit_many(5, new_event("note").with_priority(1)).await;
+    world.schedule_ahead(8).await;
     let claimed = world.claim(5).await;
     assert_eq!(claimed.len(), 5);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
@@ -144,27 +154,28 @@ pub async fn rate_limit_state_survives_a_restart(harness: &dyn Harness) {
     world.emit_many(20, new_event("record")).await;
     world.claim(20).await;
     let mut world = world.reopen().await;
-    let claims = world.claims(20).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(1))));
-    world.tick(1);
+    let claims = world.claim_outcome(20).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.seconds_from_now(1))));
+    world.advance_clock(1);
     assert_eq!(world.claim(20).await.len(), 1);
 }
 
 pub async fn rate_limit_changes_with_the_registration(harness: &dyn Harness) {
-    let free = RegistrationBuilder::default().on("record", &["index"]);
+    let free = RegistrationBuilder::default().route("record", &["index"]);
     let mut world = StoreFixture::new(harness, free.clone()).await;
     world.emit_many(100, new_event("record")).await;
     assert_eq!(world.claim(10).await.len(), 10);
-    world.register(free.clone().paced("index", "60/m")).await;
+    world.register(free.clone().rate_limit("index", "60/m")).await;
     assert_eq!(world.claim(100).await.len(), BURST);
-    world.register(free.clone().limited("index", Limits::default())).await;
+    world.register(free.clone().limits("index", Limits::default())).await;
     assert_eq!(world.claim(100).await.len(), 84);
 }
 
 pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     let rate = Some("60/m".parse().expect("a rate"));
     let limits = Limits { rate, concurrency: Some(2), ..Limits::default() };
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().limited("index", limits)).await;
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().limits("index", limits)).await;
     world.emit_many(20, new_event("record")).await;
     let mut starts = 0;
     loop {
@@ -179,20 +190,21 @@ pub async fn rate_and_concurrency_limits_both_apply(harness: &dyn Harness) {
         }
     }
     assert_eq!(starts, BURST);
-    world.tick(60);
+    world.advance_clock(60);
     assert_eq!(world.claim(20).await.len(), 2);
 }
 
 pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().paced("index", "10/m")).await;
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().rate_limit("index", "10/m")).await;
     world.emit_many(5, new_event("record")).await;
     let right = world.now;
-    world.tick(86_400);
+    world.advance_clock(86_400);
     world.claim_one().await;
     world.now = right;
     let mut minutes = 0;
     while world.claim(1).await.is_empty() {
-        world.tick(60);
+        world.advance_clock(60);
         minutes += 1;
         assert!(minutes < 5, "it waits for as long as the clock was ahead");
     }

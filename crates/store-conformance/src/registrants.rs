@@ -9,11 +9,11 @@ use crate::fixture::*;
 const HOUR: u64 = 3600;
 
 fn server() -> RegistrationBuilder {
-    RegistrationBuilder::simple().by("server")
+    RegistrationBuilder::single_handler().registrant("server")
 }
 
 fn app() -> RegistrationBuilder {
-    RegistrationBuilder::default().on("record", &["mail"]).by("app")
+    RegistrationBuilder::default().route("record", &["mail"]).registrant("app")
 }
 
 /// A store on which a server and a program have registered.
@@ -26,7 +26,7 @@ async fn shared(harness: &dyn Harness) -> StoreFixture<'_> {
 
 /// Registers something beside the world's own plan.
 async fn register(world: &StoreFixture<'_>, plan: RegistrationBuilder) {
-    expect_ok(world.store.register(plan.registration(), world.now).await);
+    expect_ok(world.store.register(plan.build(), world.now).await);
 }
 
 async fn announce(world: &StoreFixture<'_>, node: NodeId, registrant: &str) {
@@ -43,7 +43,7 @@ async fn registrants(world: &StoreFixture<'_>) -> Vec<String> {
 async fn statuses(world: &StoreFixture<'_>, sequenced: &Sequenced) -> Vec<Status> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
-        found.push(world.status(task).await);
+        found.push(world.task_status(task).await);
     }
     found
 }
@@ -51,11 +51,11 @@ async fn statuses(world: &StoreFixture<'_>, sequenced: &Sequenced) -> Vec<Status
 /// So many hours go by, in each of which the dead are looked for.
 async fn watch(world: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
     for _ in 0..hours {
-        world.tick(HOUR);
+        world.advance_clock(HOUR);
         for node in living {
             expect_ok(world.store.heartbeat(*node, world.now).await);
         }
-        world.rescue().await;
+        world.rescue_tasks().await;
     }
 }
 
@@ -63,7 +63,7 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
     let world = shared(harness).await;
     assert_eq!(registrants(&world).await, ["app", "server"]);
     assert_eq!(world.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
-    assert_eq!(world.claim_for(&["mail"], 8).await.len(), 1);
+    assert_eq!(world.claim_for_handlers(&["mail"], 8).await.len(), 1);
     let all = expect_ok(world.store.registration().await);
     assert_eq!((all.handlers.len(), all.routes.resolve(&handling_key("record")).len()), (2, 2));
     let world = world.reopen().await;
@@ -74,11 +74,11 @@ pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harne
 pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harness) {
     let mut world = shared(harness).await;
     let sequenced = world.emit(new_event("record")).await;
-    register(&world, RegistrationBuilder::default().on("record", &["print"]).by("app")).await;
-    assert_eq!(world.rescue().await.missing, 1);
+    register(&world, RegistrationBuilder::default().route("record", &["print"]).registrant("app")).await;
+    assert_eq!(world.rescue_tasks().await.missing, 1);
     assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
-    world.register(RegistrationBuilder::default().by("server")).await;
-    assert_eq!(world.rescue().await.missing, 1);
+    world.register(RegistrationBuilder::default().registrant("server")).await;
+    assert_eq!(world.rescue_tasks().await.missing, 1);
     assert_eq!(statuses(&world, &sequenced).await, [Status::Missing, Status::Missing]);
     assert_eq!(world.emit(new_event("record")).await.tasks.len(), 1, "print is still there");
 }
@@ -95,15 +95,15 @@ pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn 
             .concurrency
     };
     let wide = limit(&world).await;
-    let narrow = RegistrationBuilder::default().narrow("mail", 3).by("server");
+    let narrow = RegistrationBuilder::default().concurrency_limit("mail", 3).registrant("server");
     register(&world, narrow.clone()).await;
     let limited = limit(&world).await;
     assert_ne!(limited, wide);
     register(&world, app()).await;
     assert_eq!(limit(&world).await, limited, "the same again is no change");
-    register(&world, app().narrow("mail", 5)).await;
+    register(&world, app().concurrency_limit("mail", 5)).await;
     assert!(![limited, wide].contains(&limit(&world).await));
-    register(&world, RegistrationBuilder::default().by("app")).await;
+    register(&world, RegistrationBuilder::default().registrant("app")).await;
     assert_eq!(limit(&world).await, limited, "the other one still has it");
 }
 
@@ -137,11 +137,11 @@ pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Har
     let mut world = shared(harness).await;
     let server = world.node;
     watch(&mut world, 2, &[server]).await;
-    world.tick(72 * HOUR);
+    world.advance_clock(72 * HOUR);
     let mut world = world.reopen().await;
     let server = world.node;
     announce(&world, server, "server").await;
-    world.rescue().await;
+    world.rescue_tasks().await;
     assert_eq!(registrants(&world).await, ["app", "server"]);
     watch(&mut world, 20, &[server]).await;
     assert_eq!(registrants(&world).await, ["app", "server"]);

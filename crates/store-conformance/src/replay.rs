@@ -10,23 +10,23 @@ use crate::Harness;
 use crate::fixture::*;
 
 fn before() -> RegistrationBuilder {
-    RegistrationBuilder::simple()
+    RegistrationBuilder::single_handler()
 }
 
 fn after() -> RegistrationBuilder {
-    RegistrationBuilder::simple().on("record", &["newcomer"])
+    RegistrationBuilder::single_handler().route("record", &["newcomer"])
 }
 
 const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
 async fn tasks_of(world: &StoreFixture<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
     let filter = TaskFilter { handler: Some(handler_name(name)), ..TaskFilter::default() };
-    world.tasks(&filter).await
+    world.list_tasks(&filter).await
 }
 
 async fn run_newcomer(world: &StoreFixture<'_>) -> Vec<EventId> {
     let mut ran = Vec::new();
-    while let Some(task) = world.claim_for(&["newcomer"], 1).await.pop() {
+    while let Some(task) = world.claim_for_handlers(&["newcomer"], 1).await.pop() {
         assert!(task.late, "{} comes late", task.id);
         world.succeed(&task).await;
         ran.push(task.event().id);
@@ -40,18 +40,20 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     for (kind, of) in
         [("record", "default"), ("note", "default"), ("record.published", "shop"), ("records", "shop")]
     {
-        let sequenced = world.emit(new_event(kind).key("a").tenant(of).priority(9000).value("[1]")).await;
+        let sequenced = world
+            .emit(new_event(kind).with_key("a").for_tenant(of).with_priority(9000).with_value("[1]"))
+            .await;
         if kind.split('.').next() == Some("record") {
             want.push((sequenced.id, kind.to_string(), tenant(of)));
         }
     }
-    world.run_all().await;
+    world.run_all_ready().await;
     world.register(after()).await;
-    world.tick(100);
+    world.advance_clock(100);
     assert!(world.claim(10).await.is_empty(), "being there is not enough");
-    let head = world.extent().await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(world.extent().await, head, "no event is journaled again");
+    let head = world.journal_extent().await;
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 2);
+    assert_eq!(world.journal_extent().await, head, "no event is journaled again");
     let mut made = tasks_of(&world, "newcomer").await;
     made.reverse();
     for (task, (event, kind, tenant)) in made.iter().zip(&want) {
@@ -70,15 +72,15 @@ pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness)
     let mut world = StoreFixture::new(harness, before()).await;
     world.emit_many(5, new_event("record")).await;
     world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 5);
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "while they wait");
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 5);
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 0, "while they wait");
     run_newcomer(&world).await;
     let mut world = world.reopen().await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "nor when they have run");
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 0, "nor when they have run");
     assert_eq!(tasks_of(&world, "newcomer").await.len(), 5);
     world.register(before()).await;
     world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
 }
 
 pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn Harness) {
@@ -86,7 +88,7 @@ pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn H
     let missed = world.emit_many(3, new_event("record")).await;
     world.register(after()).await;
     let sent = world.emit_many(3, new_event("record")).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 3);
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 3);
     let mut events: Vec<_> =
         tasks_of(&world, "newcomer").await.iter().filter_map(|task| task.event).collect();
     events.sort();
@@ -96,14 +98,14 @@ pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn H
 pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, after()).await;
     world.emit_many(2, new_event("record")).await;
-    world.run_all().await;
+    world.run_all_ready().await;
     world.register(before()).await;
     let missed = world.emit_many(2, new_event("record")).await;
-    world.run_all().await;
+    world.run_all_ready().await;
     world.register(after()).await;
     world.emit_many(2, new_event("record")).await;
-    world.run_all().await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
+    world.run_all_ready().await;
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 2);
     assert_eq!(run_newcomer(&world).await, sequenced_ids(&missed));
 }
 
@@ -139,10 +141,10 @@ pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     let events = world.emit_many(6, new_event("record")).await;
     world.register(after()).await;
-    assert_eq!(world.replay("newcomer", events[4].id).await, 2);
+    assert_eq!(world.replay_events("newcomer", events[4].id).await, 2);
     assert_eq!(run_newcomer(&world).await, sequenced_ids(&events[4..]));
-    assert_eq!(world.replay("newcomer", world.extent().await.head).await, 0);
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
+    assert_eq!(world.replay_events("newcomer", world.journal_extent().await.head).await, 0);
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
     assert_eq!(run_newcomer(&world).await, sequenced_ids(&events[..4]));
 }
 
@@ -150,12 +152,12 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     let mut events = Vec::new();
     for n in 0..9 {
-        events.push(world.emit(new_event("record").key(["a", "b", "c"][n % 3])).await);
+        events.push(world.emit(new_event("record").with_key(["a", "b", "c"][n % 3])).await);
     }
     world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
+    world.replay_events("newcomer", EventId::ZERO).await;
     for round in events.chunks(3) {
-        let mut heads = world.claim_for(&["newcomer"], 100).await;
+        let mut heads = world.claim_for_handlers(&["newcomer"], 100).await;
         heads.sort_by_key(|task| task.event().id);
         assert_eq!(event_ids_of(&heads), sequenced_ids(round), "one of each object at a time");
         for task in &heads {
@@ -166,12 +168,12 @@ pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
 
 pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    let old = world.emit_many(2, new_event("record").key("a")).await;
+    let old = world.emit_many(2, new_event("record").with_key("a")).await;
     world.register(after()).await;
-    let new = world.emit_many(2, new_event("record").key("a")).await;
-    world.replay("newcomer", EventId::ZERO).await;
+    let new = world.emit_many(2, new_event("record").with_key("a")).await;
+    world.replay_events("newcomer", EventId::ZERO).await;
     let mut ran = Vec::new();
-    while let Some(task) = world.claim_for(&["newcomer"], 10).await.pop() {
+    while let Some(task) = world.claim_for_handlers(&["newcomer"], 10).await.pop() {
         ran.push((task.event().id, task.late));
         world.succeed(&task).await;
     }
@@ -180,34 +182,34 @@ pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn 
 
 pub async fn replayed_tasks_run_after_all_others_of_their_queue(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit_many(3, new_event("record").priority(9000)).await;
+    world.emit_many(3, new_event("record").with_priority(9000)).await;
     world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
-    world.tick(1);
-    let prompt = world.emit(new_event("record").priority(2)).await;
-    let first = world.claim_one_for("newcomer").await;
+    world.replay_events("newcomer", EventId::ZERO).await;
+    world.advance_clock(1);
+    let prompt = world.emit(new_event("record").with_priority(2)).await;
+    let first = world.claim_one_for_handler("newcomer").await;
     assert_eq!((first.event().id, first.late), (prompt.id, false));
 }
 
 pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     world.emit_many(5, new_event("record")).await;
-    world.run_all().await;
-    world.tick(1000);
+    world.run_all_ready().await;
+    world.advance_clock(1000);
     world.prune(NOTHING, KEEP_EVERYTHING).await;
     let young = world.emit_many(2, new_event("record")).await;
     world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 2);
     assert_eq!(run_newcomer(&world).await, sequenced_ids(&young));
 }
 
 pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit(new_event("record").value("\"kept\"")).await;
-    world.run_all().await;
+    world.emit(new_event("record").with_value("\"kept\"")).await;
+    world.run_all_ready().await;
     world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
-    world.tick(1000);
+    world.replay_events("newcomer", EventId::ZERO).await;
+    world.advance_clock(1000);
     world.prune(NOTHING, NOTHING).await;
     let world = world.reopen().await;
     let task = world.claim_one().await;
@@ -217,37 +219,38 @@ pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) 
 
 pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
-    world.emit_many(2, new_event("record").key("a")).await;
-    world.run_all().await;
+    world.emit_many(2, new_event("record").with_key("a")).await;
+    world.run_all_ready().await;
     world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
+    world.replay_events("newcomer", EventId::ZERO).await;
     let task = world.claim_one().await;
     world.fail(&task).await;
     assert!(world.claim(10).await.is_empty(), "its lane waits for it");
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     assert_eq!(world.claim_one().await.id, task.id);
-    assert_eq!(world.lose("newcomer").await, 1);
+    assert_eq!(world.undefine_handler("newcomer").await, 1);
     world.register(after()).await;
-    assert_eq!(world.adopt("newcomer").await, 1);
+    assert_eq!(world.adopt_missing_tasks("newcomer").await, 1);
 }
 
 /// There is nothing to send to one that is not there, is sent nothing, or is a source.
 pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, before().on("note", &["notify"]).collects("shop/orders", 1)).await;
+    let world =
+        StoreFixture::new(harness, before().route("note", &["notify"]).collection("shop/orders", 1)).await;
     world.emit_many(3, new_event("record")).await;
     for name in ["unheard-of", "notify", "shop", "index"] {
-        assert_eq!(world.replay(name, EventId::ZERO).await, 0, "{name}");
+        assert_eq!(world.replay_events(name, EventId::ZERO).await, 0, "{name}");
     }
-    assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 3);
+    assert_eq!(world.list_tasks(&TaskFilter::default()).await.len(), 3);
 }
 
 /// A synchronous handler's replay holds nobody up: the others have had their turn.
 pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     let events = world.emit_many(2, new_event("record")).await;
-    world.register(before().on("record", &["newcomer!"])).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    let mut waiting = world.claim_for(&["index"], 10).await;
+    world.register(before().route("record", &["newcomer!"])).await;
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 2);
+    let mut waiting = world.claim_for_handlers(&["index"], 10).await;
     waiting.sort_by_key(|task| task.event().id);
     assert_eq!(event_ids_of(&waiting), sequenced_ids(&events), "what waited does not wait for it");
     let mut ran = run_newcomer(&world).await;
@@ -258,12 +261,12 @@ pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harn
 pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, before()).await;
     let old = world.emit(new_event("record")).await;
-    world.run_all().await;
+    world.run_all_ready().await;
     world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 1);
+    assert_eq!(world.replay_events("newcomer", EventId::ZERO).await, 1);
     let filter =
         TaskFilter { event: Some(old.id), handler: Some(handler_name("newcomer")), ..TaskFilter::default() };
-    assert_eq!(world.tasks(&filter).await.len(), 1);
-    world.run_all().await;
-    assert_eq!(world.tasks(&filter).await.len(), 1);
+    assert_eq!(world.list_tasks(&filter).await.len(), 1);
+    world.run_all_ready().await;
+    assert_eq!(world.list_tasks(&filter).await.len(), 1);
 }

@@ -21,14 +21,14 @@ pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(har
     let count = Retention::LEAST_EVENTS;
     let mut ids = Vec::new();
     for _ in 0..13 {
-        ids.extend(sequenced_ids(&world.emit_many(1000, new_event("note").key("a")).await));
+        ids.extend(sequenced_ids(&world.emit_many(1000, new_event("note").with_key("a")).await));
     }
     let pruned = world.prune(Retention { count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
-    let kept: Vec<EventId> = world.read_all().await.iter().map(|event| event.id).collect();
+    let kept: Vec<EventId> = world.read_all_events().await.iter().map(|event| event.id).collect();
     assert!(kept.len() as u64 >= count && kept.len() as u64 * 10 <= count * 11, "{} kept", kept.len());
     assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest, without a hole");
     assert_eq!(pruned.events, (ids.len() - kept.len()) as u64);
-    let extent = world.extent().await;
+    let extent = world.journal_extent().await;
     assert_eq!(extent.forgotten, ids[ids.len() - kept.len() - 1]);
     assert_eq!(extent.head, ids[ids.len() - 1]);
     assert!(extent.is_torn(EventId::ZERO));
@@ -38,51 +38,55 @@ pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(har
 pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let old = world.emit_many(100, new_event("note")).await;
-    world.tick(DAY - 60);
+    world.advance_clock(DAY - 60);
     assert_eq!(world.prune(ONE_DAY, KEEP_EVERYTHING).await.events, 0);
     for _ in 0..30 {
-        world.rescue().await;
+        world.rescue_tasks().await;
     }
     let young = world.emit_many(10, new_event("note")).await;
-    world.tick(120);
+    world.advance_clock(120);
     assert_eq!(world.prune(ONE_DAY, KEEP_EVERYTHING).await.events, 100);
-    let kept: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
+    let kept: Vec<_> = world.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(kept, sequenced_ids(&young));
-    let extent = world.extent().await;
+    let extent = world.journal_extent().await;
     assert_eq!(extent.forgotten, old[99].id);
     assert!(extent.is_torn(old[98].id) && !extent.is_torn(old[99].id));
     assert!(expect_ok(world.store.event(old[0].id).await).is_none());
 }
 
 pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit_many(20, new_event("record")).await;
-    world.run_all().await;
-    let before = world.extent().await;
+    world.run_all_ready().await;
+    let before = world.journal_extent().await;
     let pruned = world.prune(ONE_DAY, ONE_DAY).await;
     assert_eq!((pruned.events, pruned.tasks), (0, 0));
-    assert_eq!(world.extent().await, before);
+    assert_eq!(world.journal_extent().await, before);
 }
 
 /// Observers no longer see it; its handler still gets it whole.
 pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
-    let delayed = new_event("record").key("a").value(value).due(world.later(10 * DAY));
+    let delayed =
+        new_event("record").with_key("a").with_value(value).due_at(world.seconds_from_now(10 * DAY));
     let delayed = world.emit(delayed).await;
-    world.emit(new_event("record").key("b").value(value)).await;
+    world.emit(new_event("record").with_key("b").with_value(value)).await;
     let running = world.claim_one().await;
-    world.tick(9 * DAY);
+    world.advance_clock(9 * DAY);
     world.heartbeat().await;
     world.prune(ONE_DAY, ONE_DAY).await;
-    assert_eq!(world.extent().await.forgotten, running.event().id);
-    assert!(world.read_all().await.is_empty());
+    assert_eq!(world.journal_extent().await.forgotten, running.event().id);
+    assert!(world.read_all_events().await.is_empty());
     let mut world = world.reopen().await;
     assert_eq!(
-        world.end(attempt_ending(&running, retryable_failure())).await.map(|finished| finished.status),
+        world
+            .finish_attempt(attempt_ending(&running, retryable_failure()))
+            .await
+            .map(|finished| finished.status),
         Ok(Status::New)
     );
-    world.tick(DAY);
+    world.advance_clock(DAY);
     world.prune(ONE_DAY, ONE_DAY).await;
     let claimed = world.claim(10).await;
     assert_eq!(claimed.len(), 2);
@@ -90,32 +94,32 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
         assert_eq!(task.event().value.as_str(), value);
         world.succeed(task).await;
     }
-    assert_eq!(world.status(&delayed.tasks[0]).await, Status::Done);
-    world.tick(2 * DAY);
+    assert_eq!(world.task_status(&delayed.tasks[0]).await, Status::Done);
+    world.advance_clock(2 * DAY);
     world.prune(ONE_DAY, ONE_DAY).await;
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty(), "and then it goes too");
+    assert!(world.list_tasks(&TaskFilter::default()).await.is_empty(), "and then it goes too");
 }
 
 pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
-    let last = world.emit_many(3, new_event("note").key("a")).await[2].id;
-    world.tick(2 * DAY);
+    let last = world.emit_many(3, new_event("note").with_key("a")).await[2].id;
+    world.advance_clock(2 * DAY);
     world.prune(NOTHING, NOTHING).await;
     let world = world.reopen().await;
     let view = expect_ok(world.store.object(&tenant("default"), &object_key("a"), 10).await)
         .expect("it is remembered");
     assert_eq!((view.last, view.events.len()), (last, 0));
-    assert_eq!(world.emit(new_event("note").key("a")).await.prev, Some(last));
+    assert_eq!(world.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
 pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let last = world.emit_many(3, new_event("note")).await[2].id;
-    world.tick(2 * DAY);
+    world.advance_clock(2 * DAY);
     world.prune(NOTHING, NOTHING).await;
     world.now = START_TIME;
     let world = world.reopen().await;
-    let extent = world.extent().await;
+    let extent = world.journal_extent().await;
     assert_eq!((extent.forgotten, extent.head), (last, last));
     assert!(!extent.is_torn(last), "who had read everything has missed nothing");
     assert!(world.emit(new_event("note")).await.id > last);
@@ -123,72 +127,72 @@ pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
 
 /// The two retentions are independent: a task outlives its event and reads as before.
 pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(new_event("record.published").key("a").priority(5)).await;
-    world.run_all().await;
-    let before = world.task(&sequenced.tasks[0]).await;
-    world.tick(2 * DAY);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = world.emit(new_event("record.published").with_key("a").with_priority(5)).await;
+    world.run_all_ready().await;
+    let before = world.read_task(&sequenced.tasks[0]).await;
+    world.advance_clock(2 * DAY);
     world.prune(NOTHING, KEEP_EVERYTHING).await;
-    assert_eq!(world.task(&sequenced.tasks[0]).await, before);
+    assert_eq!(world.read_task(&sequenced.tasks[0]).await, before);
     let filter = TaskFilter { key: Some(object_key("a")), ..TaskFilter::default() };
-    let found: Vec<_> = world.tasks(&filter).await.into_iter().map(|task| task.id).collect();
+    let found: Vec<_> = world.list_tasks(&filter).await.into_iter().map(|task| task.id).collect();
     assert_eq!(found, [before.id], "and is found as before");
 }
 
 pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut ended = Vec::new();
     for _ in 0..300 {
-        world.tick(1);
+        world.advance_clock(1);
         ended.extend(world.emit(new_event("record")).await.tasks);
     }
-    world.run_all().await;
+    world.run_all_ready().await;
     let pruned = world.prune(KEEP_EVERYTHING, Retention { count: 100, ..KEEP_EVERYTHING }).await;
     let TaskPage { tasks, .. } = expect_ok(world.store.tasks(TaskFilter::default(), None, 1000).await);
     assert!((100..=110).contains(&tasks.len()), "{} kept", tasks.len());
     assert_eq!(pruned.tasks, 300 - tasks.len() as u64);
     let kept: Vec<_> = tasks.iter().rev().map(|task| task.id.clone()).collect();
     assert_eq!(kept, ended[300 - kept.len()..], "the youngest");
-    assert_eq!(world.read_all().await.len(), 300, "the journal is another matter");
+    assert_eq!(world.read_all_events().await.len(), 300, "the journal is another matter");
 }
 
 pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = world.emit(new_event("record")).await.tasks.remove(0);
     let task = world.claim_one().await;
     let logs = vec![info_line(world.now, "said once")];
-    world.end(Ending { logs, ..attempt_ending(&task, success()) }).await.expect("ours");
-    world.tick(2 * DAY);
+    world.finish_attempt(Ending { logs, ..attempt_ending(&task, success()) }).await.expect("ours");
+    world.advance_clock(2 * DAY);
     let young = world.emit(new_event("record")).await.tasks.remove(0);
-    world.run_all().await;
+    world.run_all_ready().await;
     assert_eq!(world.prune(KEEP_EVERYTHING, ONE_DAY).await.tasks, 1);
     assert!(expect_ok(world.store.task(&old).await).is_none());
     assert!(expect_ok(world.store.logs(&old, 0, 10).await).is_none());
-    assert_eq!(world.status(&young).await, Status::Done);
+    assert_eq!(world.task_status(&young).await, Status::Done);
 }
 
 /// A clock that was ahead for a moment does not keep what came after from growing old.
 pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let right = world.now;
-    world.tick(3650 * DAY);
+    world.advance_clock(3650 * DAY);
     world.emit(new_event("record")).await;
-    world.run_all().await;
+    world.run_all_ready().await;
     world.now = right;
     world.emit_many(10, new_event("record")).await;
-    world.run_all().await;
-    world.tick(2 * DAY);
+    world.run_all_ready().await;
+    world.advance_clock(2 * DAY);
     assert_eq!(world.prune(KEEP_EVERYTHING, ONE_DAY).await.tasks, 10);
 }
 
 pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let tasks = world.emit_many(10, new_event("record")).await;
     for task in world.claim(10).await {
         let logs = vec![info_line(world.now, "said often"); 10_000];
-        world.end(Ending { logs, ..attempt_ending(&task, success()) }).await.expect("ours");
+        world.finish_attempt(Ending { logs, ..attempt_ending(&task, success()) }).await.expect("ours");
     }
-    world.tick(2 * DAY);
+    world.advance_clock(2 * DAY);
     assert_eq!(world.prune(KEEP_EVERYTHING, ONE_DAY).await.tasks, 10);
     for sequenced in tasks {
         assert!(expect_ok(world.store.logs(&sequenced.tasks[0], 0, 1).await).is_none());
@@ -196,47 +200,49 @@ pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Har
 }
 
 pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
-    let plan =
-        RegistrationBuilder::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
+    let plan = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["halts"])
+        .halt_on_error("halts");
     let mut world = StoreFixture::new(harness, plan).await;
-    let halted = world.emit(new_event("note").key("a").value("1")).await;
-    let behind = world.emit(new_event("note").key("a").value("2")).await;
-    world.fail_for_good(&world.claim_one().await).await;
+    let halted = world.emit(new_event("note").with_key("a").with_value("1")).await;
+    let behind = world.emit(new_event("note").with_key("a").with_value("2")).await;
+    world.fail_permanently(&world.claim_one().await).await;
     let running = world.emit(new_event("record")).await;
     world.claim_one().await;
     let waiting = world.emit(new_event("record")).await;
-    world.tick(100 * DAY);
+    world.advance_clock(100 * DAY);
     world.prune(NOTHING, NOTHING).await;
     let want = [Status::Error, Status::New, Status::Locked, Status::New];
     for (event, status) in [&halted, &behind, &running, &waiting].into_iter().zip(want) {
-        assert_eq!(world.status(&event.tasks[0]).await, status);
+        assert_eq!(world.task_status(&event.tasks[0]).await, status);
     }
-    world.retry(&halted.tasks[0]).await.expect("it is halted");
-    let ran = world.run_all().await;
+    world.retry_task(&halted.tasks[0]).await.expect("it is halted");
+    let ran = world.run_all_ready().await;
     let notes: Vec<_> = ran.iter().filter(|task| task.handler == handler_name("halts")).collect();
     assert_eq!(notes.iter().map(|task| task.event().value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
 }
 
 /// A parked task is history, but while it is there it can still be retried, with its event.
 pub async fn a_failed_task_can_be_retried_until_it_is_pruned(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let parked = world.emit(new_event("record").key("a").value("\"kept\"")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    world.tick(100);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let parked = world.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
+    world.fail_permanently(&world.claim_one().await).await;
+    world.advance_clock(100);
     world.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    world.retry(&parked.tasks[0]).await.expect("it is parked");
+    world.retry_task(&parked.tasks[0]).await.expect("it is parked");
     world.prune(NOTHING, NOTHING).await;
     assert_eq!(world.claim_one().await.event().value.as_str(), "\"kept\"");
 }
 
 pub async fn a_failed_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let parked = world.emit(new_event("record").key("a")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    let before = world.task(&parked.tasks[0]).await;
-    world.tick(100);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let parked = world.emit(new_event("record").with_key("a")).await;
+    world.fail_permanently(&world.claim_one().await).await;
+    let before = world.read_task(&parked.tasks[0]).await;
+    world.advance_clock(100);
     world.prune(NOTHING, KEEP_EVERYTHING).await;
-    assert_eq!(world.retry(&parked.tasks[0]).await, Err(Rejected::Forgotten));
-    assert_eq!(world.task(&parked.tasks[0]).await, before);
+    assert_eq!(world.retry_task(&parked.tasks[0]).await, Err(Rejected::Forgotten));
+    assert_eq!(world.read_task(&parked.tasks[0]).await, before);
     assert!(world.claim(10).await.is_empty());
 }

@@ -10,7 +10,7 @@ use crate::fixture::*;
 async fn handlers_of(world: &StoreFixture<'_>, event: &Sequenced) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
-        let task = world.task(id).await;
+        let task = world.read_task(id).await;
         assert_eq!(task.event, Some(event.id));
         names.push(task.handler.to_string());
     }
@@ -19,8 +19,8 @@ async fn handlers_of(world: &StoreFixture<'_>, event: &Sequenced) -> Vec<String>
 
 fn plan() -> RegistrationBuilder {
     RegistrationBuilder::default()
-        .on("record", &["audit", "count"])
-        .on("record.published", &["index", "notify"])
+        .route("record", &["audit", "count"])
+        .route("record.published", &["index", "notify"])
 }
 
 pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: &dyn Harness) {
@@ -38,14 +38,14 @@ pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: 
 }
 
 pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::default().on("a", &["one"]).on("a.b", &["two!", "three", "four!"]);
+    let plan = RegistrationBuilder::default().route("a", &["one"]).route("a.b", &["two!", "three", "four!"]);
     let world = StoreFixture::new(harness, plan).await;
     let sequenced = world.emit(new_event("a.b")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["two", "four", "one", "three"]);
 }
 
 pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::default().on("a", &["x", "y"]).on("a.b", &["x", "z", "x"]);
+    let plan = RegistrationBuilder::default().route("a", &["x", "y"]).route("a.b", &["x", "z", "x"]);
     let world = StoreFixture::new(harness, plan).await;
     let sequenced = world.emit(new_event("a.b")).await;
     assert_eq!(handlers_of(&world, &sequenced).await, ["x", "y", "z"]);
@@ -53,10 +53,11 @@ pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Har
 
 pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    let sequenced = world.emit(new_event("record.published").key("a").tenant("shop").priority(7)).await;
+    let sequenced =
+        world.emit(new_event("record.published").with_key("a").for_tenant("shop").with_priority(7)).await;
     let mut seen = Vec::new();
     for id in &sequenced.tasks {
-        let task = world.task(id).await;
+        let task = world.read_task(id).await;
         let uuid = id.uuid().expect("the name ends in a uuid");
         assert_eq!(id.as_str(), format!("{}_record.published_{uuid}", task.handler));
         assert_eq!(uuid.get_version_num(), 8);
@@ -72,44 +73,45 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
 
 pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    let before = world.emit(new_event("record.published").key("a")).await;
-    world.register(plan().on("record.published", &["late-comer"])).await;
-    let after = world.emit(new_event("record.published").key("a")).await;
+    let before = world.emit(new_event("record.published").with_key("a")).await;
+    world.register(plan().route("record.published", &["late-comer"])).await;
+    let after = world.emit(new_event("record.published").with_key("a")).await;
     assert_eq!(handlers_of(&world, &before).await, ["audit", "count", "index", "notify"]);
     assert_eq!(handlers_of(&world, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
-    let ran = world.run_all().await;
+    let ran = world.run_all_ready().await;
     assert_eq!(ran.len(), 9);
     assert_eq!(ran.iter().filter(|task| task.event().id == before.id).count(), 4);
 }
 
 /// A handler that lost its route but is still defined finishes what it was given.
 pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple().on("note", &["notify"])).await;
-    let old = world.emit(new_event("record").key("a")).await;
-    world.register(RegistrationBuilder::default().on("note", &["index", "notify"])).await;
-    assert!(world.emit(new_event("record").key("a")).await.tasks.is_empty());
-    assert_eq!(world.rescue().await.missing, 0);
-    assert_eq!(event_ids_of(&world.run_all().await), [old.id]);
-    assert_eq!(world.status(&old.tasks[0]).await, Status::Done);
+    let mut world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
+    let old = world.emit(new_event("record").with_key("a")).await;
+    world.register(RegistrationBuilder::default().route("note", &["index", "notify"])).await;
+    assert!(world.emit(new_event("record").with_key("a")).await.tasks.is_empty());
+    assert_eq!(world.rescue_tasks().await.missing, 0);
+    assert_eq!(event_ids_of(&world.run_all_ready().await), [old.id]);
+    assert_eq!(world.task_status(&old.tasks[0]).await, Status::Done);
 }
 
 pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
     let plan = plan()
-        .free("audit")
-        .halting("count")
-        .on("record", &["index!"])
-        .paced("index", "100/m")
-        .weighing("index", 7)
-        .narrow("notify", 3)
-        .pulled("notify")
-        .collects_for("shop", "crm/people", 300)
-        .collects_for("shop", "crm/firms", 1)
-        .favouring("shop", 1000);
+        .unordered("audit")
+        .halt_on_error("count")
+        .route("record", &["index!"])
+        .rate_limit("index", "100/m")
+        .handler_weight("index", 7)
+        .concurrency_limit("notify", 3)
+        .pulled_by_workers("notify")
+        .tenant_collection("shop", "crm/people", 300)
+        .tenant_collection("shop", "crm/firms", 1)
+        .tenant_weight("shop", 1000);
     let world = StoreFixture::new(harness, plan.clone()).await;
     let world = world.reopen().await;
     let mut found = expect_ok(world.store.registration().await);
     found.handlers.sort_by(|a, b| a.name.cmp(&b.name));
-    assert_eq!(found, plan.registration());
+    assert_eq!(found, plan.build());
 }
 
 pub async fn routes_survive_a_restart(harness: &dyn Harness) {
@@ -121,7 +123,7 @@ pub async fn routes_survive_a_restart(harness: &dyn Harness) {
 
 pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    assert!(world.emit(new_event("note").key("a")).await.tasks.is_empty());
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty());
-    assert_eq!(world.read_all().await.len(), 1);
+    assert!(world.emit(new_event("note").with_key("a")).await.tasks.is_empty());
+    assert!(world.list_tasks(&TaskFilter::default()).await.is_empty());
+    assert_eq!(world.read_all_events().await.len(), 1);
 }

@@ -9,21 +9,21 @@ use crate::fixture::*;
 pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
         let world =
-            StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"]))
+            StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
                 .await;
         world.emit_many(2, new_event("record")).await;
-        expect_ok(world.store.hold(world.rule(kind, "index", None)).await);
+        expect_ok(world.store.hold(world.new_rule(kind, "index", None)).await);
         world.emit(new_event("record")).await;
-        let claims = world.claims(10).await;
+        let claims = world.claim_outcome(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
         assert!(!claims.more, "what is held is not ready");
-        assert_eq!(world.schedule(10).await, 0);
-        assert!(world.queue("index").await.held);
+        assert_eq!(world.schedule_ahead(10).await, 0);
+        assert!(world.read_queue("index").await.held);
         let (_, claims) = expect_ok(
             world
                 .store
-                .append(vec![emission([new_event("record")])], Some(world.asking(10)), world.now)
+                .append(vec![emission([new_event("record")])], Some(world.claim_request(10)), world.now)
                 .await,
         );
         assert_eq!(claims.tasks.len(), 1, "nor in the transaction that journals");
@@ -32,50 +32,51 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
 
 pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
     world.emit_many(3, new_event("record")).await;
-    assert_eq!(world.schedule(6).await, 6);
+    assert_eq!(world.schedule_ahead(6).await, 6);
     world.pause("index").await;
-    let found = world.tasks(&TaskFilter::default()).await;
+    let found = world.list_tasks(&TaskFilter::default()).await;
     for task in found {
         let held = task.handler == handler_name("index");
         assert_eq!(task.life.state.status(), if held { Status::New } else { Status::Scheduled });
     }
-    assert_eq!(world.queue("index").await.scheduled, 0);
-    assert_eq!(world.schedule(0).await, 3);
+    assert_eq!(world.read_queue("index").await.scheduled, 0);
+    assert_eq!(world.schedule_ahead(0).await, 3);
     assert_eq!(world.claim(10).await.len(), 3);
 }
 
 pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(3, new_event("record").key("a")).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(3, new_event("record").with_key("a")).await;
     let head = world.claim_one().await;
     world.pause("index").await;
     assert_eq!(world.fail(&head).await.status, Status::New);
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     assert!(world.claim(10).await.is_empty());
     assert!(world.resume("index").await);
-    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
+    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events));
 }
 
 pub async fn after_resume_all_tasks_run_in_order(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let mut events = world.emit_many(2, new_event("record").key("a")).await;
-    world.schedule(5).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut events = world.emit_many(2, new_event("record").with_key("a")).await;
+    world.schedule_ahead(5).await;
     world.pause("index").await;
-    world.tick(60);
-    events.extend(world.emit_many(3, new_event("record").key("a")).await);
+    world.advance_clock(60);
+    events.extend(world.emit_many(3, new_event("record").with_key("a")).await);
     assert!(world.claim(10).await.is_empty());
     assert!(world.resume("index").await);
-    assert_eq!(event_ids_of(&world.run_all().await), sequenced_ids(&events));
+    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events));
 }
 
 pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit(new_event("record")).await;
     let index = rule_target("index");
     for kind in RuleKind::ALL {
-        expect_ok(world.store.hold(world.rule(kind, "index", None)).await);
+        expect_ok(world.store.hold(world.new_rule(kind, "index", None)).await);
     }
     assert_eq!(expect_ok(world.store.rules().await).len(), 2);
     assert!(expect_ok(world.store.release(RuleKind::Pause, &index, None).await));
@@ -86,11 +87,11 @@ pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
 }
 
 pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for name in ["shop", "depot"] {
-        world.emit(new_event("record").tenant(name)).await;
+        world.emit(new_event("record").for_tenant(name)).await;
     }
-    expect_ok(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
+    expect_ok(world.store.hold(world.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
     let claimed = world.claim(10).await;
     assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
     // A rule for all stands beside it, and lifting that one leaves it standing.
@@ -104,10 +105,10 @@ pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
 }
 
 pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.pause("index").await;
     for name in ["default", "shop"] {
-        world.emit(new_event("record").tenant(name)).await;
+        world.emit(new_event("record").for_tenant(name)).await;
     }
     assert!(world.claim(10).await.is_empty());
     assert!(expect_ok(world.store.queues(None).await).iter().all(|queue| queue.held));
@@ -116,9 +117,9 @@ pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
 }
 
 pub async fn rules_survive_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit(new_event("record")).await;
-    let rule = world.rule(RuleKind::Block, "index", Some("default"));
+    let rule = world.new_rule(RuleKind::Block, "index", Some("default"));
     expect_ok(world.store.hold(rule.clone()).await);
     let world = world.reopen().await;
     assert_eq!(expect_ok(world.store.rules().await), [rule]);
@@ -132,11 +133,12 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
 
 /// A handler, a collection and a schedule may even share a name: each rule speaks of its own.
 pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple().collects("shop/orders", 1)).await;
+    let world =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;
     let places = ["shop", "shop/orders", "@shop", "@shop/orders"];
     let mut rules = Vec::new();
     for name in places {
-        rules.push(world.rule(RuleKind::Pause, name, None));
+        rules.push(world.new_rule(RuleKind::Pause, name, None));
         expect_ok(world.store.hold(rules[rules.len() - 1].clone()).await);
     }
     let world = world.reopen().await;
@@ -150,10 +152,10 @@ pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
 }
 
 pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.pause("index").await;
-    world.tick(10);
-    let mut again = world.rule(RuleKind::Pause, "index", None);
+    world.advance_clock(10);
+    let mut again = world.new_rule(RuleKind::Pause, "index", None);
     again.reason = "still at it".into();
     expect_ok(world.store.hold(again.clone()).await);
     assert_eq!(expect_ok(world.store.rules().await), [again]);
@@ -162,14 +164,14 @@ pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
 }
 
 pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let events = world.emit_many(3, new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = world.emit_many(3, new_event("record").with_key("a")).await;
     let head = world.claim_one().await;
     world.pause("index").await;
     world.succeed(&head).await;
     assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
+    assert_eq!(world.cancel_task(&events[1].tasks[0]).await, Ok(()));
     assert!(world.claim(10).await.is_empty());
     world.resume("index").await;
-    assert_eq!(event_ids_of(&world.run_all().await), [events[2].id]);
+    assert_eq!(event_ids_of(&world.run_all_ready().await), [events[2].id]);
 }

@@ -10,70 +10,72 @@ use crate::Harness;
 use crate::fixture::*;
 
 fn plan() -> RegistrationBuilder {
-    RegistrationBuilder::simple().collects("shop/orders", 100)
+    RegistrationBuilder::single_handler().collection("shop/orders", 100)
 }
 
 /// A world whose one schedule `nightly` is set up, and the next planned time, which has just come.
 async fn nightly(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.standing("nightly").await;
-    world.tick(100);
+    world.plan_daily_schedule("nightly").await;
+    world.advance_clock(100);
     let planned = world.now;
     (world, planned)
 }
 
 fn emits() -> FiringBuilder {
-    FiringBuilder::event(new_event("record").key("a").value("[1]"))
+    FiringBuilder::emitting(new_event("record").with_key("a").with_value("[1]"))
 }
 
 pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
     let beginning = Standing { settled: world.now, held: false, unmet: None };
-    assert_eq!(world.standing("nightly").await, beginning);
-    world.tick(1000);
-    assert_eq!(world.standing("nightly").await, beginning, "nothing has been settled since");
+    assert_eq!(world.plan_daily_schedule("nightly").await, beginning);
+    world.advance_clock(1000);
+    assert_eq!(world.plan_daily_schedule("nightly").await, beginning, "nothing has been settled since");
     let mut world = world.reopen().await;
-    world.tick(1000);
-    assert_eq!(world.standing("nightly").await, beginning, "also after a restart");
+    world.advance_clock(1000);
+    assert_eq!(world.plan_daily_schedule("nightly").await, beginning, "also after a restart");
 }
 
 pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
-    world.tick(2);
-    let before = world.emit(new_event("note").key("a")).await;
-    let (fire, written) = world.settle(emits().at("nightly", planned)).await;
+    world.advance_clock(2);
+    let before = world.emit(new_event("note").with_key("a")).await;
+    let (fire, written) = world.resolve_firing(emits().build("nightly", planned)).await;
     assert!(written);
     assert_eq!((fire.planned, fire.at, fire.outcome), (planned, world.now, Outcome::Fired));
-    let emitted = world.read_after(before.id, &Default::default()).await;
+    let emitted = world.read_events_after(before.id, &Default::default()).await;
     assert_eq!(emitted.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
     assert_eq!((emitted[0].prev, emitted[0].value.as_str()), (Some(before.id), "[1]"));
     let task = world.claim_one().await;
     assert_eq!((task.event().id, task.planned), (emitted[0].id, Some(planned)));
-    assert_eq!(world.task(&task.id).await.planned_at, Some(planned));
-    assert_eq!(world.standing("nightly").await.settled, planned);
+    assert_eq!(world.read_task(&task.id).await.planned_at, Some(planned));
+    assert_eq!(world.plan_daily_schedule("nightly").await.settled, planned);
     world.succeed(&task).await;
-    assert_eq!(world.task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
+    assert_eq!(world.read_task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
 }
 
 pub async fn a_firing_creates_its_run(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (fire, written) = world.settle(FiringBuilder::run("shop/orders").at("nightly", planned)).await;
+    let (fire, written) =
+        world.resolve_firing(FiringBuilder::starting_run("shop/orders").build("nightly", planned)).await;
     assert_eq!((written, fire.outcome, fire.event), (true, Outcome::Fired, None));
     let id = fire.task.expect("a run is a task");
-    let run = world.run("shop/orders").await;
+    let run = world.request_run("shop/orders").await;
     assert_eq!((&run.task, run.created), (&id, false));
-    assert_eq!(world.task(&id).await.planned_at, Some(planned));
+    assert_eq!(world.read_task(&id).await.planned_at, Some(planned));
     let task = world.claim_one().await;
     assert_eq!((&task.id, task.planned), (&id, Some(planned)));
     let world = world.reopen().await;
-    assert_eq!(world.task(&id).await.planned_at, Some(planned));
+    assert_eq!(world.read_task(&id).await.planned_at, Some(planned));
 }
 
 pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
-            let (store, now, firing) = (Arc::clone(&world.store), world.now, emits().at("nightly", planned));
+            let (store, now, firing) =
+                (Arc::clone(&world.store), world.now, emits().build("nightly", planned));
             tokio::spawn(async move { expect_ok(store.settle(vec![firing], now).await).remove(0) })
         })
         .collect();
@@ -83,28 +85,28 @@ pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
     }
     assert_eq!(answers.iter().filter(|(_, written)| *written).count(), 1);
     assert!(answers.iter().all(|(fire, _)| *fire == answers[0].0), "all hear of the same");
-    assert_eq!(world.read_all().await.len(), 1);
-    assert_eq!(world.run_all().await.len(), 1);
+    assert_eq!(world.read_all_events().await.len(), 1);
+    assert_eq!(world.run_all_ready().await.len(), 1);
 }
 
 pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
-    let twice = vec![emits().at("nightly", planned), emits().at("nightly", planned)];
-    let answers = world.settle_all(twice).await;
+    let twice = vec![emits().build("nightly", planned), emits().build("nightly", planned)];
+    let answers = world.resolve_firings(twice).await;
     assert_eq!((answers[0].1, answers[1].1), (true, false), "within one call, too");
     let first = answers[0].0.clone();
-    world.tick(50);
+    world.advance_clock(50);
     let world = world.reopen().await;
     for again in [
-        emits().at("nightly", planned),
-        emits().when(Punctual::Late).at("nightly", planned),
-        emits().when(Punctual::CaughtUp).at("nightly", planned),
+        emits().build("nightly", planned),
+        emits().with_punctuality(Punctual::Late).build("nightly", planned),
+        emits().with_punctuality(Punctual::CaughtUp).build("nightly", planned),
         skipped_firing("nightly", planned),
     ] {
-        assert_eq!(world.settle(again).await, (first.clone(), false));
+        assert_eq!(world.resolve_firing(again).await, (first.clone(), false));
     }
-    assert_eq!(world.read_all().await.len(), 1);
-    assert_eq!(world.fires("nightly").await, [first]);
+    assert_eq!(world.read_all_events().await.len(), 1);
+    assert_eq!(world.list_fires("nightly").await, [first]);
 }
 
 pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
@@ -113,12 +115,12 @@ pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
     world.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let next = planned.plus(secs(1));
     let firings = vec![
-        emits().at("hourly", planned),
-        FiringBuilder::run("shop/orders").at("shop/orders", planned),
-        emits().at("nightly", planned),
-        emits().at("hourly", next),
+        emits().build("hourly", planned),
+        FiringBuilder::starting_run("shop/orders").build("shop/orders", planned),
+        emits().build("nightly", planned),
+        emits().build("hourly", next),
     ];
-    let answers = world.settle_all(firings).await;
+    let answers = world.resolve_firings(firings).await;
     assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == Outcome::Fired));
     let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned).collect();
     assert_eq!(times, [planned, planned, planned, next], "answered in the order asked");
@@ -139,21 +141,21 @@ pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
         (Punctual::CaughtUp, Outcome::CaughtUp),
     ] {
         seconds += 1;
-        let firing = emits().when(when).at("nightly", planned.plus(secs(seconds)));
-        let (fire, written) = world.settle(firing).await;
+        let firing = emits().with_punctuality(when).build("nightly", planned.plus(secs(seconds)));
+        let (fire, written) = world.resolve_firing(firing).await;
         assert_eq!((fire.outcome, written, fire.event.is_some()), (outcome, true, true));
     }
-    assert_eq!(world.read_all().await.len(), 3);
+    assert_eq!(world.read_all_events().await.len(), 3);
 }
 
 pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (fire, written) = world.settle(skipped_firing("nightly", planned)).await;
+    let (fire, written) = world.resolve_firing(skipped_firing("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Missed), true));
     assert_eq!((fire.event, &fire.task), (None, &None));
-    assert_eq!(world.settle(emits().at("nightly", planned)).await, (fire, false));
-    assert!(world.read_all().await.is_empty());
-    let standing = world.standing("nightly").await;
+    assert_eq!(world.resolve_firing(emits().build("nightly", planned)).await, (fire, false));
+    assert!(world.read_all_events().await.is_empty());
+    let standing = world.plan_daily_schedule("nightly").await;
     assert_eq!((standing.settled, standing.unmet), (planned, None));
 }
 
@@ -161,68 +163,75 @@ pub async fn the_resolved_position_never_moves_back(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let earlier = planned.minus(secs(10));
     for time in [planned, earlier] {
-        assert!(world.settle(emits().at("nightly", time)).await.1);
+        assert!(world.resolve_firing(emits().build("nightly", time)).await.1);
     }
-    assert_eq!(world.standing("nightly").await.settled, planned);
+    assert_eq!(world.plan_daily_schedule("nightly").await.settled, planned);
 }
 
 pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     let later = planned.plus(secs(60));
     for kind in RuleKind::ALL {
-        expect_ok(world.store.hold(world.rule(kind, "@nightly", None)).await);
+        expect_ok(world.store.hold(world.new_rule(kind, "@nightly", None)).await);
     }
     assert!(expect_ok(world.store.release(RuleKind::Pause, &rule_target("@nightly"), None).await));
-    assert!(world.standing("nightly").await.held, "the block still stands");
+    assert!(world.plan_daily_schedule("nightly").await.held, "the block still stands");
     for time in [planned, later] {
-        let (fire, written) = world.settle(emits().at("nightly", time)).await;
+        let (fire, written) = world.resolve_firing(emits().build("nightly", time)).await;
         assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Held), true));
         assert_eq!((fire.event, fire.task), (None, None));
     }
     let world = world.reopen().await;
-    let standing = world.standing("nightly").await;
+    let standing = world.plan_daily_schedule("nightly").await;
     assert_eq!(standing, Standing { settled: later, held: true, unmet: Some(planned) });
-    assert!(world.read_all().await.is_empty());
+    assert!(world.read_all_events().await.is_empty());
     assert_eq!(expect_ok(world.store.rules().await).len(), 1);
     assert!(expect_ok(world.store.release(RuleKind::Block, &rule_target("@nightly"), None).await));
-    assert!(!world.standing("nightly").await.held);
-    assert!(world.settle(emits().at("nightly", later.plus(secs(60)))).await.0.event.is_some());
+    assert!(!world.plan_daily_schedule("nightly").await.held);
+    assert!(world.resolve_firing(emits().build("nightly", later.plus(secs(60)))).await.0.event.is_some());
 }
 
 pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     world.pause("@nightly").await;
-    let (held, _) = world.settle(emits().at("nightly", planned)).await;
-    let catch_up = || emits().when(Punctual::CaughtUp).at("nightly", planned);
-    let (still, _) = world.settle(catch_up()).await;
+    let (held, _) = world.resolve_firing(emits().build("nightly", planned)).await;
+    let catch_up = || emits().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
+    let (still, _) = world.resolve_firing(catch_up()).await;
     assert_eq!((still.outcome, still.event), (held.outcome, None), "not while it is held");
     world.resume("@nightly").await;
-    world.tick(500);
-    assert_eq!(world.settle(emits().at("nightly", planned)).await, (still, false), "nor by another firing");
-    let (fire, written) = world.settle(catch_up()).await;
+    world.advance_clock(500);
+    assert_eq!(
+        world.resolve_firing(emits().build("nightly", planned)).await,
+        (still, false),
+        "nor by another firing"
+    );
+    let (fire, written) = world.resolve_firing(catch_up()).await;
     assert_eq!((fire.outcome, fire.at, written), (Outcome::CaughtUp, world.now, true));
-    assert_eq!(world.settle(catch_up()).await, (fire.clone(), false), "once");
-    assert_eq!(world.read_all().await.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
-    assert_eq!(world.fires("nightly").await, [fire]);
+    assert_eq!(world.resolve_firing(catch_up()).await, (fire.clone(), false), "once");
+    assert_eq!(
+        world.read_all_events().await.iter().map(|event| Some(event.id)).collect::<Vec<_>>(),
+        [fire.event]
+    );
+    assert_eq!(world.list_fires("nightly").await, [fire]);
 }
 
 pub async fn missed_times_are_not_caught_up(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (missed, _) = world.settle(skipped_firing("nightly", planned)).await;
-    let firing = emits().when(Punctual::CaughtUp).at("nightly", planned);
-    assert_eq!(world.settle(firing).await, (missed, false));
+    let (missed, _) = world.resolve_firing(skipped_firing("nightly", planned)).await;
+    let firing = emits().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
+    assert_eq!(world.resolve_firing(firing).await, (missed, false));
 }
 
 pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
     world.pause("@nightly").await;
-    world.settle(emits().at("nightly", planned)).await;
+    world.resolve_firing(emits().build("nightly", planned)).await;
     world.resume("@nightly").await;
-    assert_eq!(world.standing("nightly").await.unmet, Some(planned));
+    assert_eq!(world.plan_daily_schedule("nightly").await.unmet, Some(planned));
     expect_ok(world.store.made_up(&schedule_name("nightly"), planned).await);
-    assert_eq!(world.standing("nightly").await.unmet, None);
+    assert_eq!(world.plan_daily_schedule("nightly").await.unmet, None);
     let world = world.reopen().await;
-    let standing = world.standing("nightly").await;
+    let standing = world.plan_daily_schedule("nightly").await;
     assert_eq!((standing.unmet, standing.settled), (None, planned));
     expect_ok(world.store.made_up(&schedule_name("unheard-of"), planned).await);
 }
@@ -233,11 +242,11 @@ pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
     let later = planned.plus(secs(60));
     world.pause("@nightly").await;
     for time in [planned, later] {
-        world.settle(emits().at("nightly", time)).await;
+        world.resolve_firing(emits().build("nightly", time)).await;
     }
     world.resume("@nightly").await;
     expect_ok(world.store.made_up(&schedule_name("nightly"), planned).await);
-    assert_eq!(world.standing("nightly").await.unmet, Some(later));
+    assert_eq!(world.plan_daily_schedule("nightly").await.unmet, Some(later));
 }
 
 /// A schedule's rule holds its firings and no task; a collection's rule holds its tasks and no firing.
@@ -245,13 +254,14 @@ pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn H
     let (world, planned) = nightly(harness).await;
     world.plan_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
     world.pause("@shop/orders").await;
-    let run = world.run_anew("shop/orders").await;
+    let run = world.request_new_run("shop/orders").await;
     let task = world.claim_one().await;
     assert_eq!(task.id, run);
     world.succeed(&task).await;
     world.resume("@shop/orders").await;
     world.pause("shop/orders").await;
-    let (fire, _) = world.settle(FiringBuilder::run("shop/orders").at("shop/orders", planned)).await;
+    let (fire, _) =
+        world.resolve_firing(FiringBuilder::starting_run("shop/orders").build("shop/orders", planned)).await;
     assert_eq!(fire.outcome, Outcome::Fired);
     assert!(world.claim(10).await.is_empty());
     world.resume("shop/orders").await;
@@ -261,8 +271,9 @@ pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn H
 pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
     for (n, name) in ["nobody/orders", "shop/nothing", "index/record"].into_iter().enumerate() {
-        let (fire, written) =
-            world.settle(FiringBuilder::run(name).at("nightly", planned.plus(secs(n as u64)))).await;
+        let (fire, written) = world
+            .resolve_firing(FiringBuilder::starting_run(name).build("nightly", planned.plus(secs(n as u64))))
+            .await;
         assert_eq!(
             (fire.outcome, fire.task, written),
             (Outcome::Skipped(Skipped::Gone), None, true),
@@ -270,22 +281,22 @@ pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
         );
     }
     world.register(plan().without_collection("shop/orders")).await;
-    let firing = FiringBuilder::run("shop/orders").at("nightly", planned.plus(secs(10)));
-    assert_eq!(world.settle(firing).await.0.outcome, Outcome::Skipped(Skipped::Gone));
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty());
+    let firing = FiringBuilder::starting_run("shop/orders").build("nightly", planned.plus(secs(10)));
+    assert_eq!(world.resolve_firing(firing).await.0.outcome, Outcome::Skipped(Skipped::Gone));
+    assert!(world.list_tasks(&TaskFilter::default()).await.is_empty());
 }
 
 pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
     let (mut world, planned) = nightly(harness).await;
-    world.settle(emits().at("nightly", planned)).await;
+    world.resolve_firing(emits().build("nightly", planned)).await;
     world.pause("@nightly").await;
-    world.settle(emits().at("nightly", planned.plus(secs(5)))).await;
+    world.resolve_firing(emits().build("nightly", planned.plus(secs(5)))).await;
     world.resume("@nightly").await;
-    world.tick(1000);
+    world.advance_clock(1000);
     let anew = Standing { settled: world.now, held: false, unmet: None };
     let other = self::schedule_definition("nightly", "hourly");
     assert_eq!(world.plan_schedules(std::slice::from_ref(&other)).await, [anew]);
-    world.tick(1000);
+    world.advance_clock(1000);
     assert_eq!(world.plan_schedules(&[other]).await, [anew]);
 }
 
@@ -294,14 +305,14 @@ async fn settled_pair(harness: &dyn Harness) -> (StoreFixture<'_>, [Plan; 2], Ti
     let (world, planned) = nightly(harness).await;
     let both = ["nightly", "hourly"].map(|name| self::schedule_definition(name, "daily"));
     world.plan_schedules(&both).await;
-    world.settle_all(vec![emits().at("nightly", planned), emits().at("hourly", planned)]).await;
+    world.resolve_firings(vec![emits().build("nightly", planned), emits().build("hourly", planned)]).await;
     (world, both, planned)
 }
 
 /// Plans these over and over, as a clock does.
 async fn keep_planning(world: &mut StoreFixture<'_>, plans: &[Plan], hours: u64) {
     for _ in 0..2 * hours {
-        world.tick(1800);
+        world.advance_clock(1800);
         world.plan_schedules(plans).await;
     }
 }
@@ -332,20 +343,20 @@ pub async fn a_schedule_not_planned_for_a_day_expires(harness: &dyn Harness) {
 /// After an outage the nodes come back one by one.
 pub async fn schedules_do_not_expire_while_no_node_plans(harness: &dyn Harness) {
     let (mut world, both, planned) = settled_pair(harness).await;
-    world.tick(3 * 24 * 3600);
+    world.advance_clock(3 * 24 * 3600);
     assert_eq!(settled(&world, &both[1..]).await, [planned]);
-    world.tick(1000);
+    world.advance_clock(1000);
     assert_eq!(settled(&world, &both).await, [planned, planned]);
 }
 
 pub async fn resolved_times_survive_a_restart(harness: &dyn Harness) {
     let (world, planned) = nightly(harness).await;
-    let (fire, _) = world.settle(emits().at("nightly", planned)).await;
+    let (fire, _) = world.resolve_firing(emits().build("nightly", planned)).await;
     let mut world = world.reopen().await;
-    world.tick(1000);
-    assert_eq!(world.standing("nightly").await.settled, planned);
-    assert_eq!(world.settle(emits().at("nightly", planned)).await, (fire, false));
-    let ran = world.run_all().await;
+    world.advance_clock(1000);
+    assert_eq!(world.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(world.resolve_firing(emits().build("nightly", planned)).await, (fire, false));
+    let ran = world.run_all_ready().await;
     assert_eq!(ran.iter().map(|task| task.planned).collect::<Vec<_>>(), [Some(planned)]);
-    assert_eq!(world.status(&ran[0].id).await, Status::Done);
+    assert_eq!(world.task_status(&ran[0].id).await, Status::Done);
 }

@@ -23,43 +23,43 @@ async fn fail_until_the_end(world: &mut StoreFixture<'_>, seconds: u64) -> u32 {
     for runs in 1..100 {
         let task = world.claim_one().await;
         assert_eq!(task.attempt, runs);
-        if world.end_as(&task, broken(3)).await.status == Status::Error {
+        if world.finish_as(&task, broken(3)).await.status == Status::Error {
             return runs;
         }
-        world.tick(seconds);
+        world.advance_clock(seconds);
     }
     panic!("the step is tried for ever");
 }
 
 pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 2, 30)).await;
-    world.add(new_order("/x/y,1").holding("1")).await;
+    let mut world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", 2, 30)).await;
+    world.add_order(new_order("/x/y,1").with_value("1")).await;
     let task = world.claim_one().await;
-    let since = world.head().await;
-    let finished = world.end_as(&task, broken(3)).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(30))));
-    assert_eq!(world.told_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
-    let view = world.look("/x/y,1").await;
-    assert_eq!((view.setback, view.order.node.as_str()), (Some(world.later(30)), "a"));
+    let since = world.journal_head().await;
+    let finished = world.finish_as(&task, broken(3)).await;
+    assert_eq!((finished.status, finished.due), (Status::New, Some(world.seconds_from_now(30))));
+    assert_eq!(world.engine_event_summaries_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
+    let view = world.read_order("/x/y,1").await;
+    assert_eq!((view.setback, view.order.node.as_str()), (Some(world.seconds_from_now(30)), "a"));
     assert_eq!(view.task.map(|(id, ..)| id), Some(task.id.clone()), "it keeps its task");
     assert!(!view.order.suspended && !view.order.running);
-    world.tick(29);
-    world.nothing_begins("a second too early").await;
+    world.advance_clock(29);
+    world.assert_nothing_claimable("a second too early").await;
     let mut world = world.reopen().await;
-    world.tick(1);
+    world.advance_clock(1);
     let again = world.claim_one().await;
     assert_eq!((&again.id, again.attempt, again.step().value.as_str()), (&task.id, 2, "1"));
-    assert_eq!(world.look("/x/y,1").await.setback, None, "it is being tried");
-    let since = world.head().await;
+    assert_eq!(world.read_order("/x/y,1").await.setback, None, "it is being tried");
+    let since = world.journal_head().await;
     world.succeed(&again).await;
-    assert_eq!(world.told_after(since).await[0], "OrderStepEnded Success");
+    assert_eq!(world.engine_event_summaries_after(since).await[0], "OrderStepEnded Success");
 }
 
 /// Each attempt begins and ends in the journal, and only the last of them is an error.
 pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 1, 30)).await;
-    world.add(new_order("/x/y,1")).await;
-    let since = world.head().await;
+    let mut world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", 1, 30)).await;
+    world.add_order(new_order("/x/y,1")).await;
+    let since = world.journal_head().await;
     assert_eq!(fail_until_the_end(&mut world, 30).await, 2);
     let want = [
         "OrderStarted nodeId:a,taskId:first_a",
@@ -70,13 +70,13 @@ pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) 
         "OrderStepEnded Error,returnCode:3",
         SUSPENDED,
     ];
-    assert_eq!(world.told_after(since).await, want);
+    assert_eq!(world.engine_event_summaries_after(since).await, want);
 }
 
 pub async fn a_chain_nodes_retry_policy_replaces_the_handlers(harness: &dyn Harness) {
     for max in [0, 1, 5] {
-        let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", max, 1)).await;
-        world.add(new_order("/x/y,1")).await;
+        let mut world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", max, 1)).await;
+        world.add_order(new_order("/x/y,1")).await;
         assert_eq!(fail_until_the_end(&mut world, 1).await, max + 1);
     }
 }
@@ -84,105 +84,108 @@ pub async fn a_chain_nodes_retry_policy_replaces_the_handlers(harness: &dyn Harn
 /// Only at its own node, and only for steps: the handler's events are tried as the handler says.
 pub async fn a_chain_nodes_retry_policy_applies_to_that_node_only(harness: &dyn Harness) {
     let plan = RegistrationBuilder::default()
-        .on("record", &["first"])
+        .route("record", &["first"])
         .chain("/x/y", "a=first>b b=first>done done")
-        .setback("/x/y", "a", 0, 1);
+        .step_retry("/x/y", "a", 0, 1);
     let mut world = StoreFixture::new(harness, plan).await;
-    world.add(new_order("/x/y,1").starting("b")).await;
+    world.add_order(new_order("/x/y,1").starting_at("b")).await;
     assert_eq!(fail_until_the_end(&mut world, RETRY_DELAY_SECS).await, 3, "the other node");
     world.emit(new_event("record")).await;
     assert_eq!(fail_until_the_end(&mut world, RETRY_DELAY_SECS).await, 3, "an event");
-    world.add(new_order("/x/y,2")).await;
+    world.add_order(new_order("/x/y,2")).await;
     assert_eq!(fail_until_the_end(&mut world, RETRY_DELAY_SECS).await, 1);
 }
 
 pub async fn a_chain_nodes_retry_policy_changes_with_the_registration(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 0, 1)).await;
-    world.add(new_order("/x/y,1")).await;
+    let mut world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", 0, 1)).await;
+    world.add_order(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
-    world.register(plan().setback("/x/y", "a", 3, 50)).await;
+    world.register(plan().step_retry("/x/y", "a", 3, 50)).await;
     let finished = world.fail(&task).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(50))));
+    assert_eq!((finished.status, finished.due), (Status::New, Some(world.seconds_from_now(50))));
 }
 
 pub async fn without_a_chain_node_retry_policy_the_handlers_applies(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1")).await;
+    world.add_order(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
-    let since = world.head().await;
-    assert_eq!(world.fail(&task).await.due, Some(world.later(RETRY_DELAY_SECS)));
-    assert_eq!(world.told_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
-    world.tick(RETRY_DELAY_SECS);
+    let since = world.journal_head().await;
+    assert_eq!(world.fail(&task).await.due, Some(world.seconds_from_now(RETRY_DELAY_SECS)));
+    assert_eq!(world.engine_event_summaries_after(since).await, [KEEP, "OrderSetBack nodeId:a"]);
+    world.advance_clock(RETRY_DELAY_SECS);
     world.fail(&world.claim_one().await).await;
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     assert_eq!(world.fail(&world.claim_one().await).await.status, Status::Error);
 }
 
 pub async fn a_handler_can_refuse_further_retries_of_a_step(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 5, 1)).await;
-    world.add(new_order("/x/y,1")).await;
+    let world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", 5, 1)).await;
+    world.add_order(new_order("/x/y,1")).await;
     let task = world.claim_one().await;
-    let since = world.head().await;
-    assert_eq!(world.fail_for_good(&task).await.status, Status::Error);
-    assert_eq!(world.told_after(since).await, ["OrderStepEnded Error,returnCode:1", SUSPENDED]);
+    let since = world.journal_head().await;
+    assert_eq!(world.fail_permanently(&task).await.status, Status::Error);
+    assert_eq!(
+        world.engine_event_summaries_after(since).await,
+        ["OrderStepEnded Error,returnCode:1", SUSPENDED]
+    );
 }
 
 pub async fn a_failed_attempt_can_request_its_retry_time(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan().setback("/x/y", "a", 5, 1)).await;
-    world.add(new_order("/x/y,1")).await;
-    let asked = world.later(500);
+    let world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", 5, 1)).await;
+    world.add_order(new_order("/x/y,1")).await;
+    let asked = world.seconds_from_now(500);
     let ended = Ended::Failed { error: "busy".into(), code: 429, after: Some(asked), last: false };
-    assert_eq!(world.end_as(&world.claim_one().await, ended).await.due, Some(asked));
-    assert_eq!(world.look("/x/y,1").await.setback, Some(asked));
+    assert_eq!(world.finish_as(&world.claim_one().await, ended).await.due, Some(asked));
+    assert_eq!(world.read_order("/x/y,1").await.setback, Some(asked));
 }
 
 pub async fn a_failed_order_without_on_error_is_suspended(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").holding("1")).await;
+    world.add_order(new_order("/x/y,1").with_value("1")).await;
     let task = world.claim_one().await;
-    world.fail_for_good(&task).await;
-    let view = world.look("/x/y,1").await;
+    world.fail_permanently(&task).await;
+    let view = world.read_order("/x/y,1").await;
     assert!(view.order.suspended && !view.order.running && !view.stranded);
     assert_eq!((view.order.node.as_str(), view.task, view.setback), ("a", None, None));
-    world.nothing_begins("it is suspended").await;
-    let since = world.head().await;
+    world.assert_nothing_claimable("it is suspended").await;
+    let since = world.journal_head().await;
     world.resume_order("/x/y,1").await;
-    assert_eq!(world.told_after(since).await, ["OrderResumed"]);
+    assert_eq!(world.engine_event_summaries_after(since).await, ["OrderResumed"]);
     let again = world.claim_one().await;
     assert_ne!(again.id, task.id, "a step that ended is begun anew");
     assert_eq!((again.attempt, again.step().value.as_str()), (1, "1"));
     world.succeed(&again).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
+    assert_eq!(world.read_order("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
     let world = StoreFixture::new(harness, plan().chain("/x/z", "a=first>b!b b=second>done done")).await;
-    world.add(new_order("/x/y,1").starting("b")).await;
+    world.add_order(new_order("/x/y,1").starting_at("b")).await;
     let task = world.claim_one().await;
-    let since = world.head().await;
+    let since = world.journal_head().await;
     let ended = Ended::Failed { error: "no".into(), code: 42, after: None, last: true };
-    world.end_as(&task, ended).await;
+    world.finish_as(&task, ended).await;
     let want = [
         "OrderStepEnded Error,returnCode:42",
         "OrderNodeChanged fromNodeId:b,nodeId:failed",
         "OrderFinished nodeId:failed",
         "FileBasedRemoved",
     ];
-    assert_eq!(world.told_after(since).await, want);
-    assert!(world.find("/x/y,1").await.is_none());
-    world.add(new_order("/x/z,1")).await;
-    world.fail_for_good(&world.claim_one().await).await;
+    assert_eq!(world.engine_event_summaries_after(since).await, want);
+    assert!(world.find_order("/x/y,1").await.is_none());
+    world.add_order(new_order("/x/z,1")).await;
+    world.fail_permanently(&world.claim_one().await).await;
     assert_eq!(describe_steps(&world.claim(10).await), ["/x/z,1 b"], "a way may lead to another step");
 }
 
 /// A lane that halts is nothing to an order: it is suspended, and goes on when it is resumed.
 pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan().halting("first")).await;
-    world.add(new_order("/x/y,1")).await;
-    world.add(new_order("/x/y,2")).await;
+    let world = StoreFixture::new(harness, plan().halt_on_error("first")).await;
+    world.add_order(new_order("/x/y,1")).await;
+    world.add_order(new_order("/x/y,2")).await;
     let failed = world.claim_one().await;
-    world.fail_for_good(&failed).await;
-    assert!(world.look(&failed.step().order.to_string()).await.order.suspended);
+    world.fail_permanently(&failed).await;
+    assert!(world.read_order(&failed.step().order.to_string()).await.order.suspended);
     assert_eq!(world.claim(10).await.len(), 1, "the other order goes on");
     world.resume_order(&failed.step().order.to_string()).await;
     assert_eq!(world.claim(10).await.len(), 1);
@@ -191,74 +194,74 @@ pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness
 async fn kept(world: &mut StoreFixture<'_>, how: &str, end: impl AsyncFn(&mut StoreFixture<'_>, &Claimed)) {
     let key = "/x/y,1";
     let task = world.claim_one().await;
-    let since = world.head().await;
+    let since = world.journal_head().await;
     end(world, &task).await;
-    assert_eq!(world.told_of(key, since).await, [KEEP], "{how}");
-    let view = world.look(key).await;
+    assert_eq!(world.order_event_summaries_after(key, since).await, [KEEP], "{how}");
+    let view = world.read_order(key).await;
     assert_eq!((view.setback, view.order.running, view.order.suspended), (None, false, false), "{how}");
     assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id, Status::New)), "{how}");
 }
 
 /// A step that is run again without having failed keeps its place, and costs no retry.
 pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan().setback("/x/y", "a", 0, 1)).await;
-    world.add(new_order("/x/y,1")).await;
-    kept(&mut world, "given back", async |world, task| drop(world.give_back(task).await)).await;
+    let mut world = StoreFixture::new(harness, plan().step_retry("/x/y", "a", 0, 1)).await;
+    world.add_order(new_order("/x/y,1")).await;
+    kept(&mut world, "given back", async |world, task| drop(world.release_task(task).await)).await;
     kept(&mut world, "its node died", async |world, _| {
-        world.tick(LEASE_SECS + 1);
+        world.advance_clock(LEASE_SECS + 1);
         world.node = expect_ok(world.store.join("heir", world.now).await);
-        assert_eq!(world.rescue().await.tasks.len(), 1);
+        assert_eq!(world.rescue_tasks().await.tasks.len(), 1);
     })
     .await;
     kept(&mut world, "snoozed", async |world, task| drop(world.snooze(task, 60).await)).await;
-    world.nothing_begins("it snoozes").await;
-    world.tick(60);
+    world.assert_nothing_claimable("it snoozes").await;
+    world.advance_clock(60);
     let task = world.claim_one().await;
     assert_eq!((task.attempt, task.retries), (4, 0));
     world.succeed(&task).await;
-    assert_eq!(world.look("/x/y,1").await.order.node, chain_node_id("b"));
+    assert_eq!(world.read_order("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
 pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1")).await;
-    let since = world.head().await;
+    world.add_order(new_order("/x/y,1")).await;
+    let since = world.journal_head().await;
     for _ in 0..3 {
         world.claim_one().await;
-        world.tick(LEASE_SECS + 1);
+        world.advance_clock(LEASE_SECS + 1);
         world.node = expect_ok(world.store.join("heir", world.now).await);
-        world.rescue().await;
+        world.rescue_tasks().await;
     }
-    let told = world.told_after(since).await;
+    let told = world.engine_event_summaries_after(since).await;
     let kept = told.iter().filter(|word| *word == KEEP).count();
     assert_eq!(kept, 2, "{told:?}");
     assert!(told[told.len() - 2].starts_with("OrderStepEnded Error"), "{told:?}");
     assert_eq!(told[told.len() - 1], SUSPENDED);
-    assert!(world.look("/x/y,1").await.order.suspended);
+    assert!(world.read_order("/x/y,1").await.order.suspended);
 }
 
 /// A stale end changes neither the task nor the order, and nothing is told of it.
 pub async fn an_ending_with_a_stale_fence_changes_no_order(harness: &dyn Harness) {
     let mut world = StoreFixture::new(harness, plan()).await;
-    world.add(new_order("/x/y,1").holding("1")).await;
+    world.add_order(new_order("/x/y,1").with_value("1")).await;
     let zombie = world.claim_one().await;
-    world.tick(LEASE_SECS + 1);
+    world.advance_clock(LEASE_SECS + 1);
     world.node = expect_ok(world.store.join("heir", world.now).await);
-    world.rescue().await;
+    world.rescue_tasks().await;
     let task = world.claim_one().await;
-    let (before, since) = (world.look("/x/y,1").await, world.head().await);
+    let (before, since) = (world.read_order("/x/y,1").await, world.journal_head().await);
     for ended in [
         Ended::Succeeded { result: Some(parse_json("9")) },
         retryable_failure(),
         permanent_failure(),
         Ended::Released,
     ] {
-        assert!(world.end(attempt_ending(&zombie, ended)).await.is_err());
+        assert!(world.finish_attempt(attempt_ending(&zombie, ended)).await.is_err());
     }
-    assert_eq!(world.look("/x/y,1").await, before);
-    assert_eq!(world.head().await, since, "nothing is told");
+    assert_eq!(world.read_order("/x/y,1").await, before);
+    assert_eq!(world.journal_head().await, since, "nothing is told");
     world.succeed(&task).await;
-    assert!(world.end(attempt_ending(&task, success())).await.is_err(), "an attempt ends once");
-    let view = world.look("/x/y,1").await;
+    assert!(world.finish_attempt(attempt_ending(&task, success())).await.is_err(), "an attempt ends once");
+    let view = world.read_order("/x/y,1").await;
     assert_eq!((view.order.node.as_str(), view.order.value.as_str()), ("b", "1"));
 }

@@ -6,7 +6,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 fn plan() -> RegistrationBuilder {
-    RegistrationBuilder::default().on("record", &["check!", "enrich!", "index", "notify"])
+    RegistrationBuilder::default().route("record", &["check!", "enrich!", "index", "notify"])
 }
 
 fn names(tasks: &[Claimed]) -> Vec<String> {
@@ -45,10 +45,10 @@ pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) 
         for name in ["check", "enrich"] {
             let claimed = world.claim(10).await;
             assert_eq!(names(&claimed), [name], "{ended:?}");
-            world.end_as(&claimed[0], ended.clone()).await;
+            world.finish_as(&claimed[0], ended.clone()).await;
         }
         assert_eq!(names(&world.claim(10).await), ["index", "notify"], "{ended:?}");
-        let first = world.task(&sequenced.tasks[0]).await;
+        let first = world.read_task(&sequenced.tasks[0]).await;
         assert_eq!(first.attempts.len(), 1, "{ended:?}");
     }
 }
@@ -56,7 +56,7 @@ pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) 
 pub async fn a_released_attempt_does_not_open_the_gate(harness: &dyn Harness) {
     let (world, _) = one(harness).await;
     let first = world.claim_one().await;
-    world.give_back(&first).await;
+    world.release_task(&first).await;
     let again = world.claim(10).await;
     assert_eq!(names(&again), ["check"], "the same again, and nothing else");
     world.succeed(&again[0]).await;
@@ -66,7 +66,7 @@ pub async fn a_released_attempt_does_not_open_the_gate(harness: &dyn Harness) {
 pub async fn a_failed_synchronous_task_is_retried_while_later_tasks_run(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     world.fail(&world.claim_one().await).await;
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     let claimed = world.claim(10).await;
     assert_eq!(names(&claimed), ["check", "enrich"]);
     assert_eq!(
@@ -77,8 +77,8 @@ pub async fn a_failed_synchronous_task_is_retried_while_later_tasks_run(harness:
 
 pub async fn cancelling_a_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     let (world, sequenced) = one(harness).await;
-    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
-    world.cancel(&sequenced.tasks[0]).await.expect("it is ready");
+    world.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
+    world.cancel_task(&sequenced.tasks[0]).await.expect("it is ready");
     assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
 }
 
@@ -86,7 +86,7 @@ pub async fn cancelling_a_synchronous_task_opens_the_gate(harness: &dyn Harness)
 pub async fn cancelling_the_second_synchronous_task_does_not_bypass_the_first(harness: &dyn Harness) {
     let (world, sequenced) = one(harness).await;
     let first = world.claim_one().await;
-    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
+    world.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
     assert!(world.claim(10).await.is_empty());
     world.succeed(&first).await;
     assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
@@ -94,15 +94,15 @@ pub async fn cancelling_the_second_synchronous_task_does_not_bypass_the_first(ha
 
 pub async fn undefining_a_synchronous_handler_opens_the_gate(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
-    assert_eq!(world.lose("check").await, 1);
+    assert_eq!(world.undefine_handler("check").await, 1);
     assert_eq!(names(&world.claim(10).await), ["enrich"]);
 }
 
 pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     let (mut world, _) = one(harness).await;
     world.claim_one().await;
-    world.tick(LEASE_SECS + 1);
-    world.rescue().await;
+    world.advance_clock(LEASE_SECS + 1);
+    world.rescue_tasks().await;
     world.node = expect_ok(world.store.join("another", world.now).await);
     assert_eq!(names(&world.claim(10).await), ["check", "enrich"]);
 }
@@ -113,35 +113,39 @@ pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) 
         let (mut world, sequenced) = one(harness).await;
         world.fail(&world.claim_one().await).await;
         match how {
-            "cancel" => world.cancel(&sequenced.tasks[0]).await.expect("it waits to be retried"),
-            "lose" => assert_eq!(world.lose("check").await, 1),
+            "cancel" => world.cancel_task(&sequenced.tasks[0]).await.expect("it waits to be retried"),
+            "lose" => assert_eq!(world.undefine_handler("check").await, 1),
             _ => {
-                world.tick(RETRY_DELAY_SECS);
-                let again = world.claim_one_for("check").await;
+                world.advance_clock(RETRY_DELAY_SECS);
+                let again = world.claim_one_for_handler("check").await;
                 if how == "crash" {
-                    world.tick(LEASE_SECS + 1);
-                    world.rescue().await;
+                    world.advance_clock(LEASE_SECS + 1);
+                    world.rescue_tasks().await;
                     world.node = expect_ok(world.store.join("another", world.now).await);
                 } else {
                     world.fail(&again).await;
                 }
             }
         }
-        let next = world.claim_for(&["enrich", "index", "notify"], 10).await;
+        let next = world.claim_for_handlers(&["enrich", "index", "notify"], 10).await;
         assert_eq!(names(&next), ["enrich"], "{how}");
         world.succeed(&next[0]).await;
-        assert_eq!(names(&world.claim_for(&["index", "notify"], 10).await), ["index", "notify"], "{how}");
+        assert_eq!(
+            names(&world.claim_for_handlers(&["index", "notify"], 10).await),
+            ["index", "notify"],
+            "{how}"
+        );
     }
 }
 
 /// Late is outside the order of the lane; the event's own order stands.
 pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
     let (mut world, sequenced) = one(harness).await;
-    world.lose("index").await;
+    world.undefine_handler("index").await;
     world.register(plan()).await;
-    assert_eq!(world.adopt("index").await, 1);
-    world.cancel(&sequenced.tasks[3]).await.expect("it waits");
-    world.retry(&sequenced.tasks[3]).await.expect("it was cancelled");
+    assert_eq!(world.adopt_missing_tasks("index").await, 1);
+    world.cancel_task(&sequenced.tasks[3]).await.expect("it waits");
+    world.retry_task(&sequenced.tasks[3]).await.expect("it was cancelled");
     for name in ["check", "enrich"] {
         let claimed = world.claim(10).await;
         assert_eq!(names(&claimed), [name]);
@@ -155,8 +159,8 @@ pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
 /// Cancelled before its turn and retried: it comes late, and nobody waits for it a second time.
 pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn Harness) {
     let (world, sequenced) = one(harness).await;
-    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
-    world.retry(&sequenced.tasks[1]).await.expect("it was cancelled");
+    world.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
+    world.retry_task(&sequenced.tasks[1]).await.expect("it was cancelled");
     let first = world.claim(10).await;
     assert_eq!(names(&first), ["check"]);
     world.succeed(&first[0]).await;
@@ -166,8 +170,9 @@ pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn
 /// Two events of one object: the gate is the event's, the lane the handler's.
 pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["check!", "index"])).await;
-    let events = world.emit_many(2, new_event("record").key("a")).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
+            .await;
+    let events = world.emit_many(2, new_event("record").with_key("a")).await;
     let first = world.claim(10).await;
     assert_eq!((names(&first), event_ids_of(&first)), (vec!["check".into()], vec![events[0].id]));
     world.succeed(&first[0]).await;
@@ -178,15 +183,15 @@ pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
     world.succeed(check).await;
     assert!(world.claim(10).await.is_empty(), "the second event's index waits for the first's");
     world.succeed(next.iter().find(|task| task.handler == handler_name("index")).expect("claimed")).await;
-    assert_eq!(event_ids_of(&world.run_all().await), [events[1].id]);
+    assert_eq!(event_ids_of(&world.run_all_ready().await), [events[1].id]);
 }
 
 pub async fn a_gate_does_not_block_other_events(harness: &dyn Harness) {
-    let plan = plan().on("note", &["index"]);
+    let plan = plan().route("note", &["index"]);
     let world = StoreFixture::new(harness, plan).await;
-    world.emit(new_event("record").key("a")).await;
-    let note = world.emit(new_event("note").key("b")).await;
-    assert_eq!(event_ids_of(&world.claim_for(&["index"], 10).await), [note.id]);
+    world.emit(new_event("record").with_key("a")).await;
+    let note = world.emit(new_event("note").with_key("b")).await;
+    assert_eq!(event_ids_of(&world.claim_for_handlers(&["index"], 10).await), [note.id]);
 }
 
 pub async fn gate_state_survives_a_restart(harness: &dyn Harness) {

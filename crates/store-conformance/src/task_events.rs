@@ -16,12 +16,12 @@ const FAILED: &str = "TaskEnded returnCode:7";
 const CLOSED: &str = "TaskClosed";
 
 fn plan(observe: Observe) -> RegistrationBuilder {
-    RegistrationBuilder::simple()
-        .collects("shop/orders", 100)
+    RegistrationBuilder::single_handler()
+        .collection("shop/orders", 100)
         .chain("/x/y", "a=step>done done")
-        .observing("index", observe)
-        .observing("shop", observe)
-        .observing("step", observe)
+        .observe_attempts("index", observe)
+        .observe_attempts("shop", observe)
+        .observe_attempts("step", observe)
 }
 
 fn broken(last: bool) -> Ended {
@@ -31,7 +31,7 @@ fn broken(last: bool) -> Ended {
 /// What the journal says of tasks, in words.
 async fn told(world: &StoreFixture<'_>) -> Vec<String> {
     let filter = Filter { kinds: vec![handling_key("TaskEvent")], ..Filter::default() };
-    let events = world.read_after(world.extent().await.forgotten, &filter).await;
+    let events = world.read_events_after(world.journal_extent().await.forgotten, &filter).await;
     events.iter().map(|event| summarize_event(event)).collect()
 }
 
@@ -45,9 +45,9 @@ async fn each_kind(
     for what in ["event", "run", "step"] {
         let mut world = StoreFixture::new(harness, plan(observe)).await;
         match what {
-            "event" => drop(world.emit(new_event("record").key("k")).await),
-            "run" => drop(world.run_anew("shop/orders").await),
-            _ => drop(world.add(new_order("/x/y,1")).await),
+            "event" => drop(world.emit(new_event("record").with_key("k")).await),
+            "run" => drop(world.request_new_run("shop/orders").await),
+            _ => drop(world.add_order(new_order("/x/y,1")).await),
         }
         let task = world.claim_one().await;
         story(&mut world, task).await;
@@ -70,9 +70,9 @@ pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) 
         (Observe::None, &[][..]),
     ] {
         each_kind(harness, observe, want, async |world, task| {
-            world.end_as(&task, broken(false)).await;
-            world.tick(RETRY_DELAY_SECS);
-            world.end_as(&world.claim_one().await, broken(true)).await;
+            world.finish_as(&task, broken(false)).await;
+            world.advance_clock(RETRY_DELAY_SECS);
+            world.finish_as(&world.claim_one().await, broken(true)).await;
         })
         .await;
     }
@@ -83,8 +83,8 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
         [(Observe::All, &[STARTED, FAILED, STARTED, DONE, CLOSED][..]), (Observe::Failures, &[FAILED][..])]
     {
         each_kind(harness, observe, want, async |world, task| {
-            world.end_as(&task, broken(false)).await;
-            world.tick(RETRY_DELAY_SECS);
+            world.finish_as(&task, broken(false)).await;
+            world.advance_clock(RETRY_DELAY_SECS);
             world.succeed(&world.claim_one().await).await;
         })
         .await;
@@ -96,7 +96,7 @@ pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness
     for (observe, want) in [(Observe::All, &[STARTED, DONE, STARTED, DONE][..]), (Observe::Failures, &[][..])]
     {
         each_kind(harness, observe, want, async |world, task| {
-            world.give_back(&task).await;
+            world.release_task(&task).await;
             world.snooze(&world.claim_one().await, 60).await;
         })
         .await;
@@ -108,8 +108,8 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
         let mut world = StoreFixture::new(harness, plan(observe)).await;
         world.emit(new_event("record")).await;
         world.claim_one().await;
-        world.tick(LEASE_SECS + 1);
-        world.rescue().await;
+        world.advance_clock(LEASE_SECS + 1);
+        world.rescue_tasks().await;
         let told = told(&world).await;
         let last = told.last().expect("something is told");
         assert!(last.starts_with("TaskEnded") && last != DONE, "{told:?}");
@@ -120,7 +120,7 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
     let world = StoreFixture::new(harness, plan(Observe::All)).await;
     world.emit(new_event("record")).await;
     let task = world.claim_one().await;
-    world.cancel(&task.id).await.expect("it runs");
+    world.cancel_task(&task.id).await.expect("it runs");
     let told = told(&world).await;
     assert_eq!((told.len(), told[0].as_str(), told[2].as_str()), (3, STARTED, CLOSED), "{told:?}");
 }
@@ -132,7 +132,7 @@ pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
     world.claim_one().await;
     assert_eq!(told(&world).await, [STARTED]);
     let emission = emission([new_event("record")]);
-    expect_ok(world.store.append(vec![emission], Some(world.asking(5)), world.now).await);
+    expect_ok(world.store.append(vec![emission], Some(world.claim_request(5)), world.now).await);
     assert_eq!(told(&world).await, [STARTED; 2], "also of one that is born running");
 }
 
@@ -146,16 +146,16 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
         format!(r#"{{{key},"TYPE":"TaskEnded","returnCode":0}}"#),
         format!(r#"{{{key},"TYPE":"TaskClosed"}}"#),
     ];
-    assert_eq!(world.shown_after(since).await, want);
+    assert_eq!(world.engine_event_json_after(since).await, want);
 }
 
 /// Steps are told of as orders and as tasks; the one does not depend on the other.
 pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
     for observe in [Observe::All, Observe::Failures, Observe::None] {
         let world = StoreFixture::new(harness, plan(observe)).await;
-        world.add(new_order("/x/y,1")).await;
-        let since = world.head().await;
-        world.run_all().await;
+        world.add_order(new_order("/x/y,1")).await;
+        let since = world.journal_head().await;
+        world.run_all_ready().await;
         let want = [
             "OrderStarted nodeId:a,taskId:step_a",
             "OrderStepStarted nodeId:a,taskId:step_a",
@@ -163,7 +163,7 @@ pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &
             "OrderNodeChanged fromNodeId:a,nodeId:done",
             "OrderFinished nodeId:done",
         ];
-        assert_eq!(world.told_of("/x/y,1", since).await, want, "{observe:?}");
+        assert_eq!(world.order_event_summaries_after("/x/y,1", since).await, want, "{observe:?}");
     }
 }
 
@@ -183,7 +183,7 @@ pub async fn a_stale_ending_is_not_published(harness: &dyn Harness) {
     world.emit(new_event("record")).await;
     let task = world.claim_one().await;
     world.succeed(&task).await;
-    let since = world.head().await;
-    assert!(world.end(attempt_ending(&task, broken(false))).await.is_err());
-    assert_eq!(world.head().await, since);
+    let since = world.journal_head().await;
+    assert!(world.finish_attempt(attempt_ending(&task, broken(false))).await.is_err());
+    assert_eq!(world.journal_head().await, since);
 }

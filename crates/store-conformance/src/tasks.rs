@@ -23,11 +23,11 @@ fn any() -> TaskFilter {
 }
 
 pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let sequenced = world.emit(new_event("record").key("a")).await;
+    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = world.emit(new_event("record").with_key("a")).await;
     let (task, extent) = expect_ok(world.store.task(&sequenced.tasks[0]).await).expect("it is there");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
-    assert_eq!(extent, world.extent().await);
+    assert_eq!(extent, world.journal_extent().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
     for name in [
         String::from("nonsense"),
@@ -38,14 +38,15 @@ pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
     ] {
         let id = TaskId::from_text(&name);
         assert!(expect_ok(world.store.task(&id).await).is_none(), "{name:?} is the name of no task");
-        assert_eq!(world.retry(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
-        assert_eq!(world.cancel(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+        assert_eq!(world.retry_task(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+        assert_eq!(world.cancel_task(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
     }
 }
 
 pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
     let events = world.emit_many(20, new_event("record")).await;
     for task in world.claim(7).await {
         world.succeed(&task).await;
@@ -54,7 +55,7 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     loop {
         let page = expect_ok(world.store.tasks(any(), before, 6).await);
         assert!(page.tasks.len() <= 6);
-        assert_eq!(page.extent, world.extent().await);
+        assert_eq!(page.extent, world.journal_extent().await);
         found.extend(ids(&page.tasks));
         match page.next {
             None => break,
@@ -68,17 +69,19 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
 }
 
 pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &dyn Harness) {
-    let plan =
-        RegistrationBuilder::default().on("record", &["index"]).on("note", &["notify"]).halting("notify");
+    let plan = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["notify"])
+        .halt_on_error("notify");
     let mut world = StoreFixture::new(harness, plan).await;
-    let first = world.emit(new_event("record").key("a")).await;
-    world.tick(100);
-    let second = world.emit(new_event("note").key("b").tenant("shop")).await;
-    world.tick(100);
-    let third = world.emit(new_event("record").key("b")).await;
-    let done = world.claim_for(&["index"], 1).await;
+    let first = world.emit(new_event("record").with_key("a")).await;
+    world.advance_clock(100);
+    let second = world.emit(new_event("note").with_key("b").for_tenant("shop")).await;
+    world.advance_clock(100);
+    let third = world.emit(new_event("record").with_key("b")).await;
+    let done = world.claim_for_handlers(&["index"], 1).await;
     world.succeed(&done[0]).await;
-    world.fail_for_good(&world.claim_one_for("notify").await).await;
+    world.fail_permanently(&world.claim_one_for_handler("notify").await).await;
 
     let with = |change: &dyn Fn(&mut TaskFilter)| {
         let mut filter = any();
@@ -104,20 +107,21 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
     ];
     for (filter, want) in cases {
         let want: Vec<_> = want.iter().map(|event| event.tasks[0].clone()).collect();
-        assert_eq!(ids(&world.tasks(&filter).await), want, "{filter:?}");
+        assert_eq!(ids(&world.list_tasks(&filter).await), want, "{filter:?}");
     }
 }
 
 pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     let world =
-        StoreFixture::new(harness, RegistrationBuilder::default().on("record", &["index", "notify"])).await;
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
     let one = world.emit(new_event("record")).await;
     let child = world.emit(new_event("record.published")).await;
     let other = world.emit(new_event("record")).await;
     for task in world.claim(3).await {
         world.succeed(&task).await;
     }
-    let of = async |filter: TaskFilter| ids(&world.tasks(&filter).await);
+    let of = async |filter: TaskFilter| ids(&world.list_tasks(&filter).await);
     let reversed = |events: &[&Sequenced]| {
         newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
@@ -138,36 +142,38 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
 
 /// The reasons speak of those in `error` alone.
 pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
-    let plan =
-        RegistrationBuilder::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
+    let plan = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["halts"])
+        .halt_on_error("halts");
     let mut world = StoreFixture::new(harness, plan).await;
     world.emit_many(4, new_event("record")).await;
     let crashed = world.claim_one().await;
     for _ in 0..3 {
-        world.tick(LEASE_SECS + 1);
+        world.advance_clock(LEASE_SECS + 1);
         world.node = expect_ok(world.store.join("heir", world.now).await);
-        world.rescue().await;
-        if world.status(&crashed.id).await == Status::New {
+        world.rescue_tasks().await;
+        if world.task_status(&crashed.id).await == Status::New {
             let again = world.claim(10).await;
             assert!(again.iter().any(|task| task.id == crashed.id));
             for task in again.iter().filter(|task| task.id != crashed.id) {
-                world.give_back(task).await;
+                world.release_task(task).await;
             }
         }
     }
-    assert_eq!(world.status(&crashed.id).await, Status::Error);
+    assert_eq!(world.task_status(&crashed.id).await, Status::Error);
     let failed = world.claim_one().await;
-    world.fail_for_good(&failed).await;
+    world.fail_permanently(&failed).await;
     let canceled = world.claim_one().await;
-    world.cancel(&canceled.id).await.expect("it runs");
+    world.cancel_task(&canceled.id).await.expect("it runs");
     let done = world.claim_one().await;
     world.succeed(&done).await;
-    world.emit(new_event("note").key("a")).await;
+    world.emit(new_event("note").with_key("a")).await;
     let halted = world.claim_one().await;
-    world.fail_for_good(&halted).await;
+    world.fail_permanently(&halted).await;
     let of = async |statuses: &[Status], reasons: &[EndReason]| {
         let (statuses, reasons) = (statuses.to_vec(), reasons.to_vec());
-        let mut found = ids(&world.tasks(&TaskFilter { statuses, reasons, ..any() }).await);
+        let mut found = ids(&world.list_tasks(&TaskFilter { statuses, reasons, ..any() }).await);
         found.sort();
         found
     };
@@ -193,67 +199,67 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
 }
 
 pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    let start = world.later(990);
-    world.tick(1000);
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let start = world.seconds_from_now(990);
+    world.advance_clock(1000);
     let found = world.emit(new_event("record")).await;
     world.now = START_TIME;
     world.emit(new_event("record")).await;
-    let listed = world.tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
+    let listed = world.list_tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
     assert_eq!(listed.into_iter().map(|task| task.id).collect::<Vec<_>>(), found.tasks);
 }
 
 /// The list and the single view tell the same, but for the attempts.
 pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
-    world.emit_many(3, new_event("record").key("a").priority(3)).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    world.emit_many(3, new_event("record").with_key("a").with_priority(3)).await;
     world.fail(&world.claim_one().await).await;
-    world.tick(RETRY_DELAY_SECS);
+    world.advance_clock(RETRY_DELAY_SECS);
     world.succeed(&world.claim_one().await).await;
     world.claim_one().await;
-    for task in world.tasks(&any()).await {
-        assert_eq!(task, Task { attempts: vec![], ..world.task(&task.id).await });
+    for task in world.list_tasks(&any()).await {
+        assert_eq!(task, Task { attempts: vec![], ..world.read_task(&task.id).await });
     }
 }
 
 pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = world.emit(new_event("record")).await;
-    world.tick(5);
-    assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
-    let task = world.task(&sequenced.tasks[0]).await;
+    world.advance_clock(5);
+    assert_eq!(world.cancel_task(&sequenced.tasks[0]).await, Ok(()));
+    let task = world.read_task(&sequenced.tasks[0]).await;
     assert_eq!(task.life.state.reason(), Some(EndReason::Canceled));
     assert_eq!((task.finished_at, task.attempts.len()), (Some(world.now), 0));
     assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.retry(&task.id).await, Ok(()), "a person may change their mind");
-    assert_eq!(world.run_all().await.len(), 1);
+    assert_eq!(world.retry_task(&task.id).await, Ok(()), "a person may change their mind");
+    assert_eq!(world.run_all_ready().await.len(), 1);
 }
 
 pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = world.emit(new_event("record")).await;
     for _ in 0..3 {
         world.fail(&world.claim_one().await).await;
-        world.tick(RETRY_DELAY_SECS);
+        world.advance_clock(RETRY_DELAY_SECS);
     }
-    assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Error);
-    assert_eq!(world.retry(&sequenced.tasks[0]).await, Ok(()));
-    let task = world.task(&sequenced.tasks[0]).await;
+    assert_eq!(world.task_status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(world.retry_task(&sequenced.tasks[0]).await, Ok(()));
+    let task = world.read_task(&sequenced.tasks[0]).await;
     assert_eq!((task.life.attempt, task.life.retries, task.attempts.len()), (3, 0, 3));
     assert_eq!(task.finished_at, None, "it has not ended any more");
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(world.fail(&world.claim_one().await).await.status);
-        world.tick(RETRY_DELAY_SECS);
+        world.advance_clock(RETRY_DELAY_SECS);
     }
     assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
-    assert_eq!(world.task(&sequenced.tasks[0]).await.attempts.len(), 6);
+    assert_eq!(world.read_task(&sequenced.tasks[0]).await.attempts.len(), 6);
 }
 
 pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
     let (one, other) = (
-        StoreFixture::new(harness, RegistrationBuilder::simple()).await,
-        StoreFixture::new(harness, RegistrationBuilder::simple()).await,
+        StoreFixture::new(harness, RegistrationBuilder::single_handler()).await,
+        StoreFixture::new(harness, RegistrationBuilder::single_handler()).await,
     );
     let (mine, theirs) = (one.emit(new_event("record")).await, other.emit(new_event("record")).await);
     assert_ne!(mine.tasks, theirs.tasks);
@@ -262,22 +268,22 @@ pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
 
 /// Ids lag behind a clock that leapt; the tasks were made when they were made all the same.
 pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     world.emit(new_event("record")).await;
-    world.tick(8 * 3600);
+    world.advance_clock(8 * 3600);
     world.emit(new_event("record")).await;
     let start = Some(world.now.minus(secs(60)));
-    assert_eq!(world.tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
+    assert_eq!(world.list_tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
 }
 
 pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::simple()).await;
+    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let forgotten = world.emit(new_event("record")).await;
     world.pause("index").await;
-    world.tick(3600);
+    world.advance_clock(3600);
     world.emit(new_event("other")).await;
     let young = pointsman_core::journal::Retention { age: secs(60), ..KEEP_EVERYTHING };
     world.prune(young, KEEP_EVERYTHING).await;
     let filter = TaskFilter { event: Some(forgotten.id), ..TaskFilter::default() };
-    assert_eq!(ids(&world.tasks(&filter).await), forgotten.tasks);
+    assert_eq!(ids(&world.list_tasks(&filter).await), forgotten.tasks);
 }

@@ -12,53 +12,53 @@ fn plan() -> RegistrationBuilder {
 
 pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &dyn TestCluster) {
     let [one, other] = nodes(cluster, plan()).await;
-    one.try_add(new_order("/c,1").holding("1")).await.expect("it is done");
+    one.try_add_order(new_order("/c,1").with_value("1")).await.expect("it is done");
     let step = one.claim_one().await;
-    other.steer("/c,1", OrderCommand::Suspend).await.expect("it is done");
-    one.end_as(&step, Ended::Succeeded { result: Some(parse_json("2")) }).await;
-    let view = other.look("/c,1").await.order;
+    other.command_order("/c,1", OrderCommand::Suspend).await.expect("it is done");
+    one.finish_as(&step, Ended::Succeeded { result: Some(parse_json("2")) }).await;
+    let view = other.read_order("/c,1").await.order;
     assert_eq!(
         (view.suspended, view.running, view.node.as_str(), view.value.as_str()),
         (true, false, "b", "2")
     );
     assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
     cluster.audit().await;
-    one.steer("/c,1", OrderCommand::Resume).await.expect("it is done");
+    one.command_order("/c,1", OrderCommand::Resume).await.expect("it is done");
     other.succeed(&other.claim_one().await).await;
-    assert!(one.find("/c,1").await.is_none(), "it has arrived");
+    assert!(one.find_order("/c,1").await.is_none(), "it has arrived");
     cluster.audit().await;
 }
 
 pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
     let [one, other] = nodes(cluster, plan()).await;
     for n in 0..6 {
-        one.try_add(new_order(&format!("/c,{n}"))).await.expect("it is done");
+        one.try_add_order(new_order(&format!("/c,{n}"))).await.expect("it is done");
     }
     let (chain, node) = (chain_path("/c"), chain_node_id("b"));
     expect_ok(one.store.set_node(&chain, &node, Action::Stop, one.now).await).expect("it is done");
-    assert_eq!(other.run_all().await.len(), 6, "each has run its first step, and none its second");
+    assert_eq!(other.run_all_ready().await.len(), 6, "each has run its first step, and none its second");
     expect_ok(other.store.set_node(&chain, &node, Action::Process, one.now).await).expect("it is done");
     expect_ok(other.store.stop_chain(&chain, true, one.now).await).expect("it is done");
     assert!(one.claim(1).await.is_empty());
     expect_ok(one.store.stop_chain(&chain, false, one.now).await).expect("it is done");
-    assert_eq!(other.run_all().await.len(), 6);
-    assert!(one.orders_at("/").await.is_empty());
+    assert_eq!(other.run_all_ready().await.len(), 6);
+    assert!(one.list_orders("/").await.is_empty());
     cluster.audit().await;
 }
 
 pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     let [mut one, mut other] = nodes(cluster, plan()).await;
     for n in 0..4 {
-        other.try_add(new_order(&format!("/c,{n}"))).await.expect("it is done");
+        other.try_add_order(new_order(&format!("/c,{n}"))).await.expect("it is done");
     }
     let step = other.claim_one().await;
     let changed = RegistrationBuilder::default().chain("/c", "a=third>done done");
     one.register(changed.clone()).await;
     other.plan = changed;
     other.succeed(&step).await;
-    let ran = other.run_all().await;
+    let ran = other.run_all_ready().await;
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
     cluster.audit().await;
-    let stranded = one.orders_at("/").await;
+    let stranded = one.list_orders("/").await;
     assert!(stranded.iter().all(|view| view.stranded), "{stranded:?}");
 }

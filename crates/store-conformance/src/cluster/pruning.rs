@@ -18,13 +18,13 @@ fn object(number: usize) -> String {
 
 /// Two days pass, and all nodes live.
 async fn pass_two_days(nodes: &mut [StoreFixture<'_>]) {
-    nodes.iter_mut().for_each(|node| node.tick(2 * DAY));
+    nodes.iter_mut().for_each(|node| node.advance_clock(2 * DAY));
     for _ in 0..=48 {
         for node in nodes.iter() {
             node.heartbeat().await;
         }
         for node in nodes.iter() {
-            node.rescue().await;
+            node.rescue_tasks().await;
         }
     }
 }
@@ -32,18 +32,19 @@ async fn pass_two_days(nodes: &mut [StoreFixture<'_>]) {
 /// Every node has the objects in its cache.
 pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(cluster: &dyn TestCluster) {
     const OBJECTS: usize = 20;
-    let mut nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let mut nodes: [_; 3] = nodes(cluster, RegistrationBuilder::single_handler()).await;
     for _ in 0..3 {
         for node in &nodes {
-            node.emit_all((0..OBJECTS).map(|n| new_event("record").key(&object(n))).collect()).await;
+            node.emit_together((0..OBJECTS).map(|n| new_event("record").with_key(&object(n))).collect())
+                .await;
         }
-        nodes[0].run_all().await;
+        nodes[0].run_all_ready().await;
         pass_two_days(&mut nodes).await;
         assert_eq!(nodes[0].prune_objects(ONE_DAY).await, OBJECTS as u64);
         let mut last = vec![None; OBJECTS];
         for node in [&nodes[1], &nodes[2], &nodes[0], &nodes[1]] {
             for (n, last) in last.iter_mut().enumerate() {
-                let emitted = node.emit(new_event("record").key(&object(n))).await;
+                let emitted = node.emit(new_event("record").with_key(&object(n))).await;
                 assert_eq!(emitted.prev, *last, "{n}");
                 *last = Some(emitted.id);
             }
@@ -53,19 +54,19 @@ pub async fn a_deleted_object_does_not_come_back_from_the_cache_of_another_node(
         for task in claimed {
             nodes[2].succeed(&task).await;
         }
-        nodes[1].run_all().await;
+        nodes[1].run_all_ready().await;
         cluster.audit().await;
     }
 }
 
 pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster: &dyn TestCluster) {
     const OBJECTS: usize = 300;
-    let mut nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
-    let new = |n: usize| new_event("record").key(&object(n));
-    let first = nodes[0].emit_all((0..OBJECTS).map(new).collect()).await.events;
-    nodes[0].run_all().await;
+    let mut nodes: [_; 3] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let new = |n: usize| new_event("record").with_key(&object(n));
+    let first = nodes[0].emit_together((0..OBJECTS).map(new).collect()).await.events;
+    nodes[0].run_all_ready().await;
     pass_two_days(&mut nodes).await;
-    let begin = nodes[0].extent().await.head;
+    let begin = nodes[0].journal_extent().await.head;
     let [pruner, one, other] = &nodes;
     let forwards = async {
         for n in 0..OBJECTS {
@@ -80,7 +81,7 @@ pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster:
     join3(pruner.prune_objects(ONE_DAY), forwards, backwards).await;
     let mut last: BTreeMap<String, EventId> = BTreeMap::new();
     let old: Vec<EventId> = first.iter().map(|event| event.id).collect();
-    for event in nodes[1].read_all().await.iter().filter(|event| event.id > begin) {
+    for event in nodes[1].read_all_events().await.iter().filter(|event| event.id > begin) {
         let key = event.key.as_ref().expect("it has a key").to_string();
         match last.insert(key.clone(), event.id) {
             Some(before) => assert_eq!(event.prev, Some(before), "{key}"),
@@ -94,14 +95,14 @@ pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster:
 /// A task that is retried when the pruner has passed it by.
 pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn TestCluster) {
     const OBJECTS: usize = 40;
-    let plan = RegistrationBuilder::default().on("record", &["fails", "waits"]);
+    let plan = RegistrationBuilder::default().route("record", &["fails", "waits"]);
     let mut nodes: [_; 3] = nodes(cluster, plan).await;
     let mut events = Vec::new();
     for n in 0..OBJECTS {
-        events.push(nodes[0].emit(new_event("record").key(&object(n))).await);
+        events.push(nodes[0].emit(new_event("record").with_key(&object(n))).await);
     }
-    for task in nodes[0].claim_for(&["fails"], OBJECTS).await {
-        nodes[0].fail_for_good(&task).await;
+    for task in nodes[0].claim_for_handlers(&["fails"], OBJECTS).await {
+        nodes[0].fail_permanently(&task).await;
     }
     pass_two_days(&mut nodes).await;
     let [pruner, retrier, worker] = &nodes;
@@ -109,11 +110,11 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
         for event in &events {
             let parked = event.tasks.iter().find(|id| id.to_string().contains("fails"));
             // Whether it comes before the end of the other task is open; both are right.
-            let _ = retrier.retry(parked.expect("its task")).await;
+            let _ = retrier.retry_task(parked.expect("its task")).await;
         }
     };
     let ends = async {
-        for task in worker.claim_for(&["waits"], OBJECTS).await {
+        for task in worker.claim_for_handlers(&["waits"], OBJECTS).await {
             worker.succeed(&task).await;
         }
     };
@@ -123,10 +124,10 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
         }
     };
     join3(prunes, retries, ends).await;
-    let retried = nodes[0].claim_for(&["fails"], OBJECTS).await;
+    let retried = nodes[0].claim_for_handlers(&["fails"], OBJECTS).await;
     for task in &retried {
         let name = task.event().key.as_ref().expect("it has a key").to_string();
-        let next = nodes[1].emit(new_event("note").key(&name)).await;
+        let next = nodes[1].emit(new_event("note").with_key(&name)).await;
         assert_eq!(next.prev, Some(task.event().id), "{name}");
         nodes[2].succeed(task).await;
     }

@@ -24,11 +24,13 @@ async fn all_at_once<'w, F: Future>(
 
 pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestCluster) {
     const EACH: usize = 60;
-    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::single_handler()).await;
     let ids = all_at_once(&nodes, 4, async |node, emitter| {
         let mut ids = Vec::new();
         for n in 0..EACH {
-            let new = new_event("record").key(&format!("object:{}", (emitter + n) % 7)).value(&n.to_string());
+            let new = new_event("record")
+                .with_key(&format!("object:{}", (emitter + n) % 7))
+                .with_value(&n.to_string());
             ids.push(node.emit(new).await.id);
         }
         // Whoever emits one after the other gets them in that order.
@@ -39,7 +41,7 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
     let all: BTreeSet<_> = ids.iter().copied().collect();
     assert_eq!(all.len(), ids.len());
     for node in &nodes {
-        let read: Vec<_> = node.read_all().await.iter().map(|event| event.id).collect();
+        let read: Vec<_> = node.read_all_events().await.iter().map(|event| event.id).collect();
         assert!(read.iter().eq(&all));
     }
     cluster.audit().await;
@@ -70,10 +72,10 @@ impl Lanes {
 
 pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCluster) {
     const TASKS: usize = 500;
-    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::single_handler()).await;
     for n in 0..TASKS / 50 {
-        let some = (0..50).map(|i| new_event("record").key(&format!("object:{}", (n + i * i) % 40)));
-        nodes[n % 3].emit_all(some.collect()).await;
+        let some = (0..50).map(|i| new_event("record").with_key(&format!("object:{}", (n + i * i) % 40)));
+        nodes[n % 3].emit_together(some.collect()).await;
     }
     let lanes = Mutex::new(Lanes::default());
     all_at_once(&nodes, 2, async |node, _| {
@@ -94,7 +96,11 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
 
 pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
     const TASKS: usize = 120;
-    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::simple().free("index").narrow("index", 3)).await;
+    let nodes: [_; 3] = nodes(
+        cluster,
+        RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 3),
+    )
+    .await;
     nodes[0].emit_many(TASKS, new_event("record")).await;
     let (running, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let most = all_at_once(&nodes, 2, async |node, _| {
@@ -118,7 +124,8 @@ pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestC
 
 pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
     let mut nodes: [_; 2] =
-        nodes(cluster, RegistrationBuilder::simple().free("index").paced("index", "10/m")).await;
+        nodes(cluster, RegistrationBuilder::single_handler().unordered("index").rate_limit("index", "10/m"))
+            .await;
     nodes[0].emit_many(100, new_event("record")).await;
     let mut began = 0;
     for turn in 0..40 {
@@ -130,60 +137,60 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
         }
         // What was saved up at the beginning may go at once.
         assert!(began <= turn + 10, "{began} after {turn} turns");
-        nodes.iter_mut().for_each(|node| node.tick(6));
+        nodes.iter_mut().for_each(|node| node.advance_clock(6));
     }
     assert!(began >= 36, "{began}");
     cluster.audit().await;
 }
 
 pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn TestCluster) {
-    let [one, other, third] = nodes(cluster, RegistrationBuilder::simple()).await;
+    let [one, other, third] = nodes(cluster, RegistrationBuilder::single_handler()).await;
     for _ in 0..10 {
         third.emit(new_event("record")).await;
         one.pause("index").await;
         assert!(other.claim(1).await.is_empty() && third.claim(1).await.is_empty());
         assert!(other.resume("index").await && !one.resume("index").await);
         third.succeed(&third.claim_one().await).await;
-        let block = one.rule(RuleKind::Block, "index", Some("shop"));
+        let block = one.new_rule(RuleKind::Block, "index", Some("shop"));
         expect_ok(one.store.hold(block.clone()).await);
-        other.emit(new_event("record").tenant("shop")).await;
+        other.emit(new_event("record").for_tenant("shop")).await;
         other.emit(new_event("record")).await;
-        assert_eq!(third.run_all().await.len(), 1, "the other tenant's is not held");
+        assert_eq!(third.run_all_ready().await.len(), 1, "the other tenant's is not held");
         assert!(expect_ok(third.store.release(block.kind, &block.place, block.tenant.as_ref()).await));
-        assert_eq!(one.run_all().await.len(), 1);
+        assert_eq!(one.run_all_ready().await.len(), 1);
     }
     assert!(expect_ok(one.store.rules().await).is_empty());
     cluster.audit().await;
 }
 
 pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestCluster) {
-    let [mut one, mut other] = nodes(cluster, RegistrationBuilder::simple()).await;
-    let more = RegistrationBuilder::simple().on("note", &["notify"]).collects("crm/people", 1);
+    let [mut one, mut other] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let more = RegistrationBuilder::single_handler().route("note", &["notify"]).collection("crm/people", 1);
     one.register(more.clone()).await;
     other.plan = more;
     assert_eq!(expect_ok(other.store.registration().await), expect_ok(one.store.registration().await));
     assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
-    assert_eq!(other.claim_one_for("notify").await.handler, handler_name("notify"));
-    other.run_anew("crm/people").await;
+    assert_eq!(other.claim_one_for_handler("notify").await.handler, handler_name("notify"));
+    other.request_new_run("crm/people").await;
     let again = NewRun { pair: pair("crm/people"), priority: None };
     assert!(
         !expect_ok(one.store.run(again, None, one.now).await).expect("the pair is known").created,
         "it is queued on both"
     );
-    one.register(RegistrationBuilder::simple()).await;
+    one.register(RegistrationBuilder::single_handler()).await;
     assert!(other.emit(new_event("note")).await.tasks.is_empty(), "the route is gone on both");
     cluster.audit().await;
 }
 
 pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster) {
-    let [busy, idle] = nodes(cluster, RegistrationBuilder::simple().on("note", &["notify"])).await;
-    idle.emit(new_event("record").key("a")).await;
+    let [busy, idle] = nodes(cluster, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
+    idle.emit(new_event("record").with_key("a")).await;
     let mut waiting = 1;
     // A few, more than are told of, and thousands; of few queues, and of many.
     for (commits, tenants) in [(5, 1), (60, 20), (400, 100), (2000, 3)] {
         for n in 0..commits {
             let of = format!("t{}", n % tenants);
-            busy.emit(new_event("note").key(&format!("{}", n % 50)).tenant(&of)).await;
+            busy.emit(new_event("note").with_key(&format!("{}", n % 50)).for_tenant(&of)).await;
             waiting += 1;
             if n % 10 == 0 {
                 busy.succeed(&busy.claim_one().await).await;
@@ -193,36 +200,36 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         let told: u64 =
             expect_ok(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
         assert_eq!(told, waiting);
-        idle.emit(new_event("record").key("a")).await;
+        idle.emit(new_event("record").with_key("a")).await;
         waiting += 1;
         let task = idle.claim_one().await;
-        assert_eq!(idle.end(attempt_ending(&task, success())).await.map(|_| ()), Ok(()));
+        assert_eq!(idle.finish_attempt(attempt_ending(&task, success())).await.map(|_| ()), Ok(()));
         waiting -= 1;
         cluster.audit().await;
     }
-    assert_eq!(idle.run_all().await.len() as u64, waiting);
+    assert_eq!(idle.run_all_ready().await.len() as u64, waiting);
     assert!(busy.claim(1).await.is_empty());
     cluster.audit().await;
 }
 
 pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
-    let [mut living, mut silent] = nodes(cluster, RegistrationBuilder::simple()).await;
-    living.emit(new_event("record").key("a")).await;
-    living.emit(new_event("record").key("a")).await;
+    let [mut living, mut silent] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    living.emit(new_event("record").with_key("a")).await;
+    living.emit(new_event("record").with_key("a")).await;
     let held = silent.claim_one().await;
-    living.tick(LEASE_SECS + 1);
+    living.advance_clock(LEASE_SECS + 1);
     assert!(living.heartbeat().await);
-    assert_eq!(living.rescue().await.tasks.len(), 1);
+    assert_eq!(living.rescue_tasks().await.tasks.len(), 1);
     silent.now = living.now;
     assert!(silent.claim(10).await.is_empty());
-    let late = silent.end(attempt_ending(&held, success())).await;
+    let late = silent.finish_attempt(attempt_ending(&held, success())).await;
     assert!(matches!(late, Err(Rejected::StaleFence | Rejected::WrongState(_))), "{late:?}");
     assert!(!silent.heartbeat().await);
-    silent.tick(1);
+    silent.advance_clock(1);
     living.now = silent.now;
     let again = living.claim_one().await;
     assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
-    assert!(silent.end(attempt_ending(&held, success())).await.is_err());
+    assert!(silent.finish_attempt(attempt_ending(&held, success())).await.is_err());
     assert_eq!(expect_ok(silent.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
     assert!(expect_ok(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
     living.succeed(&again).await;
@@ -231,39 +238,41 @@ pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestClu
 }
 
 pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dyn TestCluster) {
-    let [one, other] = nodes(cluster, RegistrationBuilder::simple()).await;
-    let first = one.emit(new_event("record").key("a")).await;
-    one.emit(new_event("record").key("a")).await;
+    let [one, other] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let first = one.emit(new_event("record").with_key("a")).await;
+    one.emit(new_event("record").with_key("a")).await;
     let held = one.claim_one().await;
     assert_eq!(held.id, first.tasks[0]);
-    other.cancel(&held.id).await.expect("it is done");
-    assert!(one.end(attempt_ending(&held, success())).await.is_err());
+    other.cancel_task(&held.id).await.expect("it is done");
+    assert!(one.finish_attempt(attempt_ending(&held, success())).await.is_err());
     assert_eq!(expect_ok(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
-    other.retry(&held.id).await.expect("it is done");
+    other.retry_task(&held.id).await.expect("it is done");
     let next = one.claim_one().await;
     assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
     one.succeed(&next).await;
-    assert_eq!(other.run_all().await.len(), 1);
+    assert_eq!(other.run_all_ready().await.len(), 1);
     cluster.audit().await;
 }
 
 /// All nodes add the same orders: with an id, one wins and the others learn of it; under a key, all get one answer.
 pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     let nodes: [_; 3] =
-        nodes(cluster, RegistrationBuilder::simple().chain("/pay", "a=first>done done")).await;
-    let added = all_at_once(&nodes, 4, async |node, _| node.try_add(new_order("/pay,7")).await.is_ok()).await;
+        nodes(cluster, RegistrationBuilder::single_handler().chain("/pay", "a=first>done done")).await;
+    let added =
+        all_at_once(&nodes, 4, async |node, _| node.try_add_order(new_order("/pay,7")).await.is_ok()).await;
     assert_eq!(added.iter().filter(|added| **added).count(), 1);
     let batch = || OrderBatch {
         idempotency: Some(idempotency_key("default", "k", 1)),
         ..vec![new_order("/pay"), new_order("/pay,8")].into()
     };
     let receipts =
-        all_at_once(&nodes, 4, async |node, _| node.add_batch(batch()).await.expect("no conflict")).await;
+        all_at_once(&nodes, 4, async |node, _| node.add_order_batch(batch()).await.expect("no conflict"))
+            .await;
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
-    let ran = all_at_once(&nodes, 1, async |node, _| node.run_all().await.len()).await;
+    let ran = all_at_once(&nodes, 1, async |node, _| node.run_all_ready().await.len()).await;
     assert_eq!(ran.iter().sum::<usize>(), 3);
-    let again = all_at_once(&nodes, 2, async |node, _| node.try_add(new_order("/pay,7")).await).await;
+    let again = all_at_once(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
     assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
     cluster.audit().await;
 }

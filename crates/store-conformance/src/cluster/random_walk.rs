@@ -25,13 +25,13 @@ const TENANTS: [&str; 3] = ["default", "shop", "club"];
 fn plan() -> RegistrationBuilder {
     let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     RegistrationBuilder::default()
-        .on("record", &["audit"])
-        .on("record.published", &["check!", "index!", "notify"])
-        .on("note", &["notify", "index", "batch"])
-        .halting("audit")
-        .free("notify")
-        .limited("notify", two_of_an_object)
-        .narrow("batch", 2)
+        .route("record", &["audit"])
+        .route("record.published", &["check!", "index!", "notify"])
+        .route("note", &["notify", "index", "batch"])
+        .halt_on_error("audit")
+        .unordered("notify")
+        .limits("notify", two_of_an_object)
+        .concurrency_limit("batch", 2)
         .chain("/c", "a=first>b!x b=second>done x=first>done done")
 }
 
@@ -81,16 +81,16 @@ impl RandomWalker<'_> {
         let mut events = Vec::new();
         for _ in 0..count {
             let (kind, of) = (*self.chance.of(&KINDS), *self.chance.of(&TENANTS));
-            let mut new = new_event(kind).tenant(of);
+            let mut new = new_event(kind).for_tenant(of);
             if self.chance.below(4) > 0 {
-                new = new.key(&format!("object:{}", self.chance.below(12)));
+                new = new.with_key(&format!("object:{}", self.chance.below(12)));
             }
             if self.chance.below(8) == 0 {
-                new = new.due(self.ground.now().plus(secs(2)));
+                new = new.due_at(self.ground.now().plus(secs(2)));
             }
-            events.push(new.priority(1 + 100 * self.chance.below(3) as i64));
+            events.push(new.with_priority(1 + 100 * self.chance.below(3) as i64));
         }
-        let claim = (self.chance.below(3) == 0).then(|| self.world.asking(2));
+        let claim = (self.chance.below(3) == 0).then(|| self.world.claim_request(2));
         let (receipts, claims) =
             expect_ok(self.world.store.append(vec![emission(events)], claim, self.ground.now()).await);
         assert!(receipts.iter().all(Result::is_ok));
@@ -98,7 +98,7 @@ impl RandomWalker<'_> {
     }
 
     async fn claim(&mut self) {
-        let asking = self.world.asking(1 + self.chance.below(3));
+        let asking = self.world.claim_request(1 + self.chance.below(3));
         let claims = expect_ok(self.world.store.claim(asking, self.ground.now()).await);
         let mut running = self.ground.running.lock().expect("nobody has panicked");
         for task in claims.tasks {
@@ -132,12 +132,12 @@ impl RandomWalker<'_> {
             _ => Ended::Released,
         };
         let emits = match self.chance.below(6) {
-            0 => vec![new_event("silence").key("object:1").caused_by(&task)],
+            0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
         let logs = vec![info_line(self.ground.now(), "said"); self.chance.below(3)];
         let ending = Ending { emits, logs, ..attempt_ending(&task, ended) };
-        let claim = (self.chance.below(2) == 0).then(|| self.world.asking(1));
+        let claim = (self.chance.below(2) == 0).then(|| self.world.claim_request(1));
         let (_, claims) = expect_ok(self.world.store.finish(vec![ending], claim, self.ground.now()).await);
         self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
@@ -163,7 +163,7 @@ impl RandomWalker<'_> {
     /// Sets a rule, or lifts one.
     async fn hold(&mut self) {
         let (name, of) = (*self.chance.of(&HANDLERS), *self.chance.of(&TENANTS));
-        let rule = self.world.rule(RuleKind::Pause, name, (self.chance.below(2) == 0).then_some(of));
+        let rule = self.world.new_rule(RuleKind::Pause, name, (self.chance.below(2) == 0).then_some(of));
         match self.chance.below(3) {
             0 => expect_ok(self.world.store.hold(rule).await),
             _ => {
@@ -174,7 +174,7 @@ impl RandomWalker<'_> {
     }
 
     async fn order(&mut self) {
-        let new = new_order(&format!("/c,{}", self.chance.below(ORDER_IDS))).holding("0");
+        let new = new_order(&format!("/c,{}", self.chance.below(ORDER_IDS))).with_value("0");
         // There may be one of that id, or there was one: an id is used once.
         let _ = expect_ok(self.world.store.add_orders(vec![new].into(), self.ground.now()).await);
     }
@@ -209,17 +209,17 @@ async fn arrive(nodes: &mut [StoreFixture<'_>], ground: SharedState) {
     }
     for (task, n) in ground.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
         // Some were cancelled while they ran.
-        let _ = nodes[n % nodes.len()].end(attempt_ending(&task, success())).await;
+        let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
     }
-    for view in nodes[1].orders_at("/").await {
-        nodes[2].steer(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
+    for view in nodes[1].list_orders("/").await {
+        nodes[2].command_order(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
     }
     loop {
         // What failed for good holds its lane.
         let halted = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
-        let halted = nodes[0].tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
+        let halted = nodes[0].list_tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
         for (chunk, n) in halted.chunks(50).zip(0..) {
-            nodes[n % nodes.len()].retry_all(chunk).await;
+            nodes[n % nodes.len()].retry_tasks(chunk).await;
         }
         let mut ran = 0;
         for node in nodes.iter() {
@@ -246,9 +246,9 @@ async fn walk(cluster: &dyn TestCluster, seed: u64) {
     arrive(&mut nodes, ground).await;
     cluster.audit().await;
     let live = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
-    let left = nodes[0].tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
+    let left = nodes[0].list_tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
     assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
-    assert!(nodes[0].orders_at("/").await.is_empty());
+    assert!(nodes[0].list_orders("/").await.is_empty());
     let queues = expect_ok(nodes[2].store.queues(None).await);
     assert!(queues.is_empty(), "{queues:?}");
 }

@@ -10,9 +10,10 @@ use crate::fixture::*;
 
 /// It does all that it would have done where it was.
 pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
-    world.tick(1);
+    world.advance_clock(1);
     emits_go_on(&world).await;
-    let held = world.tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
+    let held =
+        world.list_tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
     let deeds = expect_ok(world.store.deeds(None, 1).await)[0].0;
     let deed = Deed {
         at: world.now,
@@ -26,7 +27,7 @@ pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
 
     // What the old node held is free at the first sweep; what a worker fetched, when its lease has run out.
     assert!(world.heartbeat().await);
-    let rescued: BTreeSet<_> = world.rescue().await.tasks.into_iter().map(|(id, _)| id).collect();
+    let rescued: BTreeSet<_> = world.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
     let locked: BTreeSet<_> = held.into_iter().map(|task| task.id).collect();
     assert!(!rescued.is_empty() && rescued.is_subset(&locked), "{rescued:?} of {locked:?}");
     orders_go_on(&mut world).await;
@@ -34,23 +35,23 @@ pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
     for name in ["index", "@held"] {
         assert!(world.resume(name).await);
     }
-    world.tick(3600);
+    world.advance_clock(3600);
     assert!(world.heartbeat().await);
-    world.rescue().await;
-    assert!(!world.run_all().await.is_empty());
+    world.rescue_tasks().await;
+    assert!(!world.run_all_ready().await.is_empty());
     let left = TaskFilter { statuses: vec![Status::Locked, Status::Scheduled], ..TaskFilter::default() };
-    assert!(world.tasks(&left).await.is_empty());
+    assert!(world.list_tasks(&left).await.is_empty());
 }
 
 /// Ids, `prev` and idempotency keys.
 async fn emits_go_on(world: &StoreFixture<'_>) {
-    let head = world.extent().await.head;
-    let last = world.read_all().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
-    let next = world.emit(new_event("record").key("r1")).await;
+    let head = world.journal_extent().await.head;
+    let last = world.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
+    let next = world.emit(new_event("record").with_key("r1")).await;
     assert!(next.id > head);
     assert_eq!(next.prev, last.map(|event| event.id));
-    let again = keyed_emission("default", "once", 7, vec![new_event("bulk").key("b")]);
-    let other = keyed_emission("default", "once", 8, vec![new_event("bulk").key("b")]);
+    let again = keyed_emission("default", "once", 7, vec![new_event("bulk").with_key("b")]);
+    let other = keyed_emission("default", "once", 8, vec![new_event("bulk").with_key("b")]);
     let answers = world.append(vec![again, other]).await;
     let answer = answers[0].as_ref().expect("the same was sent under this key");
     assert!(answer.repeated && answer.events[0].id < head && answer.events[0].id > EventId::ZERO);
@@ -60,16 +61,16 @@ async fn emits_go_on(world: &StoreFixture<'_>) {
 /// One that was half-way comes to its end.
 async fn orders_go_on(world: &mut StoreFixture<'_>) {
     let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
-    world.set_node("/publish/article render", Action::Process).await;
+    world.set_node_action("/publish/article render", Action::Process).await;
     assert!(world.resume("/publish/article").await);
-    world.tick(60);
+    world.advance_clock(60);
     for _ in 0..2 {
-        for task in world.claim_for(&["render", "deploy"], 100).await {
+        for task in world.claim_for_handlers(&["render", "deploy"], 100).await {
             world.succeed(&task).await;
         }
     }
     for key in half_way {
-        assert!(world.find(key).await.is_none(), "{key} has come to its end");
+        assert!(world.find_order(key).await.is_none(), "{key} has come to its end");
     }
-    assert!(world.find("/publish/article,4").await.is_some(), "this one is suspended");
+    assert!(world.find_order("/publish/article,4").await.is_some(), "this one is suspended");
 }

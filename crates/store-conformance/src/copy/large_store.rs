@@ -38,14 +38,16 @@ pub struct LargeStore<'h> {
 
 impl<'h> LargeStore<'h> {
     pub async fn new(harness: &'h dyn Harness) -> Self {
-        let plan =
-            RegistrationBuilder::default().on("bulk", &["loose"]).on("record", &["index"]).free("loose");
+        let plan = RegistrationBuilder::default()
+            .route("bulk", &["loose"])
+            .route("record", &["index"])
+            .unordered("loose");
         let world = StoreFixture::new(harness, plan).await;
-        let waiting = world.emit(new_event("record").key("r")).await;
+        let waiting = world.emit(new_event("record").with_key("r")).await;
         world.pause("index").await;
         run_many(&world).await;
         world.prune(newest(7_000), newest(8_000)).await;
-        let events = world.read_all().await;
+        let events = world.read_all_events().await;
         assert!(events.len() >= 7_000 && events.len() < 8_000, "{}", events.len());
         Self { world, waiting, events }
     }
@@ -53,10 +55,10 @@ impl<'h> LargeStore<'h> {
     /// Everything is there after a move.
     pub async fn moved(self) -> Self {
         let Self { world, waiting, events } = self;
-        let tasks = world.tasks(&TaskFilter::default()).await;
+        let tasks = world.list_tasks(&TaskFilter::default()).await;
         let world = world.reopen().await;
-        assert_eq!(world.read_all().await, events);
-        assert_eq!(world.tasks(&TaskFilter::default()).await, tasks);
+        assert_eq!(world.read_all_events().await, events);
+        assert_eq!(world.list_tasks(&TaskFilter::default()).await, tasks);
         Self { world, waiting, events }
     }
 
@@ -64,7 +66,7 @@ impl<'h> LargeStore<'h> {
     pub async fn forgets(&self) {
         let Self { world, events, .. } = self;
         world.prune(newest(2_000), newest(1_500)).await;
-        let left = world.read_all().await;
+        let left = world.read_all_events().await;
         assert!(left.len() >= 2_000 && left.len() < 3_000 && events.ends_with(&left), "{}", left.len());
         self.keeps_what_it_has().await;
     }
@@ -73,14 +75,18 @@ impl<'h> LargeStore<'h> {
     pub async fn goes_on(self) {
         self.keeps_what_it_has().await;
         assert!(self.world.resume("index").await);
-        assert_eq!(event_ids_of(&self.world.run_all().await), [self.waiting.id], "its event was kept for it");
+        assert_eq!(
+            event_ids_of(&self.world.run_all_ready().await),
+            [self.waiting.id],
+            "its event was kept for it"
+        );
     }
 
     async fn keeps_what_it_has(&self) {
-        let tasks = self.world.tasks(&TaskFilter::default()).await;
+        let tasks = self.world.list_tasks(&TaskFilter::default()).await;
         assert_eq!(tasks.len(), 1_501, "the waiting one stays");
-        assert_eq!(self.world.messages(&tasks[0].id).await, ["begun", "done"]);
-        assert_eq!(self.world.task(&self.waiting.tasks[0]).await.seq.0, 1);
+        assert_eq!(self.world.log_messages(&tasks[0].id).await, ["begun", "done"]);
+        assert_eq!(self.world.read_task(&self.waiting.tasks[0]).await.seq.0, 1);
     }
 }
 
@@ -91,10 +97,10 @@ fn newest(count: u64) -> Retention {
 /// Emits to as many objects and, now and then, to none, and lets all that is ready end.
 async fn run_many(world: &StoreFixture<'_>) {
     for batch in 0..EVENTS / 500 {
-        let bulk = new_event("bulk").value(&batch.to_string());
-        let mut events: Vec<_> = (0..500).map(|n| bulk.clone().key(&format!("o{batch}-{n}"))).collect();
+        let bulk = new_event("bulk").with_value(&batch.to_string());
+        let mut events: Vec<_> = (0..500).map(|n| bulk.clone().with_key(&format!("o{batch}-{n}"))).collect();
         events.push(bulk);
-        world.emit_all(events).await;
+        world.emit_together(events).await;
     }
     loop {
         let tasks = world.claim(500).await;
@@ -105,6 +111,6 @@ async fn run_many(world: &StoreFixture<'_>) {
             let logs = vec![info_line(world.now, "begun"), info_line(world.now, "done")];
             Ending { logs, ..attempt_ending(task, success()) }
         };
-        world.end_all(tasks.iter().map(ending).collect()).await;
+        world.finish_attempts(tasks.iter().map(ending).collect()).await;
     }
 }

@@ -18,7 +18,7 @@ pub(super) async fn lists(world: &StoreFixture<'_>, node: NodeId) -> Vec<(String
     tasks(world, &mut told).await;
     orders(world, &mut told).await;
     for name in SCHEDULES {
-        told.add(&format!("fires of {name}"), &world.fires(name).await);
+        told.add(&format!("fires of {name}"), &world.list_fires(name).await);
     }
     told.lists
 }
@@ -58,8 +58,8 @@ async fn registry(world: &StoreFixture<'_>, node: NodeId, told: &mut ListSnapsho
 }
 
 async fn journal(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
-    told.add("extent", &world.extent().await);
-    let events = world.read_all().await;
+    told.add("extent", &world.journal_extent().await);
+    let events = world.read_all_events().await;
     told.add("journal", &events);
     for event in &events {
         told.add(&format!("event {}", event.id), &expect_ok(world.store.event(event.id).await));
@@ -73,17 +73,17 @@ async fn journal(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
 }
 
 async fn tasks(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
-    let tasks = world.tasks(&TaskFilter::default()).await;
+    let tasks = world.list_tasks(&TaskFilter::default()).await;
     told.add("tasks", &tasks);
     for task in tasks {
-        told.add(&format!("task {}", task.id), &world.task(&task.id).await);
-        told.add(&format!("logs of {}", task.id), &world.logs(&task.id).await);
+        told.add(&format!("task {}", task.id), &world.read_task(&task.id).await);
+        told.add(&format!("logs of {}", task.id), &world.read_logs(&task.id).await);
     }
 }
 
 async fn orders(world: &StoreFixture<'_>, told: &mut ListSnapshot) {
     told.add("chains", &expect_ok(world.store.chains().await));
-    told.add("orders", &world.orders_at("/").await);
+    told.add("orders", &world.list_orders("/").await);
     told.add(
         "statistics",
         &expect_ok(world.store.order_statistics(&path_filter("/"), None, world.now).await),

@@ -96,7 +96,7 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
 async fn with_a_handler<L: StoreLocation>(kind: L::Kind) -> L {
     let lair = L::empty(kind).await;
     let store = lair.open(START_TIME).await;
-    expect_ok(store.register(RegistrationBuilder::simple().registration(), START_TIME).await);
+    expect_ok(store.register(RegistrationBuilder::single_handler().build(), START_TIME).await);
     store.close();
     lair
 }

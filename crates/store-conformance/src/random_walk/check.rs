@@ -149,7 +149,7 @@ impl Walk<'_> {
 
     /// Every task of the model is in the store, lives there as in the model, and there are no others.
     pub(super) async fn check_tasks(&self) {
-        let found = self.world.tasks(&Default::default()).await;
+        let found = self.world.list_tasks(&Default::default()).await;
         assert_eq!(found.len(), self.model.tasks.len(), "no task is lost, none is made up");
         for task in found {
             let shadow = &self.model.tasks[&task.seq];
@@ -171,7 +171,7 @@ impl Walk<'_> {
     /// Every attempt that ended is on record.
     pub(super) async fn check_attempts(&self) {
         for shadow in self.model.tasks.values() {
-            let task = self.world.task(&shadow.id).await;
+            let task = self.world.read_task(&shadow.id).await;
             let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
             assert_eq!(ends, shadow.attempts, "{}", task.id);
         }
@@ -179,9 +179,9 @@ impl Walk<'_> {
 
     /// The journal holds every event that is not forgotten, as it was emitted.
     pub(super) async fn check_journal(&self) {
-        let extent = self.world.extent().await;
+        let extent = self.world.journal_extent().await;
         assert_eq!(extent.head, self.model.head());
-        let read = self.world.read_after(extent.forgotten, &Default::default()).await;
+        let read = self.world.read_events_after(extent.forgotten, &Default::default()).await;
         let want: Vec<_> = self.model.events.values().filter(|event| event.id > extent.forgotten).collect();
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }

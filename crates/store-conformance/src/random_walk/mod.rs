@@ -37,17 +37,17 @@ const PAIRS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
 fn plan() -> RegistrationBuilder {
     let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     RegistrationBuilder::default()
-        .on("record", &["audit", "remote"])
-        .on("record.published", &["check!", "index!", "notify"])
-        .on("note", &["notify", "index", "batch"])
-        .halting("audit")
-        .free("notify")
-        .limited("notify", two_of_an_object)
-        .narrow("batch", 2)
-        .pulled("remote")
-        .collects("crm/people", 300)
-        .collects("shop/items", 500)
-        .collects("shop/orders", 100)
+        .route("record", &["audit", "remote"])
+        .route("record.published", &["check!", "index!", "notify"])
+        .route("note", &["notify", "index", "batch"])
+        .halt_on_error("audit")
+        .unordered("notify")
+        .limits("notify", two_of_an_object)
+        .concurrency_limit("batch", 2)
+        .pulled_by_workers("remote")
+        .collection("crm/people", 300)
+        .collection("shop/items", 500)
+        .collection("shop/orders", 100)
 }
 
 struct Walk<'h> {
@@ -131,14 +131,14 @@ impl Walk<'_> {
             self.succeed_all().await;
             for seq in self.model.live_in(Status::Error) {
                 let id = self.model.tasks[&seq].id.clone();
-                assert_eq!(self.world.retry(&id).await, Ok(()));
+                assert_eq!(self.world.retry_task(&id).await, Ok(()));
                 self.model.apply(seq, Command::Retry, self.world.now).expect("it is halted");
             }
             for name in ["crm", "shop"] {
                 self.adopt(name).await;
             }
             let (mut idle, mut next) = (true, None);
-            for claim in [self.world.asking(50), self.world.asking_as_worker(&["remote"], 50)] {
+            for claim in [self.world.claim_request(50), self.world.worker_claim_request(&["remote"], 50)] {
                 let claims = expect_ok(self.world.store.claim(claim.clone(), self.world.now).await);
                 self.check_claims(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
@@ -155,7 +155,7 @@ impl Walk<'_> {
         self.check_attempts().await;
         self.check_journal().await;
         assert!(self.world.claim(10).await.is_empty());
-        assert!(self.world.fetch(&["remote"], 10).await.is_empty());
+        assert!(self.world.fetch_as_worker(&["remote"], 10).await.is_empty());
     }
 
     /// Ends every running attempt well.
@@ -177,7 +177,7 @@ impl Walk<'_> {
                     .expect("it runs");
             }
         }
-        assert!(self.world.end_all(endings).await.iter().all(Result::is_ok));
+        assert!(self.world.finish_attempts(endings).await.iter().all(Result::is_ok));
     }
 }
 

@@ -109,7 +109,7 @@ impl StoreModel {
             assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
             let prefix = format!("{}_{}_", binding.handler, new.kind);
             assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
-            let ordered = self.plan.def(binding.handler.as_str()).order == Order::Key;
+            let ordered = self.plan.handler_def(binding.handler.as_str()).order == Order::Key;
             let shadow = ModelTask {
                 id: id.clone(),
                 handler: binding.handler,
@@ -174,7 +174,7 @@ impl StoreModel {
     /// Does to a task what the core says.
     pub(super) fn apply(&mut self, seq: TaskSeq, command: Command, now: Timestamp) -> Result<(), Rejected> {
         let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
-        let def = self.plan.def(task.handler.as_str());
+        let def = self.plan.handler_def(task.handler.as_str());
         let (life, effects) = transition(seq, task.life, command, def, now)?;
         task.life = life;
         for effect in effects {
@@ -273,7 +273,7 @@ impl StoreModel {
             *running.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
         }
         let room = waiting.into_iter().map(|(handler, objects)| {
-            let limits = &self.plan.def(handler.as_str()).limits;
+            let limits = &self.plan.handler_def(handler.as_str()).limits;
             let taken = running.remove(handler).unwrap_or_default();
             let of_object = |(object, count): (Option<Object>, usize)| {
                 let most = limits.concurrency_per_key.filter(|_| object.is_some());
@@ -294,12 +294,12 @@ impl StoreModel {
 
     /// A limit decides how many of the handler's tasks could run; which of them is then the store's choice.
     pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
-        let limits = &self.plan.def(handler.as_str()).limits;
+        let limits = &self.plan.handler_def(handler.as_str()).limits;
         limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
     }
 
     pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
-        self.plan.def(handler.as_str()).pull
+        self.plan.handler_def(handler.as_str()).pull
     }
 
     /// The counters of every queue that has live tasks.

@@ -16,7 +16,7 @@ impl Walk<'_> {
         let kind = rule_kinds(&mut self.rng);
         let name = *self.rng.pick(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
         let of = self.rng.percent(50).then(|| TENANTS[self.rng.below(2)]);
-        let rule: Rule = self.world.rule(kind, name, of);
+        let rule: Rule = self.world.new_rule(kind, name, of);
         self.trail.add(format!("hold {rule:?}"));
         expect_ok(self.world.store.hold(rule.clone()).await);
         self.model.rules.retain(|standing| !standing.same_place(&rule));
@@ -25,7 +25,7 @@ impl Walk<'_> {
             if self.model.is_held(&self.model.tasks[&seq]) {
                 self.model.apply(seq, Command::Unschedule, self.world.now).expect("it was scheduled");
                 // A rule is set without telling the time: when the task falls due then is the store's choice.
-                let stored = self.world.task(&self.model.tasks[&seq].id).await.life;
+                let stored = self.world.read_task(&self.model.tasks[&seq].id).await.life;
                 assert!(matches!(stored.state, State::New { due } if due <= self.world.now), "{stored:?}");
                 self.model.life_mut(seq).state = stored.state;
             }
@@ -58,11 +58,11 @@ impl Walk<'_> {
         let seq = self.rng.pick(&halted).copied().filter(|_| self.lost.is_empty()).unwrap_or(seq);
         let id = self.model.tasks[&seq].id.clone();
         self.trail.add(format!("retry {id}"));
-        let answer = self.world.retry(&id).await;
+        let answer = self.world.retry_task(&id).await;
         if answer == Err(Rejected::Forgotten) {
             let task = &self.model.tasks[&seq];
             assert!(!self.model.live.contains(&seq), "an unfinished task keeps its event");
-            let forgotten = self.world.extent().await.forgotten;
+            let forgotten = self.world.journal_extent().await.forgotten;
             assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
             return;
         }
@@ -79,7 +79,7 @@ impl Walk<'_> {
         let Some(seq) = self.random_task() else { return };
         let id = self.model.tasks[&seq].id.clone();
         self.trail.add(format!("cancel {id}"));
-        let answer = self.world.cancel(&id).await;
+        let answer = self.world.cancel_task(&id).await;
         assert_eq!(answer, self.model.apply(seq, Command::Cancel, self.world.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
@@ -103,7 +103,7 @@ impl Walk<'_> {
                 adopted += 1;
             }
         }
-        assert_eq!(self.world.adopt(name).await, adopted);
+        assert_eq!(self.world.adopt_missing_tasks(name).await, adopted);
         self.check_counters(&BTreeSet::new()).await;
     }
 
@@ -123,8 +123,8 @@ impl Walk<'_> {
         self.trail.add(format!("lose {name}"));
         self.lost.insert(name);
         self.heartbeats().await;
-        self.world.register(plan().without(name)).await;
-        let rescued = self.world.rescue().await;
+        self.world.register(plan().without_handler(name)).await;
+        let rescued = self.world.rescue_tasks().await;
         let expired = self.expire(None);
         let mut gone = [self.model.live_in(Status::New), self.model.live_in(Status::Scheduled)].concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
@@ -165,9 +165,9 @@ impl Walk<'_> {
         self.heartbeats().await;
         let (dead, alive) = if self.rng.percent(50) { (0, 1) } else { (1, 0) };
         self.trail.add(format!("node {} dies", self.nodes[dead]));
-        self.world.tick(LEASE_SECS + 1);
+        self.world.advance_clock(LEASE_SECS + 1);
         assert!(expect_ok(self.world.store.heartbeat(self.nodes[alive], self.world.now).await));
-        let rescued = self.world.rescue().await;
+        let rescued = self.world.rescue_tasks().await;
         let expired = self.expire(Some(self.nodes[dead]));
         assert_eq!((sorted(rescued.tasks), rescued.missing), (expired, 0));
         self.nodes[dead] = expect_ok(self.world.store.join("replacement", self.world.now).await);
@@ -178,7 +178,7 @@ impl Walk<'_> {
     pub(super) async fn forget(&mut self) {
         self.trail.add("forget".into());
         self.world.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
-        let extent = self.world.extent().await;
+        let extent = self.world.journal_extent().await;
         let young = self.oldest_younger_than(120);
         assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
         self.check_journal().await;

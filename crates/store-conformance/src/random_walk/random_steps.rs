@@ -46,16 +46,16 @@ impl<'h> Walk<'h> {
             .rng
             .pick(&["record", "record.published", "record.published", "note", "silence"])
             .expect("some");
-        let mut new = new_event(kind).value(&self.rng.below(1000).to_string());
-        new = new.tenant(TENANTS[usize::from(self.rng.percent(25))]);
+        let mut new = new_event(kind).with_value(&self.rng.below(1000).to_string());
+        new = new.for_tenant(TENANTS[usize::from(self.rng.percent(25))]);
         if self.rng.percent(85) {
-            new = new.key(&format!("k{}", self.rng.below(4)));
+            new = new.with_key(&format!("k{}", self.rng.below(4)));
         }
         if self.rng.percent(20) {
-            new = new.priority(self.rng.upto(9000) as i64);
+            new = new.with_priority(self.rng.upto(9000) as i64);
         }
         if self.rng.percent(10) {
-            new = new.due(self.world.later(self.rng.below(60) as u64));
+            new = new.due_at(self.world.seconds_from_now(self.rng.below(60) as u64));
         }
         new
     }
@@ -68,7 +68,7 @@ impl<'h> Walk<'h> {
         }
         self.world.node = self.nodes[self.rng.below(2)];
         let max = self.rng.upto(8);
-        let claim = self.world.asking_for(handlers, max);
+        let claim = self.world.claim_request_for(handlers, max);
         if !self.rng.percent(20) {
             return claim;
         }
@@ -78,7 +78,7 @@ impl<'h> Walk<'h> {
 
     /// When a lease ends that is given now: never on a full second, when nobody could say whether it has.
     fn lease_end(&self) -> Timestamp {
-        self.world.later(LEASE_SECS).plus(Duration::from_millis(1))
+        self.world.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
     }
 
     /// A pair is to run, whether it does already or not.
@@ -96,7 +96,7 @@ impl<'h> Walk<'h> {
             Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
             None => {
                 assert!(run.created);
-                let task = self.world.task(&run.task).await;
+                let task = self.world.read_task(&run.task).await;
                 self.model.run(&pair, &task);
             }
         }
@@ -149,7 +149,7 @@ impl<'h> Walk<'h> {
         for (new, got) in new.iter().zip(got) {
             let mut seqs = Vec::new();
             for id in &got.tasks {
-                seqs.push(self.world.task(id).await.seq);
+                seqs.push(self.world.read_task(id).await.seq);
             }
             self.model.journal(&self.world.plan, new, got, &seqs, self.world.now);
         }
@@ -217,7 +217,7 @@ impl<'h> Walk<'h> {
             0..60 => success(),
             60..78 => retryable_failure(),
             78..84 => permanent_failure(),
-            84..94 => Ended::Snoozed { until: self.world.later(self.rng.below(30) as u64) },
+            84..94 => Ended::Snoozed { until: self.world.seconds_from_now(self.rng.below(30) as u64) },
             _ => Ended::Released,
         };
         let emits = match ended {
@@ -255,7 +255,7 @@ impl<'h> Walk<'h> {
     fn pass_time(&mut self) {
         let seconds = self.rng.upto(15) as u64;
         self.trail.add(format!("{seconds} s pass"));
-        self.world.tick(seconds);
+        self.world.advance_clock(seconds);
     }
 
     async fn schedule(&mut self) {
@@ -272,10 +272,10 @@ impl<'h> Walk<'h> {
             !self.model.is_limited(handler) && !self.model.is_pulled(handler)
         };
         let least = before.len() + ready.iter().filter(plain).count().min(room);
-        let want = self.world.schedule(ahead).await;
+        let want = self.world.schedule_ahead(ahead).await;
         assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
         let filter = TaskFilter { statuses: vec![Status::Scheduled], ..TaskFilter::default() };
-        let found: BTreeSet<_> = self.world.tasks(&filter).await.iter().map(|task| task.seq).collect();
+        let found: BTreeSet<_> = self.world.list_tasks(&filter).await.iter().map(|task| task.seq).collect();
         assert_eq!(found.len(), want);
         assert!(before.iter().all(|seq| found.contains(seq)), "nothing is taken back");
         for seq in found.iter().filter(|seq| !before.contains(seq)) {
