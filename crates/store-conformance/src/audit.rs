@@ -5,25 +5,25 @@ use pointsman_core::store::Deed;
 use crate::Harness;
 use crate::fixture::*;
 
-fn deed(world: &StoreFixture<'_>, n: usize) -> Deed {
+fn audit_entry(fixture: &StoreFixture<'_>, n: usize) -> Deed {
     let (by, action) = ("ops \"the\" second".to_string(), ["pause", "retry", "run"][n % 3].to_string());
-    Deed { at: world.now, by, action, what: format!("thing-{n}"), detail: "weil's klemmt".into() }
+    Deed { at: fixture.now, by, action, what: format!("thing-{n}"), detail: "weil's klemmt".into() }
 }
 
 pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    assert!(expect_ok(world.store.deeds(None, 10).await).is_empty());
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    assert!(expect_ok(fixture.store.deeds(None, 10).await).is_empty());
     let mut done = Vec::new();
     for n in 0..7 {
-        done.push(deed(&world, n));
-        expect_ok(world.store.note(done[n].clone()).await);
-        world.advance_clock(1);
+        done.push(audit_entry(&fixture, n));
+        expect_ok(fixture.store.note(done[n].clone()).await);
+        fixture.advance_clock(1);
     }
     done.reverse();
-    let world = world.reopen().await;
+    let fixture = fixture.reopen().await;
     let (mut before, mut found, mut numbers) = (None, Vec::new(), Vec::new());
     loop {
-        let page = expect_ok(world.store.deeds(before, 3).await);
+        let page = expect_ok(fixture.store.deeds(before, 3).await);
         assert!(page.len() <= 3);
         let Some((last, _)) = page.last() else { break };
         before = Some(*last);
@@ -37,9 +37,9 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
 }
 
 pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for _ in 0..5 {
-        expect_ok(world.store.note(deed(&world, 1)).await);
+        expect_ok(fixture.store.note(audit_entry(&fixture, 1)).await);
     }
-    assert_eq!(expect_ok(world.store.deeds(None, 100).await).len(), 5);
+    assert_eq!(expect_ok(fixture.store.deeds(None, 100).await).len(), 5);
 }

@@ -8,40 +8,40 @@ use pointsman_core::task::Rejected;
 use crate::Harness;
 use crate::fixture::*;
 
-fn plan() -> RegistrationBuilder {
+fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("record", &["hook"])
         .route("note", &["notify"])
         .default_retry_policy("hook")
 }
 
-/// A world with so many tasks for the hook, spread over three tenants.
-async fn waiting(harness: &dyn Harness, count: usize) -> StoreFixture<'_> {
-    let world = StoreFixture::new(harness, plan()).await;
+/// A fixture with so many tasks for the hook, spread over three tenants.
+async fn fixture_with_hook_tasks(harness: &dyn Harness, count: usize) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for n in 0..count {
-        world.emit(new_event("record").for_tenant(["default", "shop", "depot"][n % 3])).await;
+        fixture.emit(new_event("record").for_tenant(["default", "shop", "depot"][n % 3])).await;
     }
-    world
+    fixture
 }
 
 /// The attempt of one task ends because the target asked to be left alone for so long.
-async fn busy(world: &StoreFixture<'_>, seconds: u64) {
-    let task = world.claim_one_for_handler("hook").await;
-    let until = world.seconds_from_now(seconds);
+async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
+    let task = fixture.claim_one_for_handler("hook").await;
+    let until = fixture.seconds_from_now(seconds);
     let finished =
-        world.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+        fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
     assert_eq!((finished.status, finished.due), (Status::New, Some(until)));
-    assert_eq!(world.read_task(&task.id).await.life.retries, 0, "it costs no retry");
+    assert_eq!(fixture.read_task(&task.id).await.life.retries, 0, "it costs no retry");
 }
 
 /// One attempt after the other finds the target unwell, so many times; the tasks are put off for an hour.
-async fn unwell(world: &StoreFixture<'_>, times: u32) {
+async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
     for _ in 0..times {
-        let task = world.claim_one_for_handler("hook").await;
-        world
+        let task = fixture.claim_one_for_handler("hook").await;
+        fixture
             .finish_with_target_report(
                 &task,
-                Ended::Snoozed { until: world.seconds_from_now(3600) },
+                Ended::Snoozed { until: fixture.seconds_from_now(3600) },
                 Target::Unwell,
             )
             .await;
@@ -49,163 +49,168 @@ async fn unwell(world: &StoreFixture<'_>, times: u32) {
 }
 
 pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn Harness) {
-    let mut world = waiting(harness, 6).await;
-    busy(&world, 60).await;
-    let claims = world.claim_outcome(10).await;
+    let mut fixture = fixture_with_hook_tasks(harness, 6).await;
+    report_busy_target(&fixture, 60).await;
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!(
         (claims.tasks.len(), claims.more, claims.next_due),
-        (0, false, Some(world.seconds_from_now(60)))
+        (0, false, Some(fixture.seconds_from_now(60)))
     );
     let emissions = vec![emission([new_event("record")])];
-    let (_, claims) = expect_ok(world.store.append(emissions, Some(world.claim_request(9)), world.now).await);
+    let (_, claims) =
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(9)), fixture.now).await);
     assert!(claims.tasks.is_empty(), "nor by what is new");
-    world.advance_clock(59);
-    assert!(world.claim(10).await.is_empty());
-    world.advance_clock(1);
-    assert_eq!(world.claim(10).await.len(), 7);
+    fixture.advance_clock(59);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(1);
+    assert_eq!(fixture.claim(10).await.len(), 7);
 }
 
 pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Harness) {
-    let mut world = waiting(harness, 6).await;
-    let first = world.claim_one().await;
-    busy(&world, 60).await;
-    let until = world.seconds_from_now(10);
-    world.finish_with_target_report(&first, Ended::Snoozed { until }, Target::Busy { until }).await;
-    world.advance_clock(10);
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.claim_outcome(10).await.next_due, Some(world.seconds_from_now(50)));
-    world.advance_clock(50);
-    assert_eq!(world.claim(10).await.len(), 6);
+    let mut fixture = fixture_with_hook_tasks(harness, 6).await;
+    let first = fixture.claim_one().await;
+    report_busy_target(&fixture, 60).await;
+    let until = fixture.seconds_from_now(10);
+    fixture.finish_with_target_report(&first, Ended::Snoozed { until }, Target::Busy { until }).await;
+    fixture.advance_clock(10);
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(50)));
+    fixture.advance_clock(50);
+    assert_eq!(fixture.claim(10).await.len(), 6);
 }
 
 pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
-    let mut world = waiting(harness, 6).await;
-    let task = world.claim_one().await;
-    world.schedule_ahead(4).await;
-    let until = world.seconds_from_now(60);
-    world.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
-    assert!(world.claim(10).await.is_empty());
-    world.advance_clock(60);
-    assert_eq!(world.claim(10).await.len(), 6);
+    let mut fixture = fixture_with_hook_tasks(harness, 6).await;
+    let task = fixture.claim_one().await;
+    fixture.schedule_ahead(4).await;
+    let until = fixture.seconds_from_now(60);
+    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim(10).await.len(), 6);
 }
 
 /// What runs already may end, and its success says that the target is well again.
 pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
-    let world = waiting(harness, 6).await;
-    let running = world.claim_one().await;
-    busy(&world, 60).await;
-    world.finish_with_target_report(&running, success(), Target::Well).await;
-    assert_eq!(world.claim(10).await.len(), 4);
+    let fixture = fixture_with_hook_tasks(harness, 6).await;
+    let running = fixture.claim_one().await;
+    report_busy_target(&fixture, 60).await;
+    fixture.finish_with_target_report(&running, success(), Target::Well).await;
+    assert_eq!(fixture.claim(10).await.len(), 4);
 }
 
 pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) {
-    let world = waiting(harness, 100).await;
-    world.emit_many(5, new_event("note").with_priority(1)).await;
-    busy(&world, 60).await;
-    world.schedule_ahead(8).await;
-    let claimed = world.claim(5).await;
+    let fixture = fixture_with_hook_tasks(harness, 100).await;
+    fixture.emit_many(5, new_event("note").with_priority(1)).await;
+    report_busy_target(&fixture, 60).await;
+    fixture.schedule_ahead(8).await;
+    let claimed = fixture.claim(5).await;
     assert_eq!(claimed.len(), 5);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
 }
 
 pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harness: &dyn Harness) {
-    let mut world = waiting(harness, 40).await;
-    unwell(&world, AILING - 1).await;
-    let trial = world.claim(3).await;
+    let mut fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    let trial = fixture.claim(3).await;
     assert_eq!(trial.len(), 3, "not yet");
     for task in &trial {
-        world.release_task(task).await;
+        fixture.release_task(task).await;
     }
     let mut pace = Pace { failures: AILING - 1, ..Pace::default() };
     let mut waits = Vec::new();
     for _ in 0..3 {
-        unwell(&world, 1).await;
-        pace.told(Target::Unwell, &world.plan.handler_def("hook").retry, world.now);
-        let claims = world.claim_outcome(10).await;
+        report_failing_target(&fixture, 1).await;
+        pace.told(Target::Unwell, &fixture.registration.handler_def("hook").retry, fixture.now);
+        let claims = fixture.claim_outcome(10).await;
         assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(pace.quiet_until)));
-        waits.push(pace.quiet_until.since(world.now));
-        world.now = pace.quiet_until;
+        waits.push(pace.quiet_until.since(fixture.now));
+        fixture.now = pace.quiet_until;
     }
     assert_ascending(&waits);
-    let claims = world.claim_outcome(10).await;
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, false), "one at a time");
-    assert!(world.claim(10).await.is_empty());
-    world.finish_with_target_report(&claims.tasks[0], success(), Target::Well).await;
-    assert_eq!(world.claim(10).await.len(), 10, "until it has recovered");
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.finish_with_target_report(&claims.tasks[0], success(), Target::Well).await;
+    assert_eq!(fixture.claim(10).await.len(), 10, "until it has recovered");
 }
 
 pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
-    let world = waiting(harness, 40).await;
-    unwell(&world, AILING - 1).await;
-    let task = world.claim_one().await;
-    world.finish_with_target_report(&task, success(), Target::Well).await;
-    unwell(&world, AILING - 1).await;
-    assert_eq!(world.claim(10).await.len(), 10);
+    let fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    let task = fixture.claim_one().await;
+    fixture.finish_with_target_report(&task, success(), Target::Well).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    assert_eq!(fixture.claim(10).await.len(), 10);
 }
 
 /// An attempt that tells nothing of the target changes nothing about it.
 pub async fn attempts_without_a_target_report_do_not_change_the_circuit(harness: &dyn Harness) {
-    let world = waiting(harness, 40).await;
-    unwell(&world, AILING - 1).await;
-    world.succeed(&world.claim_one().await).await;
-    world.fail(&world.claim_one().await).await;
-    assert_eq!(world.claim(1).await.len(), 1, "a failure alone is no word on the target");
-    unwell(&world, 1).await;
-    assert!(world.claim(10).await.is_empty());
+    let fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.fail(&fixture.claim_one().await).await;
+    assert_eq!(fixture.claim(1).await.len(), 1, "a failure alone is no word on the target");
+    report_failing_target(&fixture, 1).await;
+    assert!(fixture.claim(10).await.is_empty());
 }
 
 pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
-    let world = waiting(harness, 6).await;
-    let zombie = world.claim_one().await;
-    world.release_task(&zombie).await;
-    let until = world.seconds_from_now(3600);
+    let fixture = fixture_with_hook_tasks(harness, 6).await;
+    let zombie = fixture.claim_one().await;
+    fixture.release_task(&zombie).await;
+    let until = fixture.seconds_from_now(3600);
     for target in [Target::Busy { until }, Target::Unwell] {
         for _ in 0..AILING {
             let ending = Ending { target: Some(target), ..attempt_ending(&zombie, Ended::Snoozed { until }) };
-            assert_eq!(world.finish_attempt(ending).await.map(drop), Err(Rejected::WrongState(Status::New)));
+            assert_eq!(
+                fixture.finish_attempt(ending).await.map(drop),
+                Err(Rejected::WrongState(Status::New))
+            );
         }
     }
-    assert_eq!(world.claim(10).await.len(), 6);
+    assert_eq!(fixture.claim(10).await.len(), 6);
 }
 
 pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
-    let world = waiting(harness, 40).await;
-    unwell(&world, AILING).await;
-    let told = world.claim_outcome(10).await.next_due;
-    let mut world = world.reopen().await;
-    let claims = world.claim_outcome(10).await;
+    let fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING).await;
+    let told = fixture.claim_outcome(10).await.next_due;
+    let mut fixture = fixture.reopen().await;
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, told));
-    world.now = told.expect("the wait has an end");
-    assert_eq!(world.claim(10).await.len(), 1, "and it is still tried singly");
+    fixture.now = told.expect("the wait has an end");
+    assert_eq!(fixture.claim(10).await.len(), 1, "and it is still tried singly");
 }
 
 /// A change of the configuration is no recovery.
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
-    let mut world = waiting(harness, 40).await;
-    unwell(&world, AILING).await;
-    let told = world.claim_outcome(10).await.next_due;
-    world.register(plan().route("record.other", &["hook"])).await;
-    let claims = world.claim_outcome(10).await;
+    let mut fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING).await;
+    let told = fixture.claim_outcome(10).await.next_due;
+    fixture.register(registration().route("record.other", &["hook"])).await;
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (0, told));
 }
 
 pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan().pulled_by_workers("hook")).await;
-    world.emit_many(3, new_event("record")).await;
-    let task = world.fetch_one_as_worker("hook").await;
-    let until = world.seconds_from_now(60);
-    world.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
-    let claims = expect_ok(world.store.claim(world.worker_claim_request(&["hook"], 10), world.now).await);
+    let mut fixture = StoreFixture::new(harness, registration().pulled_by_workers("hook")).await;
+    fixture.emit_many(3, new_event("record")).await;
+    let task = fixture.fetch_one_as_worker("hook").await;
+    let until = fixture.seconds_from_now(60);
+    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    let claims =
+        expect_ok(fixture.store.claim(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);
     assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(until)));
-    world.advance_clock(60);
-    assert_eq!(world.fetch_as_worker(&["hook"], 10).await.len(), 3);
+    fixture.advance_clock(60);
+    assert_eq!(fixture.fetch_as_worker(&["hook"], 10).await.len(), 3);
 }
 
 pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
-    let mut world = waiting(harness, 4).await;
-    let right = world.now;
-    world.advance_clock(86_400);
-    busy(&world, 60).await;
-    world.now = right;
-    assert_eq!(world.claim(1).await.len(), 1);
+    let mut fixture = fixture_with_hook_tasks(harness, 4).await;
+    let right = fixture.now;
+    fixture.advance_clock(86_400);
+    report_busy_target(&fixture, 60).await;
+    fixture.now = right;
+    assert_eq!(fixture.claim(1).await.len(), 1);
 }

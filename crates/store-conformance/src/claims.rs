@@ -9,82 +9,82 @@ use crate::Harness;
 use crate::fixture::*;
 
 pub async fn a_claim_returns_only_tasks_of_the_handlers_it_names(harness: &dyn Harness) {
-    let world =
+    let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    world.emit_many(3, new_event("record")).await;
-    let claimed = world.claim_for_handlers(&["notify"], 10).await;
+    fixture.emit_many(3, new_event("record")).await;
+    let claimed = fixture.claim_for_handlers(&["notify"], 10).await;
     assert_eq!(claimed.len(), 3);
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
-    assert!(world.claim_for_handlers(&["notify"], 10).await.is_empty());
-    assert!(world.claim_for_handlers(&["unheard-of"], 10).await.is_empty());
-    assert!(world.claim_for_handlers(&[], 10).await.is_empty());
-    assert_eq!(world.claim_for_handlers(&["index"], 10).await.len(), 3);
+    assert!(fixture.claim_for_handlers(&["notify"], 10).await.is_empty());
+    assert!(fixture.claim_for_handlers(&["unheard-of"], 10).await.is_empty());
+    assert!(fixture.claim_for_handlers(&[], 10).await.is_empty());
+    assert_eq!(fixture.claim_for_handlers(&["index"], 10).await.len(), 3);
 }
 
 pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(7, new_event("record")).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        let claims = world.claim_outcome(2).await;
+        let claims = fixture.claim_outcome(2).await;
         sizes.push((claims.tasks.len(), claims.more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
-    assert!(world.claim(0).await.is_empty());
+    assert!(fixture.claim(0).await.is_empty());
 }
 
 /// Those behind a claimed head are not ready, so there is no more.
 pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(5, new_event("record").with_key("a")).await;
-    world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
-    let claims = world.claim_outcome(1).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(5, new_event("record").with_key("a")).await;
+    fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let claims = fixture.claim_outcome(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, false));
 }
 
 pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(3, new_event("record")).await;
-    assert_eq!(world.schedule_ahead(3).await, 3);
-    let claims = world.claim_outcome(1).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(3, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(3).await, 3);
+    let claims = fixture.claim_outcome(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, true));
-    let claims = world.claim_outcome(2).await;
+    let claims = fixture.claim_outcome(2).await;
     assert_eq!((claims.tasks.len(), claims.more), (2, false));
 }
 
 pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit(new_event("record").with_key("a").with_value("{\"n\":1}")).await;
-    world.advance_clock(5);
-    let claimed = world.claim_one().await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record").with_key("a").with_value("{\"n\":1}")).await;
+    fixture.advance_clock(5);
+    let claimed = fixture.claim_one().await;
     assert_eq!((claimed.attempt, claimed.retries, claimed.late), (1, 0, false));
     assert_eq!(claimed.event().value.as_str(), "{\"n\":1}");
-    let task = world.read_task(&claimed.id).await;
+    let task = fixture.read_task(&claimed.id).await;
     assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
     let pointsman_core::task::State::Locked(lease) = task.life.state else {
         panic!("locked, not {:?}", task.life.state);
     };
-    assert_eq!((lease.node, lease.fence, lease.since), (world.node, claimed.fence, world.now));
-    assert_eq!(task.started_at, Some(world.now));
-    assert!(world.claim(10).await.is_empty(), "nobody else gets it");
+    assert_eq!((lease.node, lease.fence, lease.since), (fixture.node, claimed.fence, fixture.now));
+    assert_eq!(task.started_at, Some(fixture.now));
+    assert!(fixture.claim(10).await.is_empty(), "nobody else gets it");
 }
 
 pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
-        events.push(world.emit(new_event("record").with_priority(priority)).await.id);
+        events.push(fixture.emit(new_event("record").with_priority(priority)).await.id);
     }
-    let order = event_ids_of(&world.run_all_ready().await);
+    let order = event_ids_of(&fixture.run_all_ready().await);
     assert_eq!(order, [3, 0, 2, 1, 4].map(|n| events[n]));
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
-        events.push(world.emit(new_event("record").with_priority(priority)).await.id);
+        events.push(fixture.emit(new_event("record").with_priority(priority)).await.id);
     }
     let mut order = Vec::new();
     for _ in 0..2 {
-        let claimed = world.claim(2).await;
+        let claimed = fixture.claim(2).await;
         order.extend(event_ids_of(&claimed));
     }
     order.sort();
@@ -94,47 +94,47 @@ pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
 }
 
 pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let late = world.emit(new_event("record").due_at(world.seconds_from_now(120))).await;
-    let soon = world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
-    let now = world.emit(new_event("record").due_at(world.now)).await;
-    let past = world.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
-    let claims = world.claim_outcome(10).await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let late = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(120))).await;
+    let soon = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let now = fixture.emit(new_event("record").due_at(fixture.now)).await;
+    let past = fixture.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
+    let claims = fixture.claim_outcome(10).await;
     let mut claimed = event_ids_of(&claims.tasks);
     claimed.sort();
     assert_eq!(claimed, [now.id, past.id]);
-    assert_eq!(claims.next_due, Some(world.seconds_from_now(60)));
-    world.advance_clock(59);
-    assert!(world.claim(10).await.is_empty());
-    world.advance_clock(1);
-    let claims = world.claim_outcome(10).await;
+    assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
+    fixture.advance_clock(59);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(1);
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!(event_ids_of(&claims.tasks), [soon.id]);
-    assert_eq!(claims.next_due, Some(world.seconds_from_now(60)));
-    world.advance_clock(60);
-    let claims = world.claim_outcome(10).await;
+    assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
+    fixture.advance_clock(60);
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
 }
 
 pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(2, new_event("record")).await;
-    let claimed = world.claim(2).await;
-    world.snooze(&claimed[0], 300).await;
-    assert_eq!(world.claim_outcome(10).await.next_due, Some(world.seconds_from_now(300)));
-    world.fail(&claimed[1]).await;
-    assert_eq!(world.claim_outcome(10).await.next_due, Some(world.seconds_from_now(RETRY_DELAY_SECS)));
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    let claimed = fixture.claim(2).await;
+    fixture.snooze(&claimed[0], 300).await;
+    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(300)));
+    fixture.fail(&claimed[1]).await;
+    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
 }
 
 /// A claim may take them up in pieces, as long as it says that there is more.
 pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(2500, new_event("record").due_at(world.seconds_from_now(60))).await;
-    world.advance_clock(60);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2500, new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    fixture.advance_clock(60);
     let mut claimed = 0;
     loop {
-        let claims = world.claim_outcome(10_000).await;
+        let claims = fixture.claim_outcome(10_000).await;
         claimed += claims.tasks.len();
-        let due = claims.next_due.is_some_and(|due| due <= world.now);
+        let due = claims.next_due.is_some_and(|due| due <= fixture.now);
         if !claims.more && !due {
             break;
         }
@@ -144,96 +144,96 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
 }
 
 pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let delayed = world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
-    let mut world = world.reopen().await;
-    let claims = world.claim_outcome(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.seconds_from_now(60))));
-    world.advance_clock(60);
-    assert_eq!(event_ids_of(&world.claim(10).await), [delayed.id]);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let mut fixture = fixture.reopen().await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(60))));
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.claim(10).await), [delayed.id]);
 }
 
 pub async fn schedule_prefetches_at_most_the_requested_number(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(10, new_event("record")).await;
-    assert_eq!(world.schedule_ahead(2).await, 2);
-    assert_eq!(world.schedule_ahead(2).await, 2, "in all, not each time");
-    assert_eq!(world.schedule_ahead(4).await, 4);
-    assert_eq!(world.read_queue("index").await.scheduled, 4);
-    world.claim(3).await;
-    assert_eq!(world.schedule_ahead(4).await, 4);
-    assert_eq!(world.schedule_ahead(100).await, 7);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(10, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(2).await, 2);
+    assert_eq!(fixture.schedule_ahead(2).await, 2, "in all, not each time");
+    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.read_queue("index").await.scheduled, 4);
+    fixture.claim(3).await;
+    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.schedule_ahead(100).await, 7);
 }
 
 pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let delayed = world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
-    assert_eq!(world.schedule_ahead(10).await, 0);
-    world.advance_clock(60);
-    assert_eq!(world.schedule_ahead(10).await, 1);
-    assert_eq!(world.task_status(&delayed.tasks[0]).await, Status::Scheduled);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    assert_eq!(fixture.schedule_ahead(10).await, 0);
+    fixture.advance_clock(60);
+    assert_eq!(fixture.schedule_ahead(10).await, 1);
+    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, Status::Scheduled);
 }
 
 pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let scheduled = world.emit_many(2, new_event("record")).await;
-    assert_eq!(world.schedule_ahead(2).await, 2);
-    let urgent = world.emit(new_event("record").with_priority(9000)).await;
-    let mut first = event_ids_of(&world.claim(2).await);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let scheduled = fixture.emit_many(2, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(2).await, 2);
+    let urgent = fixture.emit(new_event("record").with_priority(9000)).await;
+    let mut first = event_ids_of(&fixture.claim(2).await);
     first.sort();
     assert_eq!(first, sequenced_ids(&scheduled));
-    assert_eq!(event_ids_of(&world.claim(2).await), [urgent.id]);
+    assert_eq!(event_ids_of(&fixture.claim(2).await), [urgent.id]);
 }
 
 pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = world.emit_many(3, new_event("record")).await;
-    world.schedule_ahead(2).await;
-    let world = world.reopen().await;
-    assert_eq!(world.schedule_ahead(0).await, 2);
-    assert_eq!(world.claim(10).await.len(), events.len());
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(3, new_event("record")).await;
+    fixture.schedule_ahead(2).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.schedule_ahead(0).await, 2);
+    assert_eq!(fixture.claim(10).await.len(), events.len());
 }
 
 pub async fn fences_strictly_increase(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(4, new_event("record")).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(4, new_event("record")).await;
     let mut fences = Vec::new();
     for _ in 0..3 {
-        let claimed = world.claim(2).await;
+        let claimed = fixture.claim(2).await;
         let mut new: Vec<_> = claimed.iter().map(|task| task.fence).collect();
         new.sort();
         fences.extend(new);
         for task in &claimed {
-            world.release_task(task).await;
+            fixture.release_task(task).await;
         }
     }
-    let world = world.reopen().await;
-    let mut new: Vec<_> = world.claim(4).await.iter().map(|task| task.fence).collect();
+    let fixture = fixture.reopen().await;
+    let mut new: Vec<_> = fixture.claim(4).await.iter().map(|task| task.fence).collect();
     new.sort();
     fences.extend(new);
     assert_ascending(&fences);
 }
 
 pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let old = world.emit(new_event("record")).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let old = fixture.emit(new_event("record")).await;
     let emissions = vec![emission([new_event("record"), new_event("record")])];
     let (answers, claims) =
-        expect_ok(world.store.append(emissions, Some(world.claim_request(2)), world.now).await);
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
     assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older one first");
     assert!(claims.more);
-    assert_eq!(world.task_status(&claims.tasks[1].id).await, Status::Locked);
-    assert_eq!(event_ids_of(&world.claim(10).await), [new[1].id]);
+    assert_eq!(fixture.task_status(&claims.tasks[1].id).await, Status::Locked);
+    assert_eq!(event_ids_of(&fixture.claim(10).await), [new[1].id]);
 }
 
 pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = world.emit_many(2, new_event("record").with_key("a")).await;
-    let head = world.claim_one().await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
     let endings = vec![attempt_ending(&head, success())];
     let (answers, claims) =
-        expect_ok(world.store.finish(endings, Some(world.claim_request(5)), world.now).await);
+        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
     assert_eq!(event_ids_of(&claims.tasks), [events[1].id]);
     assert!(claims.tasks[0].fence > head.fence);
@@ -241,22 +241,22 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
 
 /// Without a claim, a verb that could claim does not.
 pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (_, claims) =
-        expect_ok(world.store.append(vec![emission([new_event("record")])], None, world.now).await);
+        expect_ok(fixture.store.append(vec![emission([new_event("record")])], None, fixture.now).await);
     assert!(claims.tasks.is_empty());
-    assert_eq!(world.read_queue("index").await.running, 0);
+    assert_eq!(fixture.read_queue("index").await.running, 0);
 }
 
 pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(100, new_event("record")).await;
-    let handlers = Arc::new(world.plan.handler_names());
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(100, new_event("record")).await;
+    let handlers = Arc::new(fixture.registration.handler_names());
     let mut racers = Vec::new();
     for n in 0..10 {
-        let node = expect_ok(world.store.join(&format!("node-{n}"), world.now).await);
+        let node = expect_ok(fixture.store.join(&format!("node-{n}"), fixture.now).await);
         let claim = Claim { by: Claimant::Node(node), handlers: Arc::clone(&handlers), max: 13 };
-        let (store, now) = (Arc::clone(&world.store), world.now);
+        let (store, now) = (Arc::clone(&fixture.store), fixture.now);
         racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks }));
     }
     let mut seen = Vec::new();

@@ -6,41 +6,45 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// How often each of the two names was served.
-fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
+fn count_claims_of_handler(tasks: &[Claimed], name: &str) -> (usize, usize) {
     let mine = tasks.iter().filter(|task| task.handler == handler_name(name)).count();
     (mine, tasks.len() - mine)
 }
 
-fn plan() -> RegistrationBuilder {
+fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("flood", &["busy"]).route("drop", &["quiet"])
 }
 
 pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(1000, new_event("flood")).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(1000, new_event("flood")).await;
     // The busy queue has been served for a while when the other one wakes.
     for _ in 0..10 {
-        world.claim(10).await;
+        fixture.claim(10).await;
     }
-    world.emit(new_event("drop")).await;
-    let next = [world.claim_one().await, world.claim_one().await];
-    assert_eq!(shares(&next, "quiet").0, 1, "two queues make a round of two");
+    fixture.emit(new_event("drop")).await;
+    let next = [fixture.claim_one().await, fixture.claim_one().await];
+    assert_eq!(count_claims_of_handler(&next, "quiet").0, 1, "two queues make a round of two");
 }
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(1000, new_event("flood").with_priority(9000)).await;
-    world.emit(new_event("drop").with_priority(1)).await;
-    assert_eq!(shares(&world.claim(10).await, "quiet"), (1, 9), "however low its priority");
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(1000, new_event("flood").with_priority(9000)).await;
+    fixture.emit(new_event("drop").with_priority(1)).await;
+    assert_eq!(
+        count_claims_of_handler(&fixture.claim(10).await, "quiet"),
+        (1, 9),
+        "however low its priority"
+    );
 }
 
 pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(500, new_event("record").for_tenant("loud")).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(500, new_event("record").for_tenant("loud")).await;
     for n in 0..5 {
-        world.emit(new_event("record").for_tenant(&format!("tenant-{n}"))).await;
+        fixture.emit(new_event("record").for_tenant(&format!("tenant-{n}"))).await;
     }
-    let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
+    let served: Vec<_> = fixture.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
     for n in 0..5 {
         assert!(served.contains(&format!("tenant-{n}")), "{served:?}");
     }
@@ -49,79 +53,79 @@ pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
 /// Having been idle earns no credit: a queue that wakes is ahead by what one claim may give, whatever the other
 /// one got while it slept.
 pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit(new_event("drop")).await;
-    world.run_all_ready().await;
-    world.emit_many(400, new_event("flood")).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("drop")).await;
+    fixture.run_all_ready().await;
+    fixture.emit_many(400, new_event("flood")).await;
     for _ in 0..50 {
-        world.claim(4).await;
+        fixture.claim(4).await;
     }
-    world.emit_many(100, new_event("drop")).await;
+    fixture.emit_many(100, new_event("drop")).await;
     let mut served = Vec::new();
     for _ in 0..40 {
-        served.push(world.claim_one().await);
+        served.push(fixture.claim_one().await);
     }
-    let (quiet, busy) = shares(&served, "quiet");
+    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 5, "{quiet} to {busy} of 40");
 }
 
 pub async fn two_busy_queues_share_claims_evenly(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(300, new_event("flood")).await;
-    world.emit_many(100, new_event("drop")).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(300, new_event("flood")).await;
+    fixture.emit_many(100, new_event("drop")).await;
     let mut served = Vec::new();
     for size in [1, 7, 3, 16, 1, 1, 5, 16] {
-        served.extend(world.claim(size).await);
+        served.extend(fixture.claim(size).await);
     }
-    let (quiet, busy) = shares(&served, "quiet");
+    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 8, "{quiet} to {busy}: one odd task a claim at most");
 }
 
 pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(100, new_event("flood")).await;
-    world.emit(new_event("drop")).await;
-    assert_eq!(world.schedule_ahead(4).await, 4);
-    assert_eq!(world.read_queue("quiet").await.scheduled, 1);
-    assert_eq!(world.read_queue("busy").await.scheduled, 3);
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(100, new_event("flood")).await;
+    fixture.emit(new_event("drop")).await;
+    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.read_queue("quiet").await.scheduled, 1);
+    assert_eq!(fixture.read_queue("busy").await.scheduled, 3);
 }
 
 /// A held or lane-bound backlog takes nobody's turn.
 /// What others have scheduled has had its turn: it does not keep one waiting who has not.
 pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(100, new_event("flood")).await;
-    assert_eq!(world.schedule_ahead(30).await, 30);
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(100, new_event("flood")).await;
+    assert_eq!(fixture.schedule_ahead(30).await, 30);
     let append = async |kind: &str| {
         let emissions = vec![emission(vec![new_event(kind)])];
-        expect_ok(world.store.append(emissions, Some(world.claim_request(1)), world.now).await).1.tasks
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(1)), fixture.now).await).1.tasks
     };
-    assert_eq!(shares(&append("drop").await, "quiet"), (1, 0));
-    let newest = world.read_all_events().await.last().map(|event| event.id);
+    assert_eq!(count_claims_of_handler(&append("drop").await, "quiet"), (1, 0));
+    let newest = fixture.read_all_events().await.last().map(|event| event.id);
     let own = append("flood").await;
     assert!(Some(own[0].event().id) < newest, "but those of its own queue come first");
 }
 
 pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(50, new_event("flood")).await;
-    world.pause("busy").await;
-    world.emit_many(5, new_event("drop")).await;
-    assert_eq!(shares(&world.claim(5).await, "quiet"), (5, 0));
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(50, new_event("flood")).await;
+    fixture.pause("busy").await;
+    fixture.emit_many(5, new_event("drop")).await;
+    assert_eq!(count_claims_of_handler(&fixture.claim(5).await, "quiet"), (5, 0));
 }
 
 pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    world.emit_many(200, new_event("flood")).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(200, new_event("flood")).await;
     for _ in 0..50 {
-        world.claim(2).await;
+        fixture.claim(2).await;
     }
-    let world = world.reopen().await;
-    world.emit_many(50, new_event("drop")).await;
+    let fixture = fixture.reopen().await;
+    fixture.emit_many(50, new_event("drop")).await;
     let mut served = Vec::new();
     for _ in 0..20 {
-        served.push(world.claim_one().await);
+        served.push(fixture.claim_one().await);
     }
-    let (quiet, busy) = shares(&served, "quiet");
+    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 4, "{quiet} to {busy} of 20");
 }

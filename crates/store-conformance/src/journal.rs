@@ -11,108 +11,111 @@ use crate::fixture::*;
 const HOUR: u64 = 3600;
 
 pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut ids = sequenced_ids(&world.emit_many(50, new_event("record")).await);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut ids = sequenced_ids(&fixture.emit_many(50, new_event("record")).await);
     for _ in 0..10 {
-        ids.push(world.emit(new_event("note")).await.id);
-        world.advance_clock(1);
-        ids.push(world.emit(new_event("record")).await.id);
+        ids.push(fixture.emit(new_event("note")).await.id);
+        fixture.advance_clock(1);
+        ids.push(fixture.emit(new_event("record")).await.id);
     }
     assert_ascending(&ids);
-    assert_eq!(world.journal_extent().await.head, ids[ids.len() - 1]);
+    assert_eq!(fixture.journal_extent().await.head, ids[ids.len() - 1]);
 }
 
 pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for _ in 0..5 {
-        world.advance_clock(7);
-        assert_eq!(world.emit(new_event("record")).await.id.get(), world.now.millis() as u64 * 1000);
+        fixture.advance_clock(7);
+        assert_eq!(fixture.emit(new_event("record")).await.id.get(), fixture.now.millis() as u64 * 1000);
     }
 }
 
 pub async fn event_ids_increase_when_the_clock_steps_back(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut ids = vec![world.emit(new_event("record")).await.id];
-    world.now = START_TIME.minus(secs(HOUR));
-    ids.push(world.emit(new_event("record")).await.id);
-    let mut world = world.reopen().await;
-    ids.push(world.emit(new_event("record")).await.id);
-    world.now = START_TIME.minus(secs(24 * HOUR));
-    let world = world.reopen().await;
-    ids.push(world.emit(new_event("record")).await.id);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut ids = vec![fixture.emit(new_event("record")).await.id];
+    fixture.now = START_TIME.minus(secs(HOUR));
+    ids.push(fixture.emit(new_event("record")).await.id);
+    let mut fixture = fixture.reopen().await;
+    ids.push(fixture.emit(new_event("record")).await.id);
+    fixture.now = START_TIME.minus(secs(24 * HOUR));
+    let fixture = fixture.reopen().await;
+    ids.push(fixture.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 }
 
 /// A clock that jumps ten years ahead for a while must not push the ids there for ever.
 pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit(new_event("record")).await;
-    world.advance_clock(10 * 365 * 24 * HOUR);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    fixture.advance_clock(10 * 365 * 24 * HOUR);
     let mut ids = Vec::new();
     for _ in 0..20 {
-        ids.push(world.emit(new_event("record")).await.id);
+        ids.push(fixture.emit(new_event("record")).await.id);
     }
     let cap = START_TIME.plus(secs(HOUR + 1));
     assert!(ids.iter().all(|id| id.timestamp() <= cap), "{:?} is beyond {cap}", ids.last());
 
-    world.now = START_TIME.plus(secs(1));
-    ids.push(world.emit(new_event("record")).await.id);
+    fixture.now = START_TIME.plus(secs(1));
+    ids.push(fixture.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 
     // Three quiet hours later, as the sweeps saw them pass, ids tell the time again.
-    world.now = START_TIME.plus(secs(3 * HOUR));
+    fixture.now = START_TIME.plus(secs(3 * HOUR));
     for _ in 0..5 {
-        world.heartbeat().await;
-        world.rescue_tasks().await;
+        fixture.heartbeat().await;
+        fixture.rescue_tasks().await;
     }
-    assert_eq!(world.emit(new_event("record")).await.id.timestamp(), world.now);
+    assert_eq!(fixture.emit(new_event("record")).await.id.timestamp(), fixture.now);
 }
 
 pub async fn prev_is_the_preceding_event_of_the_object(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let first = world.emit(new_event("record").with_key("a")).await;
-    let other = world.emit(new_event("record").with_key("b")).await;
-    let foreign = world.emit(new_event("record").with_key("a").for_tenant("shop")).await;
-    let unrouted = world.emit(new_event("note").with_key("a")).await;
-    let part = world.emit(new_event("record").with_key("a").with_sub_key("part")).await;
-    let last = world.emit(new_event("record").with_key("a")).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let other = fixture.emit(new_event("record").with_key("b")).await;
+    let foreign = fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await;
+    let unrouted = fixture.emit(new_event("note").with_key("a")).await;
+    let part = fixture.emit(new_event("record").with_key("a").with_sub_key("part")).await;
+    let last = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!([first.prev, other.prev, foreign.prev], [None; 3]);
     assert_eq!(unrouted.prev, Some(first.id), "whatever its type");
     assert_eq!(part.prev, Some(unrouted.id), "a part belongs to its object");
     assert_eq!(last.prev, Some(part.id));
-    assert_eq!(world.emit(new_event("record").with_key("a").for_tenant("shop")).await.prev, Some(foreign.id));
+    assert_eq!(
+        fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await.prev,
+        Some(foreign.id)
+    );
 }
 
 pub async fn events_without_an_object_key_have_no_prev(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    for event in world.emit_many(3, new_event("record")).await {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    for event in fixture.emit_many(3, new_event("record")).await {
         assert_eq!(event.prev, None);
     }
-    assert_eq!(world.emit(new_event("record")).await.prev, None);
+    assert_eq!(fixture.emit(new_event("record")).await.prev, None);
 }
 
 pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let a = || new_event("record").with_key("a");
     let answers =
-        world.append(vec![emission([a(), new_event("record").with_key("b"), a()]), emission([a()])]).await;
+        fixture.append(vec![emission([a(), new_event("record").with_key("b"), a()]), emission([a()])]).await;
     let events: Vec<_> = answers.into_iter().flat_map(|answer| answer.expect("accepted").events).collect();
     let prevs: Vec<_> = events.iter().map(|event| event.prev).collect();
     assert_eq!(prevs, [None, None, Some(events[0].id), Some(events[2].id)]);
 }
 
 pub async fn prev_survives_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let first = world.emit(new_event("record").with_key("a")).await;
-    let world = world.reopen().await;
-    assert_eq!(world.emit(new_event("record").with_key("a")).await.prev, Some(first.id));
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, Some(first.id));
 }
 
 pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let emissions: Vec<_> =
         (1..=20).map(|n| emission(vec![new_event("record").with_value(&n.to_string()); n])).collect();
-    let answers = world.append(emissions).await;
+    let answers = fixture.append(emissions).await;
     assert_eq!(answers.len(), 20);
     let mut all = Vec::new();
     for (n, answer) in (1..=20).zip(answers) {
@@ -123,19 +126,19 @@ pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
     }
     assert_ascending(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     let stored: Vec<_> =
-        world.read_all_events().await.iter().map(|e| (e.id, e.value.as_str().to_string())).collect();
+        fixture.read_all_events().await.iter().map(|e| (e.id, e.value.as_str().to_string())).collect();
     assert_eq!(stored, all);
 }
 
 pub async fn an_empty_append_changes_nothing(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let head = world.journal_extent().await.head;
-    assert!(world.append(vec![]).await.is_empty());
-    assert_eq!(world.journal_extent().await.head, head);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let head = fixture.journal_extent().await.head;
+    assert!(fixture.append(vec![]).await.is_empty());
+    assert_eq!(fixture.journal_extent().await.head, head);
 }
 
 pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let context = Context::from([("ip".into(), "::1".into()), ("Ключ".into(), "a \"b\"".into())]);
     let text = r#"{ "n": 1.50, "big": 12345678901234567890, "s": "é\u00e9\n", "list": [], "none": null }"#;
     let sent = NewEvent {
@@ -143,31 +146,31 @@ pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
         ..new_event("record.published").with_key("../a:#%").with_sub_key("part 1").for_tenant("shop")
     };
     let sent = sent.with_value(text);
-    let sequenced = world.emit(sent.clone()).await;
-    let stored = world.read_all_events().await.remove(0);
+    let sequenced = fixture.emit(sent.clone()).await;
+    let stored = fixture.read_all_events().await.remove(0);
     assert_eq!(stored.id, sequenced.id);
     assert_eq!(stored.value.as_str(), text, "payloads are never re-encoded");
     assert_eq!(
         (&stored.kind, &stored.key, &stored.sub, &stored.context, &stored.tenant, &stored.cause),
         (&sent.kind, &sent.key, &sent.sub, &sent.context, &sent.tenant, &sent.cause)
     );
-    let claimed = world.claim_one().await;
+    let claimed = fixture.claim_one().await;
     assert_eq!(*claimed.event(), stored, "and reaches the handler so");
 }
 
 pub async fn an_event_value_can_be_large(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let text = format!("\"{}\"", "ä".repeat(500_000));
-    world.emit(new_event("record").with_key("a").with_value(&text)).await;
-    let world = world.reopen().await;
-    assert_eq!(world.claim_one().await.event().value.as_str(), text);
+    fixture.emit(new_event("record").with_key("a").with_value(&text)).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.claim_one().await.event().value.as_str(), text);
 }
 
 pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let emitters: Vec<_> = (0..64)
         .map(|_| {
-            let (store, now) = (Arc::clone(&world.store), world.now);
+            let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
                 let (answers, _) = expect_ok(
                     store.append(vec![emission([new_event("record").with_key("a")])], None, now).await,
@@ -186,6 +189,6 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
         assert_eq!(event.prev, prev, "one chain, without forks");
         prev = Some(event.id);
     }
-    let read: Vec<_> = world.read_all_events().await.iter().map(|event| event.id).collect();
+    let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(read, sequenced_ids(&events));
 }

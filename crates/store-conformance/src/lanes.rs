@@ -8,29 +8,29 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// So many events of the object `a`.
-async fn three(world: &StoreFixture<'_>) -> Vec<Sequenced> {
-    world.emit_many(3, new_event("record").with_key("a")).await
+async fn emit_three_events(fixture: &StoreFixture<'_>) -> Vec<Sequenced> {
+    fixture.emit_many(3, new_event("record").with_key("a")).await
 }
 
 pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
     for event in &events {
-        let claimed = world.claim(10).await;
+        let claimed = fixture.claim(10).await;
         assert_eq!(event_ids_of(&claimed), [event.id]);
-        assert!(world.claim(10).await.is_empty(), "the lane is taken");
-        world.succeed(&claimed[0]).await;
+        assert!(fixture.claim(10).await.is_empty(), "the lane is taken");
+        fixture.succeed(&claimed[0]).await;
     }
-    assert!(world.claim(10).await.is_empty());
+    assert!(fixture.claim(10).await.is_empty());
 }
 
 pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
-    let world =
+    let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "audit"])).await;
     for (key, tenant) in [("a", "default"), ("b", "default"), ("a", "shop")] {
-        world.emit_many(2, new_event("record").with_key(key).for_tenant(tenant)).await;
+        fixture.emit_many(2, new_event("record").with_key(key).for_tenant(tenant)).await;
     }
-    let claimed = world.claim(100).await;
+    let claimed = fixture.claim(100).await;
     assert_eq!(claimed.len(), 6, "three objects, two handlers");
     let mut heads = event_ids_of(&claimed);
     heads.sort();
@@ -40,187 +40,188 @@ pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
 
 /// One handler's slow task does not hold up another handler of the same object.
 pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) {
-    let world =
+    let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["slow", "quick"])).await;
-    let events = three(&world).await;
-    let slow = world.claim_one_for_handler("slow").await;
+    let events = emit_three_events(&fixture).await;
+    let slow = fixture.claim_one_for_handler("slow").await;
     for event in &events {
-        let quick = world.claim_one_for_handler("quick").await;
+        let quick = fixture.claim_one_for_handler("quick").await;
         assert_eq!(quick.event().id, event.id);
-        world.succeed(&quick).await;
+        fixture.succeed(&quick).await;
     }
-    assert!(world.claim(10).await.is_empty());
-    world.succeed(&slow).await;
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.succeed(&slow).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
 pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
-    three(&world).await;
-    assert_eq!(world.claim(10).await.len(), 3);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
+    emit_three_events(&fixture).await;
+    assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
 pub async fn tasks_without_an_object_key_run_concurrently(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    world.emit_many(3, new_event("record")).await;
-    assert_eq!(world.claim(10).await.len(), 3);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(3, new_event("record")).await;
+    assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
 pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    let finished = world.fail(&head).await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    let finished = fixture.fail(&head).await;
     assert_eq!(
         (finished.status, finished.due),
-        (Status::New, Some(world.seconds_from_now(RETRY_DELAY_SECS)))
+        (Status::New, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)))
     );
-    assert!(world.claim(10).await.is_empty());
-    world.advance_clock(RETRY_DELAY_SECS);
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events));
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
 pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    world.snooze(&head, 300).await;
-    world.advance_clock(299);
-    assert!(world.claim(10).await.is_empty());
-    world.advance_clock(1);
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events));
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    fixture.snooze(&head, 300).await;
+    fixture.advance_clock(299);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(1);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
 pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let delayed = world.emit(new_event("record").with_key("a").due_at(world.seconds_from_now(60))).await;
-    let prompt = world.emit(new_event("record").with_key("a")).await;
-    assert!(world.claim(10).await.is_empty());
-    world.advance_clock(60);
-    assert_eq!(event_ids_of(&world.run_all_ready().await), [delayed.id, prompt.id]);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = fixture.emit(new_event("record").with_key("a").due_at(fixture.seconds_from_now(60))).await;
+    let prompt = fixture.emit(new_event("record").with_key("a")).await;
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, prompt.id]);
 }
 
 /// It comes to the head of its lane early, and waits there.
 pub async fn a_delayed_task_blocks_its_lane_when_it_becomes_head(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let first = world.emit(new_event("record").with_key("a")).await;
-    let delayed = world.emit(new_event("record").with_key("a").due_at(world.seconds_from_now(60))).await;
-    let last = world.emit(new_event("record").with_key("a")).await;
-    assert_eq!(event_ids_of(&world.run_all_ready().await), [first.id]);
-    world.advance_clock(60);
-    assert_eq!(event_ids_of(&world.run_all_ready().await), [delayed.id, last.id]);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let delayed = fixture.emit(new_event("record").with_key("a").due_at(fixture.seconds_from_now(60))).await;
+    let last = fixture.emit(new_event("record").with_key("a")).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [first.id]);
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, last.id]);
 }
 
 pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    world.release_task(&head).await;
-    let ran = world.run_all_ready().await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    fixture.release_task(&head).await;
+    let ran = fixture.run_all_ready().await;
     assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
 
 pub async fn priority_orders_lane_heads_but_not_tasks_within_a_lane(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let low = world.emit(new_event("record").with_key("a").with_priority(1)).await;
-    let high = world.emit(new_event("record").with_key("a").with_priority(9000)).await;
-    let middle = world.emit(new_event("record").with_key("b").with_priority(50)).await;
-    let ran = event_ids_of(&world.run_all_ready().await);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let low = fixture.emit(new_event("record").with_key("a").with_priority(1)).await;
+    let high = fixture.emit(new_event("record").with_key("a").with_priority(9000)).await;
+    let middle = fixture.emit(new_event("record").with_key("b").with_priority(50)).await;
+    let ran = event_ids_of(&fixture.run_all_ready().await);
     let place = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
     assert!(place(low.id) < place(high.id), "the lane's order stands");
     assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
 }
 
 pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
-    let finished = world.fail_permanently(&world.claim_one().await).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let finished = fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!((finished.status, finished.due), (Status::Error, None));
-    let ran = world.run_all_ready().await;
+    let ran = fixture.run_all_ready().await;
     assert_eq!(event_ids_of(&ran), sequenced_ids(&events[1..]));
     assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery tells of the hole");
 }
 
 pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) {
-    let mut world =
+    let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
-    let events = three(&world).await;
-    world.fail_permanently(&world.claim_one().await).await;
-    world.advance_clock(100_000);
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.read_queue("index").await.halted, 1);
-    let world = world.reopen().await;
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.retry_task(&events[0].tasks[0]).await, Ok(()));
-    let ran = world.run_all_ready().await;
+    let events = emit_three_events(&fixture).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.advance_clock(100_000);
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.read_queue("index").await.halted, 1);
+    let fixture = fixture.reopen().await;
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.retry_task(&events[0].tasks[0]).await, Ok(()));
+    let ran = fixture.run_all_ready().await;
     assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
     assert!(!ran[0].late, "it never left its place");
 }
 
 pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness) {
-    let world =
+    let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
-    let events = three(&world).await;
-    world.fail_permanently(&world.claim_one().await).await;
-    let elsewhere = world.emit(new_event("record").with_key("b")).await;
-    assert_eq!(event_ids_of(&world.run_all_ready().await), [elsewhere.id], "other lanes go on");
-    assert_eq!(world.cancel_task(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events[1..]));
-    assert_eq!(world.read_queue("index").await.halted, 0);
+    let events = emit_three_events(&fixture).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let elsewhere = fixture.emit(new_event("record").with_key("b")).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [elsewhere.id], "other lanes go on");
+    assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(fixture.read_queue("index").await.halted, 0);
 }
 
 pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    assert_eq!(world.cancel_task(&head.id).await, Ok(()));
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events[1..]));
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    assert_eq!(fixture.cancel_task(&head.id).await, Ok(()));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
 /// Taking one out of the middle moves nobody forward.
 pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = world.emit_many(4, new_event("record").with_key("a")).await;
-    let head = world.claim_one().await;
-    assert_eq!(world.cancel_task(&events[1].tasks[0]).await, Ok(()));
-    assert!(world.claim(10).await.is_empty(), "the head still runs");
-    world.succeed(&head).await;
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events[2..]));
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
+    assert!(fixture.claim(10).await.is_empty(), "the head still runs");
+    fixture.succeed(&head).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[2..]));
 }
 
 pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = three(&world).await;
-    assert_eq!(world.schedule_ahead(10).await, 1, "only the head can be scheduled");
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events));
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    assert_eq!(fixture.schedule_ahead(10).await, 1, "only the head can be scheduled");
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
 pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut events = three(&world).await;
-    let world = world.reopen().await;
-    events.push(world.emit(new_event("record").with_key("a")).await);
-    let head = world.claim(10).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut events = emit_three_events(&fixture).await;
+    let fixture = fixture.reopen().await;
+    events.push(fixture.emit(new_event("record").with_key("a")).await);
+    let head = fixture.claim(10).await;
     assert_eq!(event_ids_of(&head), [events[0].id]);
-    world.succeed(&head[0]).await;
-    let mut world = world.reopen().await;
-    world.advance_clock(1);
-    events.push(world.emit(new_event("record").with_key("a")).await);
-    assert_eq!(event_ids_of(&world.run_all_ready().await), sequenced_ids(&events[1..]));
+    fixture.succeed(&head[0]).await;
+    let mut fixture = fixture.reopen().await;
+    fixture.advance_clock(1);
+    events.push(fixture.emit(new_event("record").with_key("a")).await);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
 /// A handler that is sent a part of an object's events is told of the last one *it* was sent.
 pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::default().route("record", &["all"]).route("record.published", &["some"]);
-    let mut world = StoreFixture::new(harness, plan).await;
+    let registration =
+        RegistrationBuilder::default().route("record", &["all"]).route("record.published", &["some"]);
+    let mut fixture = StoreFixture::new(harness, registration).await;
     let mut events = Vec::new();
     for kind in ["record.published", "record.changed", "record.published"] {
-        events.push(world.emit(new_event(kind).with_key("a")).await.id);
+        events.push(fixture.emit(new_event(kind).with_key("a")).await.id);
     }
-    let elsewhere = world.emit(new_event("record.published").with_key("a").for_tenant("shop")).await.id;
+    let elsewhere = fixture.emit(new_event("record.published").with_key("a").for_tenant("shop")).await.id;
     let mut sent = Vec::new();
-    for task in world.run_all_ready().await {
+    for task in fixture.run_all_ready().await {
         sent.push((task.handler.to_string(), task.event().id, task.prev_sent));
     }
     sent.sort();
@@ -237,40 +238,40 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
             told("some", elsewhere, None),
         ]
     );
-    world.advance_clock(1);
-    let last = world.emit(new_event("record.published").with_key("a")).await.id;
+    fixture.advance_clock(1);
+    let last = fixture.emit(new_event("record.published").with_key("a")).await.id;
     assert_eq!(
-        world.claim_one_for_handler("some").await.prev_sent,
+        fixture.claim_one_for_handler("some").await.prev_sent,
         Some(events[2]),
         "also when the lane was empty"
     );
-    assert_eq!(world.claim_one_for_handler("all").await.event().id, last);
+    assert_eq!(fixture.claim_one_for_handler("all").await.event().id, last);
 }
 
 pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let first = world.emit(new_event("record").with_key("a")).await;
-    world.emit(new_event("note").with_key("a")).await;
-    world.emit(new_event("record").with_key("a")).await;
-    world.succeed(&world.claim_one().await).await;
-    let once = world.claim_one().await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.emit(new_event("note").with_key("a")).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    let once = fixture.claim_one().await;
     assert_eq!(once.prev_sent, Some(first.id));
-    world.fail(&once).await;
-    world.advance_clock(RETRY_DELAY_SECS);
-    let again = world.claim_one().await;
+    fixture.fail(&once).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.event(), again.prev_sent), (&once.id, once.event(), once.prev_sent));
-    world.release_task(&again).await;
-    let world = world.reopen().await;
-    let anew = world.claim_one().await;
+    fixture.release_task(&again).await;
+    let fixture = fixture.reopen().await;
+    let anew = fixture.claim_one().await;
     assert_eq!((&anew.id, anew.event(), anew.prev_sent), (&once.id, once.event(), once.prev_sent));
     assert_eq!((anew.attempt, anew.retries), (3, 1));
 }
 
 pub async fn a_failed_task_without_a_lane_does_not_halt(harness: &dyn Harness) {
-    let plan = RegistrationBuilder::single_handler().halt_on_error("index");
-    let world = StoreFixture::new(harness, plan).await;
-    let id = world.emit(new_event("record")).await.tasks.remove(0);
-    world.fail_permanently(&world.claim_one().await).await;
-    let task = world.read_task(&id).await;
+    let registration = RegistrationBuilder::single_handler().halt_on_error("index");
+    let fixture = StoreFixture::new(harness, registration).await;
+    let id = fixture.emit(new_event("record")).await.tasks.remove(0);
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let task = fixture.read_task(&id).await;
     assert_eq!(task.life.state, State::Error { reason: EndReason::Failed, halts: false });
 }

@@ -7,7 +7,7 @@
 //! ```text
 //!  company/    several nodes on one store: what they do at the same time, and behaviours of which each verb goes to the next
 //!  moving/     moves from store to store: where one lies, one with something of everything, and what holds
-//!  world/      a store with a clock set by hand, and verbs that read like a story
+//!  fixture/      a store with a clock set by hand, and verbs that read like a story
 //!  audit … why            the behaviours, a file a topic
 //!  lifecycle   the state × command table of the core, cell by cell
 //!  walk/       a long random history, compared with a model after every step

@@ -12,9 +12,9 @@ use pointsman_core::{Status, TaskId};
 use crate::Harness;
 use crate::fixture::*;
 
-/// A world with one task in the wanted state.
+/// A fixture with one task in the wanted state.
 struct LifecycleCase<'h> {
-    world: StoreFixture<'h>,
+    fixture: StoreFixture<'h>,
     /// The task is fetched by a worker.
     pulled: bool,
     id: TaskId,
@@ -26,42 +26,42 @@ impl<'h> LifecycleCase<'h> {
     async fn in_state(harness: &'h dyn Harness, state: State) -> Self {
         let halts = matches!(state, State::Error { halts: true, .. });
         let pulled = matches!(state, State::Locked(lease) if lease.until.is_some());
-        let plan = if halts {
+        let registration = if halts {
             RegistrationBuilder::single_handler().halt_on_error("index")
         } else {
             RegistrationBuilder::single_handler()
         };
-        let plan = if pulled { plan.pulled_by_workers("index") } else { plan };
-        let mut world = StoreFixture::new(harness, plan.clone()).await;
-        let id = world.emit(new_event("record").with_key("a")).await.tasks.remove(0);
+        let registration = if pulled { registration.pulled_by_workers("index") } else { registration };
+        let mut fixture = StoreFixture::new(harness, registration.clone()).await;
+        let id = fixture.emit(new_event("record").with_key("a")).await.tasks.remove(0);
         let mut claimed = None;
         match state {
             State::New { .. } => {}
-            State::Scheduled => assert_eq!(world.schedule_ahead(1).await, 1),
-            State::Locked(_) if pulled => claimed = Some(world.fetch_one_as_worker("index").await),
-            State::Locked(_) => claimed = Some(world.claim_one().await),
+            State::Scheduled => assert_eq!(fixture.schedule_ahead(1).await, 1),
+            State::Locked(_) if pulled => claimed = Some(fixture.fetch_one_as_worker("index").await),
+            State::Locked(_) => claimed = Some(fixture.claim_one().await),
             State::Done => {
-                let task = world.claim_one().await;
-                world.succeed(&task).await;
+                let task = fixture.claim_one().await;
+                fixture.succeed(&task).await;
                 claimed = Some(task);
             }
             State::Error { .. } => {
-                let task = world.claim_one().await;
-                world.fail_permanently(&task).await;
+                let task = fixture.claim_one().await;
+                fixture.fail_permanently(&task).await;
                 claimed = Some(task);
             }
             State::Missing { .. } => {
-                assert_eq!(world.undefine_handler("index").await, 1);
-                world.register(plan).await;
+                assert_eq!(fixture.undefine_handler("index").await, 1);
+                fixture.register(registration).await;
             }
         }
-        Self { world, pulled, id, claimed }
+        Self { fixture, pulled, id, claimed }
     }
 
-    /// The table's command with this task's own fence and the world's time in it.
+    /// The table's command with this task's own fence and the fixture's time in it.
     fn at_home(&self, command: Command) -> Command {
         let fence = self.claimed.as_ref().map_or(table::FENCE, |task| task.fence);
-        let now = self.world.now;
+        let now = self.fixture.now;
         match command {
             Command::Succeed { .. } => Command::Succeed { fence },
             Command::Fail { after, last, .. } => Command::Fail { fence, after, last },
@@ -69,7 +69,7 @@ impl<'h> LifecycleCase<'h> {
             Command::Release { .. } => Command::Release { fence },
             Command::Renew { .. } => Command::Renew { fence, until: now.plus(secs(2 * LEASE_SECS)) },
             Command::Expire { .. } => Command::Expire { fence },
-            Command::Lock(lease) => Command::Lock(Lease { node: self.world.node, since: now, ..lease }),
+            Command::Lock(lease) => Command::Lock(Lease { node: self.fixture.node, since: now, ..lease }),
             Command::Schedule
             | Command::Unschedule
             | Command::Lose
@@ -83,12 +83,12 @@ impl<'h> LifecycleCase<'h> {
     async fn apply(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
         let (mut done, mut refusal) = (command, None);
         match command {
-            Command::Schedule => drop(self.world.schedule_ahead(100).await),
-            Command::Unschedule => self.world.pause("index").await,
+            Command::Schedule => drop(self.fixture.schedule_ahead(100).await),
+            Command::Unschedule => self.fixture.pause("index").await,
             Command::Lock(lease) => {
                 let claimed = match self.pulled {
-                    true => self.world.fetch_as_worker(&["index"], 10).await,
-                    false => self.world.claim(10).await,
+                    true => self.fixture.fetch_as_worker(&["index"], 10).await,
+                    false => self.fixture.claim(10).await,
                 };
                 if let Some(task) = claimed.first() {
                     done = Command::Lock(Lease { fence: task.fence, ..lease });
@@ -104,28 +104,28 @@ impl<'h> LifecycleCase<'h> {
             }
             Command::Release { fence } => refusal = self.end(before, fence, Ended::Released).await,
             Command::Renew { fence, until } => {
-                refusal = expect_ok(self.world.store.renew(before.seq, fence, until).await).err();
+                refusal = expect_ok(self.fixture.store.renew(before.seq, fence, until).await).err();
             }
             Command::Expire { .. } => {
-                self.world.advance_clock(LEASE_SECS + 1);
-                self.world.rescue_tasks().await;
+                self.fixture.advance_clock(LEASE_SECS + 1);
+                self.fixture.rescue_tasks().await;
             }
-            Command::Lose => drop(self.world.undefine_handler("index").await),
-            Command::Adopt => drop(self.world.adopt_missing_tasks("index").await),
-            Command::Retry => refusal = self.world.retry_task(&self.id).await.err(),
-            Command::Cancel => refusal = self.world.cancel_task(&self.id).await.err(),
+            Command::Lose => drop(self.fixture.undefine_handler("index").await),
+            Command::Adopt => drop(self.fixture.adopt_missing_tasks("index").await),
+            Command::Retry => refusal = self.fixture.retry_task(&self.id).await.err(),
+            Command::Cancel => refusal = self.fixture.cancel_task(&self.id).await.err(),
         }
         (done, refusal)
     }
 
     async fn end(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
         let (target, emits, logs) = (None, vec![], vec![]);
-        self.world.finish_attempt(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
+        self.fixture.finish_attempt(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
     }
 }
 
 /// Whether the verb of this command tells why it was refused; the others just find nothing to do.
-fn tells(command: Command) -> bool {
+fn reports_refusal(command: Command) -> bool {
     match command {
         Command::Succeed { .. }
         | Command::Fail { .. }
@@ -151,19 +151,19 @@ fn without_due(life: Life) -> Life {
     }
 }
 
-async fn check(harness: &dyn Harness, state: State, command: Command) {
+async fn check_transition(harness: &dyn Harness, state: State, command: Command) {
     let mut cell = LifecycleCase::in_state(harness, state).await;
     let name = format!("{state:?} × {command:?}");
-    let def = cell.world.plan.handler_def("index").clone();
-    let before = cell.world.read_task(&cell.id).await;
+    let def = cell.fixture.registration.handler_def("index").clone();
+    let before = cell.fixture.read_task(&cell.id).await;
     assert_eq!(before.life.state.status(), state.status(), "{name}: brought into its state");
     let command = cell.at_home(command);
     let (command, refusal) = cell.apply(command, &before).await;
-    let after = cell.world.read_task(&cell.id).await;
-    match transition(before.seq, before.life, command, &def, cell.world.now) {
+    let after = cell.fixture.read_task(&cell.id).await;
+    match transition(before.seq, before.life, command, &def, cell.fixture.now) {
         Err(rejected) => {
             assert_eq!(after, before, "{name}: an illegal cell changes nothing");
-            if tells(command) {
+            if reports_refusal(command) {
                 assert_eq!(refusal, Some(rejected), "{name}");
             }
         }
@@ -191,7 +191,7 @@ async fn check_effects(
     });
     let new: Vec<_> = after.attempts[before.attempts.len()..].iter().map(|attempt| attempt.end).collect();
     assert_eq!(new, Vec::from_iter(recorded), "{name}: the record of the attempt");
-    let queue = cell.world.read_queue("index").await;
+    let queue = cell.fixture.read_queue("index").await;
     let live = queue.ready + queue.waiting + queue.scheduled + queue.running + queue.halted + queue.missing;
     let ended = matches!(after.life.state, State::Done | State::Error { halts: false, .. });
     assert_eq!(live, u64::from(!ended), "{name}: live or in the history");
@@ -203,26 +203,26 @@ async fn check_effects(
 }
 
 /// Every cell whose state has this status; one test a row keeps a failure readable.
-async fn row(harness: &dyn Harness, status: Status) {
+async fn check_rows_of_status(harness: &dyn Harness, status: Status) {
     for state in table::states(START_TIME) {
         if state.status() == status {
             for command in table::commands(START_TIME) {
-                check(harness, state, command).await;
+                check_transition(harness, state, command).await;
             }
         }
     }
 }
 
 pub async fn every_command_on_a_new_task_follows_the_transition_table(harness: &dyn Harness) {
-    row(harness, Status::New).await;
+    check_rows_of_status(harness, Status::New).await;
 }
 
 pub async fn every_command_on_a_scheduled_task_follows_the_transition_table(harness: &dyn Harness) {
-    row(harness, Status::Scheduled).await;
+    check_rows_of_status(harness, Status::Scheduled).await;
 }
 
 pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness: &dyn Harness) {
-    row(harness, Status::Locked).await;
+    check_rows_of_status(harness, Status::Locked).await;
 }
 
 /// Held by a worker, whose lease ends by itself.
@@ -230,18 +230,18 @@ pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harnes
     let until = Some(START_TIME.plus(secs(LEASE_SECS)));
     let lease = Lease { node: 0, fence: table::FENCE, since: START_TIME, until };
     for command in table::commands(START_TIME) {
-        check(harness, State::Locked(lease), command).await;
+        check_transition(harness, State::Locked(lease), command).await;
     }
 }
 
 pub async fn every_command_on_a_done_task_follows_the_transition_table(harness: &dyn Harness) {
-    row(harness, Status::Done).await;
+    check_rows_of_status(harness, Status::Done).await;
 }
 
 pub async fn every_command_on_a_task_in_error_follows_the_transition_table(harness: &dyn Harness) {
-    row(harness, Status::Error).await;
+    check_rows_of_status(harness, Status::Error).await;
 }
 
 pub async fn every_command_on_a_missing_task_follows_the_transition_table(harness: &dyn Harness) {
-    row(harness, Status::Missing).await;
+    check_rows_of_status(harness, Status::Missing).await;
 }

@@ -10,7 +10,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// Far longer than a signal takes; reached only by a store that does not tell.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct SignalSender(mpsc::UnboundedSender<Signal>);
 
@@ -21,126 +21,129 @@ impl Listener for SignalSender {
     }
 }
 
-pub(crate) fn listen(world: &StoreFixture<'_>) -> mpsc::UnboundedReceiver<Signal> {
+pub(crate) fn subscribe_to_signals(fixture: &StoreFixture<'_>) -> mpsc::UnboundedReceiver<Signal> {
     let (said, heard) = mpsc::unbounded_channel();
-    world.store.listen(Arc::new(SignalSender(said)));
+    fixture.store.listen(Arc::new(SignalSender(said)));
     heard
 }
 
-pub(crate) async fn hears(heard: &mut mpsc::UnboundedReceiver<Signal>, wanted: impl Fn(Signal) -> bool) {
+pub(crate) async fn wait_for_signal(
+    heard: &mut mpsc::UnboundedReceiver<Signal>,
+    wanted: impl Fn(Signal) -> bool,
+) {
     let wait = async { while !heard.recv().await.is_some_and(&wanted) {} };
-    tokio::time::timeout(PATIENCE, wait).await.expect("the signal comes");
+    tokio::time::timeout(SIGNAL_TIMEOUT, wait).await.expect("the signal comes");
 }
 
 /// Signals may be lost where a store is cut off from its listeners; here nothing is cut off.
 pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut heard = listen(&world);
-    let sequenced = world.emit(new_event("record").with_key("a")).await;
-    hears(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
-    world.emit(new_event("record").with_key("b")).await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    let sequenced = fixture.emit(new_event("record").with_key("a")).await;
+    wait_for_signal(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
+    fixture.emit(new_event("record").with_key("b")).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// Whoever sleeps until the next task falls due must hear of one that does so earlier.
 pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for seconds in [1000, 100] {
-        let mut heard = listen(&world);
-        world.emit(new_event("record").due_at(world.seconds_from_now(seconds))).await;
-        hears(&mut heard, |signal| signal == Signal::Work).await;
+        let mut heard = subscribe_to_signals(&fixture);
+        fixture.emit(new_event("record").due_at(fixture.seconds_from_now(seconds))).await;
+        wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
     }
 }
 
 /// What a lane's end, a lifted rule and a person's retry make ready is told as well.
 pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let events = world.emit_many(2, new_event("record").with_key("a")).await;
-    let head = world.claim_one().await;
-    let mut heard = listen(&world);
-    world.succeed(&head).await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
-    world.pause("index").await;
-    let mut heard = listen(&world);
-    world.resume("index").await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
-    world.fail_permanently(&world.claim_one().await).await;
-    let mut heard = listen(&world);
-    world.retry_task(&events[1].tasks[0]).await.expect("it is parked");
-    hears(&mut heard, |signal| signal == Signal::Work).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.succeed(&head).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    fixture.pause("index").await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.resume("index").await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.retry_task(&events[1].tasks[0]).await.expect("it is parked");
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// So is what a source, a schedule, an adoption, a replay, or a limit's end makes ready.
 pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
-    let plan =
+    let registration =
         RegistrationBuilder::single_handler().collection("shop/orders", 100).concurrency_limit("index", 1);
-    let mut world = StoreFixture::new(harness, plan.clone()).await;
-    world.emit_many(2, new_event("record")).await;
-    world.plan_daily_schedule("nightly").await;
-    let head = world.claim_one().await;
-    let mut heard = listen(&world);
-    world.succeed(&head).await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
-    let mut heard = listen(&world);
-    world.request_new_run("shop/orders").await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
-    let mut heard = listen(&world);
-    world.resolve_firing(FiringBuilder::emitting(new_event("record")).build("nightly", world.now)).await;
-    hears(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
-    let mut heard = listen(&world);
-    world
+    let mut fixture = StoreFixture::new(harness, registration.clone()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    fixture.plan_daily_schedule("nightly").await;
+    let head = fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.succeed(&head).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.request_new_run("shop/orders").await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.resolve_firing(FiringBuilder::emitting(new_event("record")).build("nightly", fixture.now)).await;
+    wait_for_signal(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture
         .resolve_firing(
-            FiringBuilder::emitting(new_event("record")).build("nightly", world.seconds_from_now(1)),
+            FiringBuilder::emitting(new_event("record")).build("nightly", fixture.seconds_from_now(1)),
         )
         .await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
-    assert_eq!(world.undefine_handler("index").await, 3);
-    world.register(plan.clone().route("record", &["newcomer"])).await;
-    let mut heard = listen(&world);
-    world.adopt_missing_tasks("index").await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
-    let mut heard = listen(&world);
-    assert_eq!(world.replay_events("newcomer", pointsman_core::EventId::ZERO).await, 4);
-    hears(&mut heard, |signal| signal == Signal::Work).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    assert_eq!(fixture.undefine_handler("index").await, 3);
+    fixture.register(registration.clone().route("record", &["newcomer"])).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.adopt_missing_tasks("index").await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    assert_eq!(fixture.replay_events("newcomer", pointsman_core::EventId::ZERO).await, 4);
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// A wider limit lets waiting tasks through.
 pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harness) {
-    let mut world =
+    let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().concurrency_limit("index", 1)).await;
-    world.emit_many(3, new_event("record")).await;
-    world.claim_one().await;
-    let mut heard = listen(&world);
-    world.register(RegistrationBuilder::single_handler()).await;
-    hears(&mut heard, |signal| signal == Signal::Work).await;
+    fixture.emit_many(3, new_event("record")).await;
+    fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
 /// ListSnapshot after the commit: who looks then finds it.
 pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let mut heard = listen(&world);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut heard = subscribe_to_signals(&fixture);
     for _ in 0..20 {
-        world.emit(new_event("record")).await;
+        fixture.emit(new_event("record")).await;
     }
-    let last = world.journal_extent().await.head;
+    let last = fixture.journal_extent().await.head;
     let mut told = None;
     while told != Some(last) {
-        let signal = tokio::time::timeout(PATIENCE, heard.recv()).await.expect("the signal comes");
+        let signal = tokio::time::timeout(SIGNAL_TIMEOUT, heard.recv()).await.expect("the signal comes");
         if let Some(Signal::Journal(id)) = signal {
-            assert!(world.journal_extent().await.head >= id);
+            assert!(fixture.journal_extent().await.head >= id);
             told = Some(id);
         }
     }
 }
 
 pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    let sequenced = world.emit(new_event("record").with_key("a")).await;
-    world.store.close();
-    let answer = world.store.append(vec![emission([new_event("record")])], None, world.now).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.store.close();
+    let answer = fixture.store.append(vec![emission([new_event("record")])], None, fixture.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
-    let answer = world.store.claim(world.claim_request(1), world.now).await;
+    let answer = fixture.store.claim(fixture.claim_request(1), fixture.now).await;
     assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
-    let world = world.reopen().await;
-    assert_eq!(event_ids_of(&world.run_all_ready().await), [sequenced.id]);
+    let fixture = fixture.reopen().await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [sequenced.id]);
 }

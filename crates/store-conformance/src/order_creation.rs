@@ -8,43 +8,43 @@ use pointsman_core::store::Ending;
 use crate::Harness;
 use crate::fixture::*;
 
-fn plan() -> RegistrationBuilder {
+fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .chain("/x/y", "a=first>b b=second>done done")
         .chain("/x/z", "a=first>done done")
         .chain_route("record", "/x/y")
 }
 
-fn keys(world: &[pointsman_core::store::OrderView]) -> Vec<String> {
-    world.iter().map(|view| view.order.key.to_string()).collect()
+fn order_keys(fixture: &[pointsman_core::store::OrderView]) -> Vec<String> {
+    fixture.iter().map(|view| view.order.key.to_string()).collect()
 }
 
 pub async fn an_event_creates_an_order(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
-    let made = world
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let made = fixture
         .emit(new_event("record").with_key("k").with_value("[1]").for_tenant("shop").with_priority(7))
         .await;
     let key = format!("/x/y,{}", made.id);
-    let view = world.find_tenant_order("shop", &key).await.expect("it is on its way");
+    let view = fixture.find_tenant_order("shop", &key).await.expect("it is on its way");
     assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("[1]", "a"));
     assert_eq!((view.order.tenant.as_str(), view.order.priority.get()), ("shop", 7));
-    let told: Vec<_> = world.read_events_after(made.id, &Default::default()).await;
+    let told: Vec<_> = fixture.read_events_after(made.id, &Default::default()).await;
     assert_eq!((told.len(), summarize_event(&told[0]).as_str()), (1, "FileBasedAdded nodeId:a"));
-    let task = world.claim_one().await;
+    let task = fixture.claim_one().await;
     assert_eq!((task.step().order.to_string(), task.step().value.as_str()), (key.clone(), "[1]"));
-    world.succeed(&task).await;
-    world.run_all_ready().await;
-    assert!(world.find_tenant_order("shop", &key).await.is_none());
-    assert_eq!(world.emit(new_event("note")).await.tasks.len(), 0);
-    assert!(world.list_orders("/").await.is_empty(), "others make none");
+    fixture.succeed(&task).await;
+    fixture.run_all_ready().await;
+    assert!(fixture.find_tenant_order("shop", &key).await.is_none());
+    assert_eq!(fixture.emit(new_event("note")).await.tasks.len(), 0);
+    assert!(fixture.list_orders("/").await.is_empty(), "others make none");
 }
 
 /// Beside the tasks of its handlers.
 pub async fn an_event_can_create_tasks_and_an_order(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan().route("record", &["index"])).await;
-    let made = world.emit(new_event("record").with_key("k")).await;
-    assert_eq!(world.list_orders("/").await.len(), 1);
-    let mut handlers: Vec<_> = world.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
+    let fixture = StoreFixture::new(harness, registration().route("record", &["index"])).await;
+    let made = fixture.emit(new_event("record").with_key("k")).await;
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+    let mut handlers: Vec<_> = fixture.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
     handlers.sort();
     assert_eq!(handlers, ["first", "index"]);
     let own: Vec<_> = made.tasks.iter().filter(|id| id.as_str().starts_with("index_record_")).collect();
@@ -52,191 +52,192 @@ pub async fn an_event_can_create_tasks_and_an_order(harness: &dyn Harness) {
 }
 
 pub async fn parent_routes_create_orders(harness: &dyn Harness) {
-    let plan = plan().chain_route("record.published", "/x/y").chain_route("record.published", "/x/z");
-    let world = StoreFixture::new(harness, plan).await;
-    let made = world.emit(new_event("record.published.twice")).await;
+    let registration =
+        registration().chain_route("record.published", "/x/y").chain_route("record.published", "/x/z");
+    let fixture = StoreFixture::new(harness, registration).await;
+    let made = fixture.emit(new_event("record.published.twice")).await;
     let want = [format!("/x/y,{}", made.id), format!("/x/z,{}", made.id)];
-    assert_eq!(keys(&world.list_orders("/").await), want, "one for each chain");
-    world.emit(new_event("records")).await;
-    assert_eq!(world.list_orders("/").await.len(), 2);
+    assert_eq!(order_keys(&fixture.list_orders("/").await), want, "one for each chain");
+    fixture.emit(new_event("records")).await;
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
 }
 
 pub async fn a_repeated_emission_creates_no_second_order(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
     for _ in 0..2 {
-        world
+        fixture
             .append(vec![keyed_emission("default", "once", 1, [new_event("record"), new_event("record")])])
             .await;
     }
-    assert_eq!(world.list_orders("/").await.len(), 2);
-    world.run_all_ready().await;
-    world
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
+    fixture.run_all_ready().await;
+    fixture
         .append(vec![keyed_emission("default", "once", 1, [new_event("record"), new_event("record")])])
         .await;
-    assert!(world.list_orders("/").await.is_empty(), "nor when the first is gone");
+    assert!(fixture.list_orders("/").await.is_empty(), "nor when the first is gone");
 }
 
 pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan().route("note", &["index"])).await;
-    world.emit(new_event("note")).await;
-    let task = world.claim_one().await;
+    let fixture = StoreFixture::new(harness, registration().route("note", &["index"])).await;
+    fixture.emit(new_event("note")).await;
+    let task = fixture.claim_one().await;
     let emits =
         vec![new_event("record").caused_by(&task).with_value("1"), new_event("record").with_value("2")];
     let finished =
-        world.finish_attempt(Ending { emits, ..attempt_ending(&task, success()) }).await.expect("ours");
+        fixture.finish_attempt(Ending { emits, ..attempt_ending(&task, success()) }).await.expect("ours");
     for (emitted, value) in finished.emitted.iter().zip(["1", "2"]) {
-        assert_eq!(world.read_order(&format!("/x/y,{}", emitted.id)).await.order.value.as_str(), value);
+        assert_eq!(fixture.read_order(&format!("/x/y,{}", emitted.id)).await.order.value.as_str(), value);
     }
 }
 
 pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
-    let world = StoreFixture::new(harness, plan()).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
     let emission = emission([new_event("record").with_value("5")]);
     let (_, claims) =
-        expect_ok(world.store.append(vec![emission], Some(world.claim_request(5)), world.now).await);
+        expect_ok(fixture.store.append(vec![emission], Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(claims.tasks.len(), 1);
     assert_eq!(claims.tasks[0].step().value.as_str(), "5");
     let key = claims.tasks[0].step().order.to_string();
     assert_eq!(
-        world.engine_event_summaries_after(world.journal_extent().await.forgotten).await,
+        fixture.engine_event_summaries_after(fixture.journal_extent().await.forgotten).await,
         [
             "FileBasedAdded nodeId:a",
             "OrderStarted nodeId:a,taskId:first_a",
             "OrderStepStarted nodeId:a,taskId:first_a"
         ]
     );
-    assert!(world.read_order(&key).await.order.running);
+    assert!(fixture.read_order(&key).await.order.running);
 }
 
 /// The order has what it needs: its event may be forgotten.
 pub async fn an_order_outlives_its_event(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan()).await;
-    let made = world.emit(new_event("record").with_value("[1]")).await;
-    world.advance_clock(1000);
-    world.prune(Retention { count: 0, age: secs(1) }, Retention { count: 0, age: secs(1) }).await;
-    assert!(expect_ok(world.store.event(made.id).await).is_none());
-    let world = world.reopen().await;
-    assert_eq!(world.claim_one().await.step().value.as_str(), "[1]");
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let made = fixture.emit(new_event("record").with_value("[1]")).await;
+    fixture.advance_clock(1000);
+    fixture.prune(Retention { count: 0, age: secs(1) }, Retention { count: 0, age: secs(1) }).await;
+    assert!(expect_ok(fixture.store.event(made.id).await).is_none());
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.claim_one().await.step().value.as_str(), "[1]");
 }
 
 pub async fn routes_to_chains_follow_their_registration(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan()).await;
-    world.emit(new_event("record")).await;
-    let world = {
-        world.register(plan().without_chain("/x/y")).await;
-        world.emit(new_event("record")).await;
-        assert_eq!(world.list_orders("/").await.len(), 1, "there is no such chain now");
-        world.register(plan()).await;
-        world.reopen().await
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record")).await;
+    let fixture = {
+        fixture.register(registration().without_chain("/x/y")).await;
+        fixture.emit(new_event("record")).await;
+        assert_eq!(fixture.list_orders("/").await.len(), 1, "there is no such chain now");
+        fixture.register(registration()).await;
+        fixture.reopen().await
     };
-    world.emit(new_event("record")).await;
-    assert_eq!(world.list_orders("/").await.len(), 2);
+    fixture.emit(new_event("record")).await;
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
 }
 
-/// A world whose one schedule `nightly` is set up, and a planned time that has just come.
-async fn nightly(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
-    let mut world = StoreFixture::new(harness, plan()).await;
-    world.plan_daily_schedule("nightly").await;
-    world.advance_clock(100);
-    let planned = world.now;
-    (world, planned)
+/// A fixture whose one schedule `nightly` is set up, and a planned time that has just come.
+async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.plan_daily_schedule("nightly").await;
+    fixture.advance_clock(100);
+    let planned = fixture.now;
+    (fixture, planned)
 }
 
 pub async fn a_firing_creates_its_order(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let order = new_order("/x/y,night").with_value("[1]").starting_at("b").with_priority(9);
     let (fire, written) =
-        world.resolve_firing(FiringBuilder::adding_order(order).build("nightly", planned)).await;
+        fixture.resolve_firing(FiringBuilder::adding_order(order).build("nightly", planned)).await;
     assert_eq!((fire.outcome, fire.planned, written), (Outcome::Fired, planned, true));
-    let told = world.engine_events_after(world.journal_extent().await.forgotten).await;
+    let told = fixture.engine_events_after(fixture.journal_extent().await.forgotten).await;
     assert_eq!(told.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
     assert_eq!(summarize_event(&told[0]), "FileBasedAdded nodeId:b");
-    let view = world.read_order("/x/y,night").await;
+    let view = fixture.read_order("/x/y,night").await;
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 9));
-    assert_eq!(describe_steps(&world.claim(10).await), ["/x/y,night b"]);
-    assert_eq!(world.plan_daily_schedule("nightly").await.settled, planned);
-    assert_eq!(world.list_fires("nightly").await, [fire]);
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,night b"]);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }
 
 pub async fn a_firing_without_an_order_id_gets_a_generated_one(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     for seconds in 0..3 {
         let firing =
             FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)));
-        assert_eq!(world.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
     }
-    assert_eq!(world.list_orders("/x/y").await.len(), 3);
+    assert_eq!(fixture.list_orders("/x/y").await.len(), 3);
 }
 
 pub async fn a_resolved_time_creates_no_second_order(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let firing = || FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned);
-    let answers = world.resolve_firings(vec![firing(), firing()]).await;
+    let answers = fixture.resolve_firings(vec![firing(), firing()]).await;
     assert_eq!((answers[0].1, answers[1].1), (true, false));
-    let world = world.reopen().await;
-    assert_eq!(world.resolve_firing(firing()).await, (answers[0].0.clone(), false));
-    assert_eq!(world.list_orders("/").await.len(), 1);
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.resolve_firing(firing()).await, (answers[0].0.clone(), false));
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
 }
 
 pub async fn a_firing_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
-    world.register(plan().without_chain("/x/z")).await;
-    let since = world.journal_head().await;
-    let (fire, written) = world
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.register(registration().without_chain("/x/z")).await;
+    let since = fixture.journal_head().await;
+    let (fire, written) = fixture
         .resolve_firing(FiringBuilder::adding_order(new_order("/x/z,1")).build("nightly", planned))
         .await;
     assert_eq!((fire.outcome, fire.event, written), (Outcome::Skipped(Skipped::Gone), None, true));
-    assert_eq!(world.journal_head().await, since);
-    assert!(world.list_orders("/").await.is_empty());
+    assert_eq!(fixture.journal_head().await, since);
+    assert!(fixture.list_orders("/").await.is_empty());
 }
 
 pub async fn an_unfinished_order_causes_a_skip(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let firing = |seconds, overlap| {
         let fires =
             FiringBuilder::adding_order(new_order("/x/y,night").with_value("[1]")).with_overlap(overlap);
         fires.build("nightly", planned.plus(secs(seconds)))
     };
-    assert_eq!(world.resolve_firing(firing(0, Overlap::Skip)).await.0.outcome, Outcome::Fired);
+    assert_eq!(fixture.resolve_firing(firing(0, Overlap::Skip)).await.0.outcome, Outcome::Fired);
     for (seconds, overlap) in [(1, Overlap::Skip), (2, Overlap::Queue)] {
-        let (fire, written) = world.resolve_firing(firing(seconds, overlap)).await;
+        let (fire, written) = fixture.resolve_firing(firing(seconds, overlap)).await;
         assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Overlap), true), "{overlap:?}");
         assert_eq!(fire.event, None);
     }
-    assert_eq!(world.list_orders("/").await.len(), 1);
-    world.run_all_ready().await;
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+    fixture.run_all_ready().await;
     assert_eq!(
-        world.resolve_firing(firing(3, Overlap::Skip)).await.0.outcome,
+        fixture.resolve_firing(firing(3, Overlap::Skip)).await.0.outcome,
         Outcome::Fired,
         "it has arrived"
     );
 }
 
 pub async fn a_paused_schedule_creates_no_order(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    world.pause("@nightly").await;
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.pause("@nightly").await;
     let firing = |seconds| {
         FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)))
     };
-    assert_eq!(world.resolve_firing(firing(0)).await.0.outcome, Outcome::Skipped(Skipped::Held));
-    world.resume("@nightly").await;
-    world.pause("/x/y").await;
+    assert_eq!(fixture.resolve_firing(firing(0)).await.0.outcome, Outcome::Skipped(Skipped::Held));
+    fixture.resume("@nightly").await;
+    fixture.pause("/x/y").await;
     assert_eq!(
-        world.resolve_firing(firing(1)).await.0.outcome,
+        fixture.resolve_firing(firing(1)).await.0.outcome,
         Outcome::Fired,
         "a chain's rule holds steps alone"
     );
-    world.assert_nothing_claimable("the chain is paused").await;
-    assert_eq!(world.list_orders("/").await.len(), 1);
+    fixture.assert_nothing_claimable("the chain is paused").await;
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
 }
 
 /// An event for later makes an order for later.
 pub async fn a_delayed_event_creates_a_planned_order(harness: &dyn Harness) {
-    let mut world = StoreFixture::new(harness, plan()).await;
-    let due = world.seconds_from_now(60);
-    let made = world.emit(new_event("record").due_at(due)).await;
-    assert_eq!(world.read_order(&format!("/x/y,{}", made.id)).await.order.planned, Some(due));
-    world.assert_nothing_claimable("its time has not come").await;
-    world.advance_clock(60);
-    assert_eq!(world.claim(10).await.len(), 1);
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let due = fixture.seconds_from_now(60);
+    let made = fixture.emit(new_event("record").due_at(due)).await;
+    assert_eq!(fixture.read_order(&format!("/x/y,{}", made.id)).await.order.planned, Some(due));
+    fixture.assert_nothing_claimable("its time has not come").await;
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }

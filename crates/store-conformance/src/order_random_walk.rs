@@ -19,14 +19,14 @@ const CHAINS: [&str; 2] = ["/x/y", "/z"];
 const NODES: [&str; 3] = ["a", "b", "c"];
 
 /// The chains as they may be defined; under way, one takes the place of another.
-fn plans() -> [RegistrationBuilder; 4] {
+fn chain_registrations() -> [RegistrationBuilder; 4] {
     let whole = "a=first>b!c b=second>c c=third>done!a done";
-    let plan = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
+    let registration = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
     [
-        plan(whole, whole).step_retry("/x/y", "a", 1, 5),
-        plan("a=first>b b=second>a!done c=third>done done", whole),
-        plan("a=second>b b=first>c!done c=third>done done", "b=second>done c=third>b done"),
-        plan(whole, whole).without_chain("/z"),
+        registration(whole, whole).step_retry("/x/y", "a", 1, 5),
+        registration("a=first>b b=second>a!done c=third>done done", whole),
+        registration("a=second>b b=first>c!done c=third>done done", "b=second>done c=third>b done"),
+        registration(whole, whole).without_chain("/z"),
     ]
 }
 
@@ -39,8 +39,8 @@ struct ObservedOrder {
     suspended: bool,
 }
 
-struct Walk<'h> {
-    world: StoreFixture<'h>,
+struct OrderWalk<'h> {
+    fixture: StoreFixture<'h>,
     rng: Rng,
     claimed: BTreeMap<TaskSeq, Claimed>,
     read: EventId,
@@ -49,12 +49,12 @@ struct Walk<'h> {
 }
 
 /// The value of a field of an event, as its text has it.
-fn field<'t>(text: &'t str, name: &str) -> &'t str {
+fn json_field<'t>(text: &'t str, name: &str) -> &'t str {
     let (_, rest) = text.split_once(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
     rest.split('"').next().unwrap_or_default()
 }
 
-impl Walk<'_> {
+impl OrderWalk<'_> {
     async fn step(&mut self) {
         match self.rng.below(40) {
             0..=6 => self.add().await,
@@ -62,11 +62,11 @@ impl Walk<'_> {
             15..=24 => self.end().await,
             25..=28 => self.steer().await,
             29..=30 => self.set().await,
-            31..=32 => self.world.advance_clock(1 + self.rng.below(6) as u64),
+            31..=32 => self.fixture.advance_clock(1 + self.rng.below(6) as u64),
             33..=34 => self.cancel().await,
             35..=36 => self.redefine().await,
             37 => self.die().await,
-            _ => drop(self.world.schedule_ahead(self.rng.below(4)).await),
+            _ => drop(self.fixture.schedule_ahead(self.rng.below(4)).await),
         }
     }
 
@@ -90,17 +90,17 @@ impl Walk<'_> {
             new = new.starting_at(self.pick(&NODES));
         }
         if self.rng.below(4) == 0 {
-            new = new.planned_at(self.world.seconds_from_now(self.rng.below(10) as u64));
+            new = new.planned_at(self.fixture.seconds_from_now(self.rng.below(10) as u64));
         }
         // A chain or a node that is not there now is refused, which is as good.
-        let _ = self.world.try_add_order(new).await;
+        let _ = self.fixture.try_add_order(new).await;
     }
 
     async fn claim(&mut self) {
         let max = 1 + self.rng.below(3);
-        for task in self.world.claim(max).await {
+        for task in self.fixture.claim(max).await {
             let step = task.step();
-            let view = self.world.read_order(&step.order.to_string()).await;
+            let view = self.fixture.read_order(&step.order.to_string()).await;
             assert!(view.order.running && !view.order.suspended, "a suspended order begins no step");
             assert_eq!((&view.order.node, &view.order.value), (&step.node, &step.value));
             let mut orders = self.claimed.values().map(|other| &other.step().order);
@@ -118,10 +118,10 @@ impl Walk<'_> {
             0..=2 => Ended::Succeeded { result: Some(parse_json(&self.added.to_string())) },
             3 => retryable_failure(),
             4 => permanent_failure(),
-            5 => Ended::Snoozed { until: self.world.seconds_from_now(3) },
+            5 => Ended::Snoozed { until: self.fixture.seconds_from_now(3) },
             _ => Ended::Released,
         };
-        self.world.finish_as(&task, ended).await;
+        self.fixture.finish_as(&task, ended).await;
     }
 
     async fn steer(&mut self) {
@@ -135,60 +135,62 @@ impl Walk<'_> {
         };
         let running = self.known.get(&key).is_some_and(|known| known.running);
         let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
-        let answer = self.world.command_order(&key, command).await;
+        let answer = self.fixture.command_order(&key, command).await;
         assert!(answer.is_err() || gentle || !running, "{key} was changed while it ran");
     }
 
     async fn set(&mut self) {
         let (chain, node) = (chain_path(self.pick(&CHAINS)), chain_node_id(self.pick(&NODES)));
-        let store = &self.world.store;
+        let store = &self.fixture.store;
         // One that is not defined now is refused, which is as good.
         let _ = match self.rng.below(4) {
-            0 => expect_ok(store.stop_chain(&chain, true, self.world.now).await),
-            1 => expect_ok(store.stop_chain(&chain, false, self.world.now).await),
+            0 => expect_ok(store.stop_chain(&chain, true, self.fixture.now).await),
+            1 => expect_ok(store.stop_chain(&chain, false, self.fixture.now).await),
             _ => {
                 let action = Action::ALL[self.rng.below(3)];
-                expect_ok(store.set_node(&chain, &node, action, self.world.now).await)
+                expect_ok(store.set_node(&chain, &node, action, self.fixture.now).await)
             }
         };
     }
 
     async fn cancel(&mut self) {
         let key = self.some_order();
-        if let Some((id, ..)) = self.world.find_order(&key).await.and_then(|view| view.task) {
-            self.world.cancel_task(&id).await.expect("it has not ended");
+        if let Some((id, ..)) = self.fixture.find_order(&key).await.and_then(|view| view.task) {
+            self.fixture.cancel_task(&id).await.expect("it has not ended");
             self.claimed.retain(|_, task| task.id != id);
         }
     }
 
     async fn redefine(&mut self) {
-        let plans = plans();
+        let plans = chain_registrations();
         let number = self.rng.below(plans.len());
-        self.world.register(plans[number].clone()).await;
+        self.fixture.register(plans[number].clone()).await;
     }
 
     /// The node dies, and another one takes its place.
     async fn die(&mut self) {
-        self.world.advance_clock(LEASE_SECS + 1);
-        self.world.node = expect_ok(self.world.store.join("heir", self.world.now).await);
-        let rescued = self.world.rescue_tasks().await;
+        self.fixture.advance_clock(LEASE_SECS + 1);
+        self.fixture.node = expect_ok(self.fixture.store.join("heir", self.fixture.now).await);
+        let rescued = self.fixture.rescue_tasks().await;
         assert_eq!(rescued.tasks.len(), self.claimed.len());
         for zombie in std::mem::take(&mut self.claimed).into_values() {
-            assert!(self.world.finish_attempt(attempt_ending(&zombie, success())).await.is_err());
+            assert!(self.fixture.finish_attempt(attempt_ending(&zombie, success())).await.is_err());
         }
     }
 
     /// Reads on in the stream, as an observer does.
     async fn observe(&mut self) {
-        for event in self.world.read_events_after(self.read, &Filter::default()).await {
+        for event in self.fixture.read_events_after(self.read, &Filter::default()).await {
             self.read = event.id;
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
             let fields = event.value.as_str();
             match event.kind.as_str() {
                 "FileBasedAdded" => {
-                    let fresh =
-                        ObservedOrder { node: field(fields, "nodeId").into(), ..ObservedOrder::default() };
+                    let fresh = ObservedOrder {
+                        node: json_field(fields, "nodeId").into(),
+                        ..ObservedOrder::default()
+                    };
                     assert!(self.known.insert(key.clone(), fresh).is_none(), "{key} came twice");
                     continue;
                 }
@@ -204,15 +206,15 @@ impl Walk<'_> {
             match event.kind.as_str() {
                 "OrderStarted" => assert!(!std::mem::replace(&mut known.started, true), "{key} starts once"),
                 "OrderStepStarted" => {
-                    assert_eq!(known.node, field(fields, "nodeId"));
+                    assert_eq!(known.node, json_field(fields, "nodeId"));
                     assert!(known.started && !std::mem::replace(&mut known.running, true));
                 }
                 "OrderStepEnded" => assert!(std::mem::replace(&mut known.running, false), "{key} ran"),
-                "OrderSetBack" => assert_eq!(known.node, field(fields, "nodeId")),
+                "OrderSetBack" => assert_eq!(known.node, json_field(fields, "nodeId")),
                 "OrderNodeChanged" => {
-                    assert_eq!(known.node, field(fields, "fromNodeId"));
+                    assert_eq!(known.node, json_field(fields, "fromNodeId"));
                     assert!(!known.running, "{key} is moved while it runs");
-                    known.node = field(fields, "nodeId").into();
+                    known.node = json_field(fields, "nodeId").into();
                 }
                 "OrderSuspended" => assert!(!std::mem::replace(&mut known.suspended, true)),
                 "OrderResumed" => assert!(std::mem::replace(&mut known.suspended, false)),
@@ -223,12 +225,12 @@ impl Walk<'_> {
 
     async fn check(&mut self) {
         self.observe().await;
-        let views = self.world.list_orders("/").await;
+        let views = self.fixture.list_orders("/").await;
         let seen: BTreeMap<_, _> =
-            views.iter().map(|view| (view.order.key.to_string(), seen(view))).collect();
+            views.iter().map(|view| (view.order.key.to_string(), observed_from_view(view))).collect();
         assert_eq!(seen, self.known, "the stream tells what the list shows");
         let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
-        let live = self.world.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
+        let live = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
         let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();
         let own: BTreeSet<_> = views.iter().filter_map(|view| view.task.clone()).map(|(id, ..)| id).collect();
         assert_eq!(own, live, "every task is an order's, and an order has one");
@@ -237,7 +239,7 @@ impl Walk<'_> {
             assert!(!order.suspended || order.running || view.task.is_none(), "{}", order.key);
             assert!(!view.stranded || order.running || view.task.is_none(), "{}", order.key);
         }
-        let sum = self.world.order_statistics("/").await;
+        let sum = self.fixture.order_statistics("/").await;
         let count = |which: fn(&OrderView) -> bool| views.iter().filter(|view| which(view)).count() as u64;
         assert_eq!(sum.total, views.len() as u64);
         assert_eq!(sum.not_planned + sum.planned + sum.due + sum.started, sum.total);
@@ -250,27 +252,27 @@ impl Walk<'_> {
 
     /// With everything set to go, every order arrives.
     async fn arrive(&mut self) {
-        self.world.register(plans()[0].clone()).await;
+        self.fixture.register(chain_registrations()[0].clone()).await;
         for chain in CHAINS {
-            self.world.set_chain_stopped(chain, false).await;
+            self.fixture.set_chain_stopped(chain, false).await;
             for node in NODES {
-                self.world.set_node_action(&format!("{chain} {node}"), Action::Process).await;
+                self.fixture.set_node_action(&format!("{chain} {node}"), Action::Process).await;
             }
         }
         for task in std::mem::take(&mut self.claimed).into_values() {
-            self.world.succeed(&task).await;
+            self.fixture.succeed(&task).await;
         }
-        for view in self.world.list_orders("/").await {
-            self.world.resume_order(&view.order.key.to_string()).await;
+        for view in self.fixture.list_orders("/").await {
+            self.fixture.resume_order(&view.order.key.to_string()).await;
         }
-        self.world.advance_clock(1000);
-        self.world.run_all_ready().await;
+        self.fixture.advance_clock(1000);
+        self.fixture.run_all_ready().await;
         self.check().await;
         assert!(self.known.is_empty(), "{:?} have not arrived", self.known);
     }
 }
 
-fn seen(view: &OrderView) -> ObservedOrder {
+fn observed_from_view(view: &OrderView) -> ObservedOrder {
     let order = &view.order;
     ObservedOrder {
         node: order.node.to_string(),
@@ -280,15 +282,15 @@ fn seen(view: &OrderView) -> ObservedOrder {
     }
 }
 
-async fn walk(harness: &dyn Harness, seed: u64) {
-    let world = StoreFixture::new(harness, plans()[0].clone()).await;
-    let (read, claimed, known) = (world.journal_head().await, BTreeMap::new(), BTreeMap::new());
-    let mut walk = Walk { world, rng: Rng::new(seed), claimed, read, known, added: 0 };
+async fn run_order_walk(harness: &dyn Harness, seed: u64) {
+    let fixture = StoreFixture::new(harness, chain_registrations()[0].clone()).await;
+    let (read, claimed, known) = (fixture.journal_head().await, BTreeMap::new(), BTreeMap::new());
+    let mut walk = OrderWalk { fixture, rng: Rng::new(seed), claimed, read, known, added: 0 };
     for number in 1..=STEPS {
         walk.step().await;
         walk.check().await;
         if number % 100 == 0 {
-            walk.world = walk.world.reopen().await;
+            walk.fixture = walk.fixture.reopen().await;
             walk.check().await;
         }
     }
@@ -296,9 +298,9 @@ async fn walk(harness: &dyn Harness, seed: u64) {
 }
 
 pub async fn a_random_order_walk_matches_its_event_stream(harness: &dyn Harness) {
-    walk(harness, 1).await;
+    run_order_walk(harness, 1).await;
 }
 
 pub async fn a_second_random_order_walk_matches_its_event_stream(harness: &dyn Harness) {
-    walk(harness, 20_261_115).await;
+    run_order_walk(harness, 20_261_115).await;
 }

@@ -6,63 +6,63 @@ use crate::Harness;
 use crate::fixture::*;
 
 /// ready, waiting, scheduled, running, halted, missing
-fn counts(queue: &QueueView) -> [u64; 6] {
+fn queue_counts(queue: &QueueView) -> [u64; 6] {
     [queue.ready, queue.waiting, queue.scheduled, queue.running, queue.halted, queue.missing]
 }
 
 pub async fn queue_counters_follow_a_task_through_its_states(harness: &dyn Harness) {
-    let mut world =
+    let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
-    let at = async |world: &StoreFixture<'_>| counts(&world.read_queue("index").await);
-    assert_eq!(at(&world).await, [0; 6]);
-    world.emit_many(2, new_event("record").with_key("a")).await;
-    assert_eq!(at(&world).await, [1, 1, 0, 0, 0, 0], "a head and one behind it");
-    world.schedule_ahead(5).await;
-    assert_eq!(at(&world).await, [0, 1, 1, 0, 0, 0]);
-    let task = world.claim_one().await;
-    assert_eq!(at(&world).await, [0, 1, 0, 1, 0, 0]);
-    world.fail(&task).await;
-    assert_eq!(at(&world).await, [0, 2, 0, 0, 0, 0], "waiting for its time");
-    world.advance_clock(RETRY_DELAY_SECS);
-    let task = world.claim_one().await;
-    world.fail_permanently(&task).await;
-    assert_eq!(at(&world).await, [0, 1, 0, 0, 1, 0]);
-    world.retry_task(&task.id).await.expect("it is halted");
-    assert_eq!(at(&world).await, [1, 1, 0, 0, 0, 0]);
-    world.succeed(&world.claim_one().await).await;
-    assert_eq!(at(&world).await, [1, 0, 0, 0, 0, 0], "the next one is the head now");
-    let mut world = world.reopen().await;
-    assert_eq!(at(&world).await, [1, 0, 0, 0, 0, 0], "also after a restart");
-    world.undefine_handler("index").await;
-    assert_eq!(at(&world).await, [0, 0, 0, 0, 0, 1]);
-    world.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
-    world.adopt_missing_tasks("index").await;
-    assert_eq!(at(&world).await, [1, 0, 0, 0, 0, 0]);
-    world.run_all_ready().await;
-    assert_eq!(at(&world).await, [0; 6]);
+    let at = async |fixture: &StoreFixture<'_>| queue_counts(&fixture.read_queue("index").await);
+    assert_eq!(at(&fixture).await, [0; 6]);
+    fixture.emit_many(2, new_event("record").with_key("a")).await;
+    assert_eq!(at(&fixture).await, [1, 1, 0, 0, 0, 0], "a head and one behind it");
+    fixture.schedule_ahead(5).await;
+    assert_eq!(at(&fixture).await, [0, 1, 1, 0, 0, 0]);
+    let task = fixture.claim_one().await;
+    assert_eq!(at(&fixture).await, [0, 1, 0, 1, 0, 0]);
+    fixture.fail(&task).await;
+    assert_eq!(at(&fixture).await, [0, 2, 0, 0, 0, 0], "waiting for its time");
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    let task = fixture.claim_one().await;
+    fixture.fail_permanently(&task).await;
+    assert_eq!(at(&fixture).await, [0, 1, 0, 0, 1, 0]);
+    fixture.retry_task(&task.id).await.expect("it is halted");
+    assert_eq!(at(&fixture).await, [1, 1, 0, 0, 0, 0]);
+    fixture.succeed(&fixture.claim_one().await).await;
+    assert_eq!(at(&fixture).await, [1, 0, 0, 0, 0, 0], "the next one is the head now");
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(at(&fixture).await, [1, 0, 0, 0, 0, 0], "also after a restart");
+    fixture.undefine_handler("index").await;
+    assert_eq!(at(&fixture).await, [0, 0, 0, 0, 0, 1]);
+    fixture.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    fixture.adopt_missing_tasks("index").await;
+    assert_eq!(at(&fixture).await, [1, 0, 0, 0, 0, 0]);
+    fixture.run_all_ready().await;
+    assert_eq!(at(&fixture).await, [0; 6]);
 }
 
 pub async fn gated_and_delayed_tasks_count_as_waiting(harness: &dyn Harness) {
-    let world =
+    let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
             .await;
-    world.emit(new_event("record")).await;
-    world.emit(new_event("record").due_at(world.seconds_from_now(60))).await;
-    assert_eq!(counts(&world.read_queue("check").await), [1, 1, 0, 0, 0, 0]);
-    assert_eq!(counts(&world.read_queue("index").await), [0, 2, 0, 0, 0, 0]);
-    world.succeed(&world.claim_one().await).await;
-    assert_eq!(counts(&world.read_queue("index").await), [1, 1, 0, 0, 0, 0]);
+    fixture.emit(new_event("record")).await;
+    fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    assert_eq!(queue_counts(&fixture.read_queue("check").await), [1, 1, 0, 0, 0, 0]);
+    assert_eq!(queue_counts(&fixture.read_queue("index").await), [0, 2, 0, 0, 0, 0]);
+    fixture.succeed(&fixture.claim_one().await).await;
+    assert_eq!(queue_counts(&fixture.read_queue("index").await), [1, 1, 0, 0, 0, 0]);
 }
 
 pub async fn each_tenant_has_its_own_queue(harness: &dyn Harness) {
-    let world =
+    let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
             .await;
-    world.emit_many(2, new_event("record").for_tenant("shop")).await;
-    world.emit(new_event("record")).await;
-    let mut seen: Vec<_> = expect_ok(world.store.queues(None).await)
+    fixture.emit_many(2, new_event("record").for_tenant("shop")).await;
+    fixture.emit(new_event("record")).await;
+    let mut seen: Vec<_> = expect_ok(fixture.store.queues(None).await)
         .iter()
-        .filter(|queue| counts(queue) != [0; 6])
+        .filter(|queue| queue_counts(queue) != [0; 6])
         .map(|queue| (queue.handler.to_string(), queue.tenant.to_string(), queue.ready))
         .collect();
     seen.sort();

@@ -9,22 +9,23 @@ use pointsman_core::{EventId, HandlerName, Status, Tenant};
 
 use crate::fixture::expect_ok;
 
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// Panics unless each object's events are chained, queues count what is listed, and no fence was given to two. Nobody may
 /// write meanwhile.
-pub async fn agrees(store: &dyn Store) {
-    chains(store).await;
-    counts(store).await;
+pub async fn assert_store_consistent(store: &dyn Store) {
+    assert_prev_links(store).await;
+    assert_queue_counts(store).await;
 }
 
-async fn chains(store: &dyn Store) {
+async fn assert_prev_links(store: &dyn Store) {
     let (mut last, mut after) = (BTreeMap::new(), expect_ok(store.extent().await).forgotten);
     let whole = after == EventId::ZERO;
     loop {
         let filter = Filter::default();
-        let page =
-            expect_ok(store.read(Read { after, until: None, filter, limit: PAGE, backwards: false }).await);
+        let page = expect_ok(
+            store.read(Read { after, until: None, filter, limit: PAGE_SIZE, backwards: false }).await,
+        );
         let Some(newest) = page.events.last() else { return };
         after = newest.id;
         for event in page.events {
@@ -40,19 +41,19 @@ async fn chains(store: &dyn Store) {
 }
 
 /// What can be told of a queue by listing its tasks: unfinished ones that do not run, scheduled, running, missing.
-type Counts = [u64; 4];
+type ListedCounts = [u64; 4];
 
-async fn counts(store: &dyn Store) {
-    let mut told: BTreeMap<(HandlerName, Tenant), Counts> = BTreeMap::new();
+async fn assert_queue_counts(store: &dyn Store) {
+    let mut told: BTreeMap<(HandlerName, Tenant), ListedCounts> = BTreeMap::new();
     for queue in expect_ok(store.queues(None).await) {
         let counts = told.entry((queue.handler, queue.tenant)).or_default();
         let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
         counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
     }
-    let (mut listed, mut fences): (BTreeMap<_, Counts>, _) = (BTreeMap::new(), BTreeSet::new());
+    let (mut listed, mut fences): (BTreeMap<_, ListedCounts>, _) = (BTreeMap::new(), BTreeSet::new());
     let mut before = None;
     loop {
-        let page = expect_ok(store.tasks(TaskFilter::default(), before, PAGE).await);
+        let page = expect_ok(store.tasks(TaskFilter::default(), before, PAGE_SIZE).await);
         for task in page.tasks {
             if let State::Locked(lease) = &task.life.state {
                 assert!(fences.insert(lease.fence), "two tasks run under the fence {}", lease.fence);
@@ -71,6 +72,6 @@ async fn counts(store: &dyn Store) {
             next => before = next,
         }
     }
-    told.retain(|_, counts| *counts != Counts::default());
+    told.retain(|_, counts| *counts != ListedCounts::default());
     assert_eq!(told, listed, "what queues count, and what is listed: waiting, scheduled, running, missing");
 }

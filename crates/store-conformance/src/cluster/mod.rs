@@ -9,7 +9,7 @@ mod round_robin_store;
 mod suite;
 
 use async_trait::async_trait;
-pub use consistency::agrees;
+pub use consistency::assert_store_consistent;
 pub use round_robin_store::RoundRobinHarness;
 
 use crate::Harness;
@@ -23,13 +23,13 @@ pub trait TestCluster: Harness {
 }
 
 /// So many nodes that are set up alike.
-pub async fn nodes<const N: usize>(
+pub async fn join_nodes<const N: usize>(
     cluster: &dyn TestCluster,
-    plan: RegistrationBuilder,
+    registration: RegistrationBuilder,
 ) -> [StoreFixture<'_>; N] {
     let mut nodes = Vec::with_capacity(N);
     for _ in 0..N {
-        nodes.push(StoreFixture::new(cluster, plan.clone()).await);
+        nodes.push(StoreFixture::new(cluster, registration.clone()).await);
     }
     nodes.try_into().unwrap_or_else(|_| unreachable!("as many as were asked for"))
 }

@@ -3,15 +3,15 @@
 use pointsman_core::chain::Action;
 use pointsman_core::store::{Ended, OrderCommand};
 
-use super::{TestCluster, nodes};
+use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 
-fn plan() -> RegistrationBuilder {
+fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/c", "a=first>b b=second>done done")
 }
 
 pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &dyn TestCluster) {
-    let [one, other] = nodes(cluster, plan()).await;
+    let [one, other] = join_nodes(cluster, registration()).await;
     one.try_add_order(new_order("/c,1").with_value("1")).await.expect("it is done");
     let step = one.claim_one().await;
     other.command_order("/c,1", OrderCommand::Suspend).await.expect("it is done");
@@ -30,7 +30,7 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
 }
 
 pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
-    let [one, other] = nodes(cluster, plan()).await;
+    let [one, other] = join_nodes(cluster, registration()).await;
     for n in 0..6 {
         one.try_add_order(new_order(&format!("/c,{n}"))).await.expect("it is done");
     }
@@ -47,14 +47,14 @@ pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
 }
 
 pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
-    let [mut one, mut other] = nodes(cluster, plan()).await;
+    let [mut one, mut other] = join_nodes(cluster, registration()).await;
     for n in 0..4 {
         other.try_add_order(new_order(&format!("/c,{n}"))).await.expect("it is done");
     }
     let step = other.claim_one().await;
     let changed = RegistrationBuilder::default().chain("/c", "a=third>done done");
     one.register(changed.clone()).await;
-    other.plan = changed;
+    other.registration = changed;
     other.succeed(&step).await;
     let ran = other.run_all_ready().await;
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));

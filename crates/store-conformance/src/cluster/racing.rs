@@ -9,11 +9,11 @@ use pointsman_core::store::{Claimed, NewRun, OrderBatch, OrderRefused};
 use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, RuleKind, TaskSeq};
 
-use super::{TestCluster, nodes};
+use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 
 /// What every node does at the same time, so many times over.
-async fn all_at_once<'w, F: Future>(
+async fn run_on_all_nodes<'w, F: Future>(
     nodes: &'w [StoreFixture<'w>],
     times: usize,
     work: impl Fn(&'w StoreFixture<'w>, usize) -> F,
@@ -23,11 +23,11 @@ async fn all_at_once<'w, F: Future>(
 }
 
 pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestCluster) {
-    const EACH: usize = 60;
-    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::single_handler()).await;
-    let ids = all_at_once(&nodes, 4, async |node, emitter| {
+    const EVENTS_PER_EMITTER: usize = 60;
+    let nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let ids = run_on_all_nodes(&nodes, 4, async |node, emitter| {
         let mut ids = Vec::new();
-        for n in 0..EACH {
+        for n in 0..EVENTS_PER_EMITTER {
             let new = new_event("record")
                 .with_key(&format!("object:{}", (emitter + n) % 7))
                 .with_value(&n.to_string());
@@ -49,13 +49,13 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
 
 /// What runs now, and how far each object has come.
 #[derive(Default)]
-struct Lanes {
+struct LaneTracker {
     running: BTreeSet<String>,
     last: BTreeMap<String, EventId>,
     ran: BTreeSet<TaskSeq>,
 }
 
-impl Lanes {
+impl LaneTracker {
     fn begin(&mut self, task: &Claimed) {
         let event = task.event();
         let key = event.key.as_ref().expect("it has a key").to_string();
@@ -71,15 +71,15 @@ impl Lanes {
 }
 
 pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCluster) {
-    const TASKS: usize = 500;
-    let nodes: [_; 3] = nodes(cluster, RegistrationBuilder::single_handler()).await;
-    for n in 0..TASKS / 50 {
+    const TASK_COUNT: usize = 500;
+    let nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    for n in 0..TASK_COUNT / 50 {
         let some = (0..50).map(|i| new_event("record").with_key(&format!("object:{}", (n + i * i) % 40)));
         nodes[n % 3].emit_together(some.collect()).await;
     }
-    let lanes = Mutex::new(Lanes::default());
-    all_at_once(&nodes, 2, async |node, _| {
-        while lanes.lock().expect("nobody has panicked").ran.len() < TASKS {
+    let lanes = Mutex::new(LaneTracker::default());
+    run_on_all_nodes(&nodes, 2, async |node, _| {
+        while lanes.lock().expect("nobody has panicked").ran.len() < TASK_COUNT {
             let claimed = node.claim(5).await;
             claimed.iter().for_each(|task| lanes.lock().expect("nobody has panicked").begin(task));
             for task in claimed {
@@ -95,17 +95,17 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
 }
 
 pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
-    const TASKS: usize = 120;
-    let nodes: [_; 3] = nodes(
+    const TASK_COUNT: usize = 120;
+    let nodes: [_; 3] = join_nodes(
         cluster,
         RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 3),
     )
     .await;
-    nodes[0].emit_many(TASKS, new_event("record")).await;
+    nodes[0].emit_many(TASK_COUNT, new_event("record")).await;
     let (running, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let most = all_at_once(&nodes, 2, async |node, _| {
+    let most = run_on_all_nodes(&nodes, 2, async |node, _| {
         let mut most = 0;
-        while ran.load(Ordering::SeqCst) < TASKS {
+        while ran.load(Ordering::SeqCst) < TASK_COUNT {
             let claimed = node.claim(4).await;
             most = most.max(running.fetch_add(claimed.len(), Ordering::SeqCst) + claimed.len());
             for task in claimed {
@@ -118,14 +118,16 @@ pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestC
         most
     });
     let most = most.await.into_iter().max().expect("there are some");
-    assert_eq!((ran.into_inner(), most), (TASKS, 3));
+    assert_eq!((ran.into_inner(), most), (TASK_COUNT, 3));
     cluster.audit().await;
 }
 
 pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
-    let mut nodes: [_; 2] =
-        nodes(cluster, RegistrationBuilder::single_handler().unordered("index").rate_limit("index", "10/m"))
-            .await;
+    let mut nodes: [_; 2] = join_nodes(
+        cluster,
+        RegistrationBuilder::single_handler().unordered("index").rate_limit("index", "10/m"),
+    )
+    .await;
     nodes[0].emit_many(100, new_event("record")).await;
     let mut began = 0;
     for turn in 0..40 {
@@ -144,7 +146,7 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
 }
 
 pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn TestCluster) {
-    let [one, other, third] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let [one, other, third] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     for _ in 0..10 {
         third.emit(new_event("record")).await;
         one.pause("index").await;
@@ -164,10 +166,10 @@ pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn Tes
 }
 
 pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestCluster) {
-    let [mut one, mut other] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let [mut one, mut other] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     let more = RegistrationBuilder::single_handler().route("note", &["notify"]).collection("crm/people", 1);
     one.register(more.clone()).await;
-    other.plan = more;
+    other.registration = more;
     assert_eq!(expect_ok(other.store.registration().await), expect_ok(one.store.registration().await));
     assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
     assert_eq!(other.claim_one_for_handler("notify").await.handler, handler_name("notify"));
@@ -183,7 +185,8 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
 }
 
 pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster) {
-    let [busy, idle] = nodes(cluster, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
+    let [busy, idle] =
+        join_nodes(cluster, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
     idle.emit(new_event("record").with_key("a")).await;
     let mut waiting = 1;
     // A few, more than are told of, and thousands; of few queues, and of many.
@@ -213,7 +216,7 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
 }
 
 pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
-    let [mut living, mut silent] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let [mut living, mut silent] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     living.emit(new_event("record").with_key("a")).await;
     living.emit(new_event("record").with_key("a")).await;
     let held = silent.claim_one().await;
@@ -238,7 +241,7 @@ pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestClu
 }
 
 pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dyn TestCluster) {
-    let [one, other] = nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let [one, other] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
     let first = one.emit(new_event("record").with_key("a")).await;
     one.emit(new_event("record").with_key("a")).await;
     let held = one.claim_one().await;
@@ -257,22 +260,25 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
 /// All nodes add the same orders: with an id, one wins and the others learn of it; under a key, all get one answer.
 pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     let nodes: [_; 3] =
-        nodes(cluster, RegistrationBuilder::single_handler().chain("/pay", "a=first>done done")).await;
+        join_nodes(cluster, RegistrationBuilder::single_handler().chain("/pay", "a=first>done done")).await;
     let added =
-        all_at_once(&nodes, 4, async |node, _| node.try_add_order(new_order("/pay,7")).await.is_ok()).await;
+        run_on_all_nodes(&nodes, 4, async |node, _| node.try_add_order(new_order("/pay,7")).await.is_ok())
+            .await;
     assert_eq!(added.iter().filter(|added| **added).count(), 1);
     let batch = || OrderBatch {
         idempotency: Some(idempotency_key("default", "k", 1)),
         ..vec![new_order("/pay"), new_order("/pay,8")].into()
     };
-    let receipts =
-        all_at_once(&nodes, 4, async |node, _| node.add_order_batch(batch()).await.expect("no conflict"))
-            .await;
+    let receipts = run_on_all_nodes(&nodes, 4, async |node, _| {
+        node.add_order_batch(batch()).await.expect("no conflict")
+    })
+    .await;
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
-    let ran = all_at_once(&nodes, 1, async |node, _| node.run_all_ready().await.len()).await;
+    let ran = run_on_all_nodes(&nodes, 1, async |node, _| node.run_all_ready().await.len()).await;
     assert_eq!(ran.iter().sum::<usize>(), 3);
-    let again = all_at_once(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
+    let again =
+        run_on_all_nodes(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
     assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
     cluster.audit().await;
 }

@@ -8,21 +8,21 @@ use futures::future::join_all;
 use pointsman_core::store::{Claimed, Ended, Ending, OrderCommand, Sweep, TaskFilter};
 use pointsman_core::{Limits, RuleKind, Status, Tenant, Timestamp};
 
-use super::{TestCluster, nodes};
+use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 use crate::random_walk::rng::Rng;
 
 /// How many verbs each of six walkers does, two on a node.
 /// How many ids orders have: so many that new ones are added all the while.
 const ORDER_IDS: usize = 240;
-const VERBS: usize = 500;
-const WALKERS: usize = 2;
+const OPERATIONS_PER_WALKER: usize = 500;
+const WALKERS_PER_NODE: usize = 2;
 
 const HANDLERS: [&str; 5] = ["audit", "batch", "check", "index", "notify"];
-const KINDS: [&str; 4] = ["record", "record.published", "note", "silence"];
+const EVENT_TYPES: [&str; 4] = ["record", "record.published", "note", "silence"];
 const TENANTS: [&str; 3] = ["default", "shop", "club"];
 
-fn plan() -> RegistrationBuilder {
+fn registration() -> RegistrationBuilder {
     let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     RegistrationBuilder::default()
         .route("record", &["audit"])
@@ -49,15 +49,15 @@ impl SharedState {
 }
 
 struct RandomWalker<'w> {
-    world: &'w StoreFixture<'w>,
-    ground: &'w SharedState,
-    chance: Rng,
+    fixture: &'w StoreFixture<'w>,
+    shared: &'w SharedState,
+    rng: Rng,
 }
 
 impl RandomWalker<'_> {
     async fn walk(mut self) {
-        for _ in 0..VERBS {
-            match self.chance.below(100) {
+        for _ in 0..OPERATIONS_PER_WALKER {
+            match self.rng.below(100) {
                 0..=27 => self.emit().await,
                 28..=51 => self.claim().await,
                 52..=77 => self.finish().await,
@@ -67,40 +67,40 @@ impl RandomWalker<'_> {
                 87..=90 => self.order().await,
                 91..=93 => self.steer().await,
                 94..=95 => {
-                    expect_ok(self.world.store.schedule(self.chance.below(6), self.ground.now()).await);
+                    expect_ok(self.fixture.store.schedule(self.rng.below(6), self.shared.now()).await);
                 }
-                96..=97 => drop(self.ground.now.fetch_add(3_000_000, Ordering::Relaxed)),
+                96..=97 => drop(self.shared.now.fetch_add(3_000_000, Ordering::Relaxed)),
                 98 => self.rescue().await,
-                _ => drop(expect_ok(self.world.store.registration().await)),
+                _ => drop(expect_ok(self.fixture.store.registration().await)),
             }
         }
     }
 
     async fn emit(&mut self) {
-        let count = 1 + self.chance.below(3);
+        let count = 1 + self.rng.below(3);
         let mut events = Vec::new();
         for _ in 0..count {
-            let (kind, of) = (*self.chance.of(&KINDS), *self.chance.of(&TENANTS));
+            let (kind, of) = (*self.rng.of(&EVENT_TYPES), *self.rng.of(&TENANTS));
             let mut new = new_event(kind).for_tenant(of);
-            if self.chance.below(4) > 0 {
-                new = new.with_key(&format!("object:{}", self.chance.below(12)));
+            if self.rng.below(4) > 0 {
+                new = new.with_key(&format!("object:{}", self.rng.below(12)));
             }
-            if self.chance.below(8) == 0 {
-                new = new.due_at(self.ground.now().plus(secs(2)));
+            if self.rng.below(8) == 0 {
+                new = new.due_at(self.shared.now().plus(secs(2)));
             }
-            events.push(new.with_priority(1 + 100 * self.chance.below(3) as i64));
+            events.push(new.with_priority(1 + 100 * self.rng.below(3) as i64));
         }
-        let claim = (self.chance.below(3) == 0).then(|| self.world.claim_request(2));
+        let claim = (self.rng.below(3) == 0).then(|| self.fixture.claim_request(2));
         let (receipts, claims) =
-            expect_ok(self.world.store.append(vec![emission(events)], claim, self.ground.now()).await);
+            expect_ok(self.fixture.store.append(vec![emission(events)], claim, self.shared.now()).await);
         assert!(receipts.iter().all(Result::is_ok));
-        self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
+        self.shared.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
     async fn claim(&mut self) {
-        let asking = self.world.claim_request(1 + self.chance.below(3));
-        let claims = expect_ok(self.world.store.claim(asking, self.ground.now()).await);
-        let mut running = self.ground.running.lock().expect("nobody has panicked");
+        let asking = self.fixture.claim_request(1 + self.rng.below(3));
+        let claims = expect_ok(self.fixture.store.claim(asking, self.shared.now()).await);
+        let mut running = self.shared.running.lock().expect("nobody has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
             assert!(
@@ -112,11 +112,11 @@ impl RandomWalker<'_> {
         }
     }
 
-    /// Takes something that runs from the common ground.
+    /// Takes something that runs from the common shared.
     fn take(&mut self) -> Option<Claimed> {
-        let mut running = self.ground.running.lock().expect("nobody has panicked");
+        let mut running = self.shared.running.lock().expect("nobody has panicked");
         (!running.is_empty()).then(|| {
-            let index = self.chance.below(running.len());
+            let index = self.rng.below(running.len());
             running.swap_remove(index)
         })
     }
@@ -124,90 +124,90 @@ impl RandomWalker<'_> {
     /// Ends an attempt, on this node or for another one. It may have been cancelled or rescued meanwhile.
     async fn finish(&mut self) {
         let Some(task) = self.take() else { return };
-        let ended = match self.chance.below(10) {
+        let ended = match self.rng.below(10) {
             0..=5 => success(),
             6 => retryable_failure(),
             7 => permanent_failure(),
-            8 => Ended::Snoozed { until: self.ground.now().plus(secs(1)) },
+            8 => Ended::Snoozed { until: self.shared.now().plus(secs(1)) },
             _ => Ended::Released,
         };
-        let emits = match self.chance.below(6) {
+        let emits = match self.rng.below(6) {
             0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
-        let logs = vec![info_line(self.ground.now(), "said"); self.chance.below(3)];
+        let logs = vec![info_line(self.shared.now(), "said"); self.rng.below(3)];
         let ending = Ending { emits, logs, ..attempt_ending(&task, ended) };
-        let claim = (self.chance.below(2) == 0).then(|| self.world.claim_request(1));
-        let (_, claims) = expect_ok(self.world.store.finish(vec![ending], claim, self.ground.now()).await);
-        self.ground.running.lock().expect("nobody has panicked").extend(claims.tasks);
+        let claim = (self.rng.below(2) == 0).then(|| self.fixture.claim_request(1));
+        let (_, claims) = expect_ok(self.fixture.store.finish(vec![ending], claim, self.shared.now()).await);
+        self.shared.running.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
     async fn retry(&mut self) {
         let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
-        let failed = expect_ok(self.world.store.tasks(failed, None, 20).await).tasks;
+        let failed = expect_ok(self.fixture.store.tasks(failed, None, 20).await).tasks;
         if !failed.is_empty() {
-            let task = self.chance.of(&failed).seq;
+            let task = self.rng.of(&failed).seq;
             // Another may have been quicker, and a step waits for its order.
-            let _ = expect_ok(self.world.store.retry(vec![task], self.ground.now()).await);
+            let _ = expect_ok(self.fixture.store.retry(vec![task], self.shared.now()).await);
         }
     }
 
     async fn cancel(&mut self) {
         let live = TaskFilter { statuses: vec![Status::New, Status::Locked], ..TaskFilter::default() };
-        let live = expect_ok(self.world.store.tasks(live, None, 40).await).tasks;
+        let live = expect_ok(self.fixture.store.tasks(live, None, 40).await).tasks;
         if !live.is_empty() {
-            let _ = expect_ok(self.world.store.cancel(&self.chance.of(&live).id, self.ground.now()).await);
+            let _ = expect_ok(self.fixture.store.cancel(&self.rng.of(&live).id, self.shared.now()).await);
         }
     }
 
     /// Sets a rule, or lifts one.
     async fn hold(&mut self) {
-        let (name, of) = (*self.chance.of(&HANDLERS), *self.chance.of(&TENANTS));
-        let rule = self.world.new_rule(RuleKind::Pause, name, (self.chance.below(2) == 0).then_some(of));
-        match self.chance.below(3) {
-            0 => expect_ok(self.world.store.hold(rule).await),
+        let (name, of) = (*self.rng.of(&HANDLERS), *self.rng.of(&TENANTS));
+        let rule = self.fixture.new_rule(RuleKind::Pause, name, (self.rng.below(2) == 0).then_some(of));
+        match self.rng.below(3) {
+            0 => expect_ok(self.fixture.store.hold(rule).await),
             _ => {
                 let tenant: Option<&Tenant> = rule.tenant.as_ref();
-                expect_ok(self.world.store.release(rule.kind, &rule.place, tenant).await);
+                expect_ok(self.fixture.store.release(rule.kind, &rule.place, tenant).await);
             }
         }
     }
 
     async fn order(&mut self) {
-        let new = new_order(&format!("/c,{}", self.chance.below(ORDER_IDS))).with_value("0");
+        let new = new_order(&format!("/c,{}", self.rng.below(ORDER_IDS))).with_value("0");
         // There may be one of that id, or there was one: an id is used once.
-        let _ = expect_ok(self.world.store.add_orders(vec![new].into(), self.ground.now()).await);
+        let _ = expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.now()).await);
     }
 
     async fn steer(&mut self) {
-        let key = order_key(&format!("/c,{}", self.chance.below(ORDER_IDS)));
-        let command = match self.chance.below(5) {
+        let key = order_key(&format!("/c,{}", self.rng.below(ORDER_IDS)));
+        let command = match self.rng.below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
             3 => move_to_node("b"),
             _ => OrderCommand::Remove,
         };
         let tenant = Tenant::default();
-        let _ = expect_ok(self.world.store.steer_order(&tenant, &key, command, self.ground.now()).await);
+        let _ = expect_ok(self.fixture.store.steer_order(&tenant, &key, command, self.shared.now()).await);
     }
 
     /// Nobody is silent for so long: there is nothing to rescue.
     async fn rescue(&mut self) {
-        expect_ok(self.world.store.heartbeat(self.world.node, self.ground.now()).await);
+        expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.now()).await);
         let rescued =
-            expect_ok(self.world.store.rescue(Sweep::whole(secs(100_000)), self.ground.now()).await);
+            expect_ok(self.fixture.store.rescue(Sweep::whole(secs(100_000)), self.shared.now()).await);
         assert!(rescued.tasks.is_empty() && rescued.missing == 0);
     }
 }
 
 /// Lets everything run, and nothing be left.
-async fn arrive(nodes: &mut [StoreFixture<'_>], ground: SharedState) {
-    let now = ground.now().plus(secs(3600));
+async fn arrive(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
+    let now = shared.now().plus(secs(3600));
     nodes.iter_mut().for_each(|node| node.now = now);
     for rule in expect_ok(nodes[0].store.rules().await) {
         expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
     }
-    for (task, n) in ground.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
+    for (task, n) in shared.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
         // Some were cancelled while they ran.
         let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
     }
@@ -235,15 +235,15 @@ async fn arrive(nodes: &mut [StoreFixture<'_>], ground: SharedState) {
 }
 
 async fn walk(cluster: &dyn TestCluster, seed: u64) {
-    let mut nodes: [_; 3] = nodes(cluster, plan()).await;
-    let ground = SharedState { now: AtomicI64::new(START_TIME.micros()), running: Mutex::default() };
+    let mut nodes: [_; 3] = join_nodes(cluster, registration()).await;
+    let shared = SharedState { now: AtomicI64::new(START_TIME.micros()), running: Mutex::default() };
     let walkers =
-        nodes.iter().flat_map(|world| [world; WALKERS]).zip(0..).map(|(world, n)| {
-            RandomWalker { world, ground: &ground, chance: Rng::new(seed * 100 + n) }.walk()
+        nodes.iter().flat_map(|fixture| [fixture; WALKERS_PER_NODE]).zip(0..).map(|(fixture, n)| {
+            RandomWalker { fixture, shared: &shared, rng: Rng::new(seed * 100 + n) }.walk()
         });
     join_all(walkers).await;
     cluster.audit().await;
-    arrive(&mut nodes, ground).await;
+    arrive(&mut nodes, shared).await;
     cluster.audit().await;
     let live = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
     let left = nodes[0].list_tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;

@@ -21,21 +21,21 @@ use pointsman_core::{
 use super::TestCluster;
 use crate::Harness;
 
-const VOICES: usize = 3;
+const NODES_PER_STORE: usize = 3;
 
 struct RoundRobinStore {
-    voices: Vec<Arc<dyn Store>>,
-    turn: AtomicUsize,
+    nodes: Vec<Arc<dyn Store>>,
+    next_node: AtomicUsize,
 }
 
 impl RoundRobinStore {
     fn next(&self) -> &dyn Store {
-        &*self.voices[self.turn.fetch_add(1, Ordering::Relaxed) % self.voices.len()]
+        &*self.nodes[self.next_node.fetch_add(1, Ordering::Relaxed) % self.nodes.len()]
     }
 }
 
-/// Hands each verb of a trait to the next voice.
-macro_rules! handed_on {
+/// Hands each verb of a trait to the next node.
+macro_rules! delegate_trait {
     ($of:ident { $($verb:ident($($name:ident: $kind:ty),*) -> $answer:ty;)* }) => {
         #[async_trait]
         impl $of for RoundRobinStore {
@@ -46,12 +46,12 @@ macro_rules! handed_on {
     };
 }
 
-type Or<T, E> = std::result::Result<T, E>;
+type StdResult<T, E> = std::result::Result<T, E>;
 
-handed_on!(Journal {
-    append(emissions: Vec<Emission>, claim: Option<Claim>, now: Timestamp) -> (Vec<Or<Receipt, Refused>>, Claims);
-    recorded_answer(idempotency: Idempotency) -> Or<Option<String>, Refused>;
-    record_answer(idempotency: Idempotency, answer: String, now: Timestamp) -> Or<RecordedAnswer, Refused>;
+delegate_trait!(Journal {
+    append(emissions: Vec<Emission>, claim: Option<Claim>, now: Timestamp) -> (Vec<StdResult<Receipt, Refused>>, Claims);
+    recorded_answer(idempotency: Idempotency) -> StdResult<Option<String>, Refused>;
+    record_answer(idempotency: Idempotency, answer: String, now: Timestamp) -> StdResult<RecordedAnswer, Refused>;
     tell(events: Vec<EngineEvent>, now: Timestamp) -> ();
     extent() -> Extent;
     read(read: Read) -> Page;
@@ -60,18 +60,18 @@ handed_on!(Journal {
     prune(journal: Retention, history: Retention, objects: Duration, now: Timestamp) -> Pruned;
 });
 
-handed_on!(Queue {
+delegate_trait!(Queue {
     schedule(ahead: usize, now: Timestamp) -> usize;
     claim(claim: Claim, now: Timestamp) -> Claims;
-    finish(endings: Vec<Ending>, claim: Option<Claim>, now: Timestamp) -> (Vec<Or<Finished, Rejected>>, Claims);
+    finish(endings: Vec<Ending>, claim: Option<Claim>, now: Timestamp) -> (Vec<StdResult<Finished, Rejected>>, Claims);
     log(lines: Vec<NewLogLine>) -> usize;
-    renew(task: TaskSeq, fence: i64, until: Timestamp) -> Or<(), Rejected>;
+    renew(task: TaskSeq, fence: i64, until: Timestamp) -> StdResult<(), Rejected>;
     lost(held: Vec<(TaskSeq, i64)>) -> Vec<i64>;
-    run(run: NewRun, idempotency: Option<Idempotency>, now: Timestamp) -> Or<RunTask, RunRefused>;
+    run(run: NewRun, idempotency: Option<Idempotency>, now: Timestamp) -> StdResult<RunTask, RunRefused>;
     rescue(sweep: Sweep, now: Timestamp) -> Rescued;
 });
 
-handed_on!(Registry {
+delegate_trait!(Registry {
     register(registration: Registration, now: Timestamp) -> ();
     registration() -> Registration;
     registrants() -> Vec<String>;
@@ -89,47 +89,47 @@ handed_on!(Registry {
     deeds(before: Option<i64>, limit: usize) -> Vec<(i64, Deed)>;
 });
 
-handed_on!(Tasks {
+delegate_trait!(Tasks {
     task(id: &TaskId) -> Option<(Task, Extent)>;
     tasks(filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> TaskPage;
     logs(id: &TaskId, from: u64, limit: usize) -> Option<LogPage>;
     why(id: &TaskId, now: Timestamp) -> Option<Vec<Gate>>;
-    retry(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<Or<(), Rejected>>;
-    cancel(id: &TaskId, now: Timestamp) -> Or<(), Rejected>;
+    retry(tasks: Vec<TaskSeq>, now: Timestamp) -> Vec<StdResult<(), Rejected>>;
+    cancel(id: &TaskId, now: Timestamp) -> StdResult<(), Rejected>;
     adopt(handler: &HandlerName, now: Timestamp) -> u64;
     replay(handler: &HandlerName, from: EventId, now: Timestamp) -> Replayed;
 });
 
-handed_on!(Schedules {
+delegate_trait!(Schedules {
     plan(plans: Vec<Plan>, now: Timestamp) -> Vec<Standing>;
     settle(firings: Vec<Firing>, now: Timestamp) -> Vec<(Fire, bool)>;
     made_up(schedule: &ScheduleName, up_to: Timestamp) -> ();
     fires(schedule: &ScheduleName, before: Option<Timestamp>, limit: usize) -> FirePage;
 });
 
-handed_on!(Orders {
-    add_orders(batch: OrderBatch, now: Timestamp) -> Or<OrderReceipt, OrdersRefused>;
+delegate_trait!(Orders {
+    add_orders(batch: OrderBatch, now: Timestamp) -> StdResult<OrderReceipt, OrdersRefused>;
     order(tenant: &Tenant, key: &OrderKey) -> Option<(OrderView, Extent)>;
     orders(path: &PathFilter, tenant: Option<&Tenant>, after: Option<OrderCursor>, limit: usize) -> OrderPage;
     all_orders(path: &PathFilter, tenant: Option<&Tenant>) -> OrderPage;
     order_statistics(path: &PathFilter, tenant: Option<&Tenant>, now: Timestamp) -> (OrderStatistics, Extent);
-    steer_order(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> Or<(), OrderRefused>;
+    steer_order(tenant: &Tenant, key: &OrderKey, command: OrderCommand, now: Timestamp) -> StdResult<(), OrderRefused>;
     chains() -> (Vec<ChainView>, Extent);
-    stop_chain(chain: &ChainPath, stopped: bool, now: Timestamp) -> Or<(), OrderRefused>;
-    set_node(chain: &ChainPath, node: &chain::NodeId, action: Action, now: Timestamp) -> Or<(), OrderRefused>;
+    stop_chain(chain: &ChainPath, stopped: bool, now: Timestamp) -> StdResult<(), OrderRefused>;
+    set_node(chain: &ChainPath, node: &chain::NodeId, action: Action, now: Timestamp) -> StdResult<(), OrderRefused>;
 });
 
 impl Store for RoundRobinStore {
     fn listen(&self, listener: Arc<dyn Listener>) {
-        self.voices.iter().for_each(|voice| voice.listen(listener.clone()));
+        self.nodes.iter().for_each(|node| node.listen(listener.clone()));
     }
 
     fn trouble(&self) -> Option<String> {
-        self.voices.iter().find_map(|voice| voice.trouble())
+        self.nodes.iter().find_map(|node| node.trouble())
     }
 
     fn close(&self) {
-        self.voices.iter().for_each(|voice| voice.close());
+        self.nodes.iter().for_each(|node| node.close());
     }
 }
 
@@ -138,23 +138,23 @@ impl Store for RoundRobinStore {
 pub struct RoundRobinHarness<'c>(pub &'c dyn TestCluster);
 
 impl RoundRobinHarness<'_> {
-    async fn sing(&self, now: Timestamp) -> Arc<dyn Store> {
-        let mut voices = Vec::with_capacity(VOICES);
-        for _ in 0..VOICES {
-            voices.push(self.0.fresh(now).await);
+    async fn open_round_robin_store(&self, now: Timestamp) -> Arc<dyn Store> {
+        let mut nodes = Vec::with_capacity(NODES_PER_STORE);
+        for _ in 0..NODES_PER_STORE {
+            nodes.push(self.0.fresh(now).await);
         }
-        Arc::new(RoundRobinStore { voices, turn: AtomicUsize::new(0) })
+        Arc::new(RoundRobinStore { nodes, next_node: AtomicUsize::new(0) })
     }
 }
 
 #[async_trait]
 impl Harness for RoundRobinHarness<'_> {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        self.sing(now).await
+        self.open_round_robin_store(now).await
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
-        self.sing(now).await
+        self.open_round_robin_store(now).await
     }
 }

@@ -6,8 +6,8 @@ use pointsman_core::Timestamp;
 use pointsman_store::transfer::{MoveError, Section};
 use tokio::runtime::Handle;
 
-use super::interrupted::refuses;
-use super::{StoreLocation, apart};
+use super::interrupted::is_unfinished_copy;
+use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
 pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
@@ -30,16 +30,16 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
 }
 
 pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
-    let target = disturbed_at_the_first_page::<L>().await;
-    let handlers = apart(move || expect_ok(target.target().count(Section::Handlers))).await;
+    let target = copy_disturbed_at_first_page::<L>().await;
+    let handlers = run_blocking(move || expect_ok(target.target().count(Section::Handlers))).await;
     assert_eq!(handlers, Some(0), "the second leaves nothing");
 }
 
 /// Two have found a place empty, and the other is first to write there. Answers with the place.
-pub async fn disturbed_at_the_first_page<L: StoreLocation>() -> L {
+pub async fn copy_disturbed_at_first_page<L: StoreLocation>() -> L {
     let (source, target) = (L::filled(L::ELSEWHERE).await, L::empty(L::HERE).await);
     let to = target.clone();
-    let mut other = apart(move || to.target()).await;
+    let mut other = run_blocking(move || to.target()).await;
     let moved = source.move_to_while(&target, 1, move || {
         assert!(expect_ok(other.write(Section::Texts, vec![], "another note")));
     });
@@ -58,7 +58,7 @@ pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() 
     let moved = moved.await;
     assert!(matches!(moved, Err(MoveError::Written)), "{moved:?}");
     store.close();
-    assert!(refuses(&target).await, "it stays closed");
+    assert!(is_unfinished_copy(&target).await, "it stays closed");
 }
 
 pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
@@ -69,7 +69,7 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
     let node = expect_ok(store.join("server-1", now).await);
     for open in [L::try_source, L::try_target] {
         let at = lair.clone();
-        let refused = apart(move || open(&at).map(drop)).await;
+        let refused = run_blocking(move || open(&at).map(drop)).await;
         let told = refused.expect_err("a server has it").to_string();
         assert!(told.contains(" is in use by server-1; stop the servers first"), "{told}");
         assert!(told.contains("gone a minute after"), "{told}");
@@ -78,6 +78,6 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
     store.close();
     for open in [L::source, L::target] {
         let at = lair.clone();
-        apart(move || drop(open(&at))).await;
+        run_blocking(move || drop(open(&at))).await;
     }
 }

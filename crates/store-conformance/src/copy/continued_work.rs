@@ -9,68 +9,68 @@ use pointsman_core::{EventId, Status};
 use crate::fixture::*;
 
 /// It does all that it would have done where it was.
-pub(super) async fn goes_on(mut world: StoreFixture<'_>) {
-    world.advance_clock(1);
-    emits_go_on(&world).await;
+pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
+    fixture.advance_clock(1);
+    assert_emits_continue(&fixture).await;
     let held =
-        world.list_tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
-    let deeds = expect_ok(world.store.deeds(None, 1).await)[0].0;
+        fixture.list_tasks(&TaskFilter { statuses: vec![Status::Locked], ..TaskFilter::default() }).await;
+    let deeds = expect_ok(fixture.store.deeds(None, 1).await)[0].0;
     let deed = Deed {
-        at: world.now,
+        at: fixture.now,
         by: String::new(),
         action: String::new(),
         what: String::new(),
         detail: String::new(),
     };
-    expect_ok(world.store.note(deed).await);
-    assert_eq!(expect_ok(world.store.deeds(None, 1).await)[0].0, deeds + 1);
+    expect_ok(fixture.store.note(deed).await);
+    assert_eq!(expect_ok(fixture.store.deeds(None, 1).await)[0].0, deeds + 1);
 
     // What the old node held is free at the first sweep; what a worker fetched, when its lease has run out.
-    assert!(world.heartbeat().await);
-    let rescued: BTreeSet<_> = world.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
+    assert!(fixture.heartbeat().await);
+    let rescued: BTreeSet<_> = fixture.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
     let locked: BTreeSet<_> = held.into_iter().map(|task| task.id).collect();
     assert!(!rescued.is_empty() && rescued.is_subset(&locked), "{rescued:?} of {locked:?}");
-    orders_go_on(&mut world).await;
+    assert_orders_continue(&mut fixture).await;
 
     for name in ["index", "@held"] {
-        assert!(world.resume(name).await);
+        assert!(fixture.resume(name).await);
     }
-    world.advance_clock(3600);
-    assert!(world.heartbeat().await);
-    world.rescue_tasks().await;
-    assert!(!world.run_all_ready().await.is_empty());
+    fixture.advance_clock(3600);
+    assert!(fixture.heartbeat().await);
+    fixture.rescue_tasks().await;
+    assert!(!fixture.run_all_ready().await.is_empty());
     let left = TaskFilter { statuses: vec![Status::Locked, Status::Scheduled], ..TaskFilter::default() };
-    assert!(world.list_tasks(&left).await.is_empty());
+    assert!(fixture.list_tasks(&left).await.is_empty());
 }
 
 /// Ids, `prev` and idempotency keys.
-async fn emits_go_on(world: &StoreFixture<'_>) {
-    let head = world.journal_extent().await.head;
-    let last = world.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
-    let next = world.emit(new_event("record").with_key("r1")).await;
+async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
+    let head = fixture.journal_extent().await.head;
+    let last = fixture.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
+    let next = fixture.emit(new_event("record").with_key("r1")).await;
     assert!(next.id > head);
     assert_eq!(next.prev, last.map(|event| event.id));
     let again = keyed_emission("default", "once", 7, vec![new_event("bulk").with_key("b")]);
     let other = keyed_emission("default", "once", 8, vec![new_event("bulk").with_key("b")]);
-    let answers = world.append(vec![again, other]).await;
+    let answers = fixture.append(vec![again, other]).await;
     let answer = answers[0].as_ref().expect("the same was sent under this key");
     assert!(answer.repeated && answer.events[0].id < head && answer.events[0].id > EventId::ZERO);
     assert!(answers[1].is_err());
 }
 
 /// One that was half-way comes to its end.
-async fn orders_go_on(world: &mut StoreFixture<'_>) {
+async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
     let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
-    world.set_node_action("/publish/article render", Action::Process).await;
-    assert!(world.resume("/publish/article").await);
-    world.advance_clock(60);
+    fixture.set_node_action("/publish/article render", Action::Process).await;
+    assert!(fixture.resume("/publish/article").await);
+    fixture.advance_clock(60);
     for _ in 0..2 {
-        for task in world.claim_for_handlers(&["render", "deploy"], 100).await {
-            world.succeed(&task).await;
+        for task in fixture.claim_for_handlers(&["render", "deploy"], 100).await {
+            fixture.succeed(&task).await;
         }
     }
     for key in half_way {
-        assert!(world.find_order(key).await.is_none(), "{key} has come to its end");
+        assert!(fixture.find_order(key).await.is_none(), "{key} has come to its end");
     }
-    assert!(world.find_order("/publish/article,4").await.is_some(), "this one is suspended");
+    assert!(fixture.find_order("/publish/article,4").await.is_some(), "this one is suspended");
 }

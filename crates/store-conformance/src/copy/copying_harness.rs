@@ -12,10 +12,10 @@ use crate::Harness;
 /// A store begins at a place of the first kind, and goes to one of the next at every restart.
 pub struct CopyingHarness<L: StoreLocation> {
     way: Vec<L::Kind>,
-    state: Mutex<State<L>>,
+    state: Mutex<HarnessState<L>>,
 }
 
-struct State<L> {
+struct HarnessState<L> {
     /// How often the store was moved.
     moves: usize,
     /// Where to go next, if not along the way.
@@ -26,10 +26,10 @@ struct State<L> {
 
 impl<L: StoreLocation> CopyingHarness<L> {
     pub fn along(way: &[L::Kind]) -> Self {
-        Self { way: way.to_vec(), state: Mutex::new(State { moves: 0, next: None, now: None }) }
+        Self { way: way.to_vec(), state: Mutex::new(HarnessState { moves: 0, next: None, now: None }) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<L>> {
+    fn state(&self) -> MutexGuard<'_, HarnessState<L>> {
         self.state.lock().expect("nobody has panicked")
     }
 

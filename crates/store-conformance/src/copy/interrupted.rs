@@ -3,17 +3,17 @@
 use pointsman_core::store::StoreError;
 use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
 
-use super::page_hook::meanwhile;
-use super::{StoreLocation, apart};
+use super::page_hook::copy_with_hook;
+use super::{StoreLocation, run_blocking};
 use crate::fixture::START_TIME;
 
 pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
     let (here, back) = (L::empty(L::HERE).await, L::empty(L::ELSEWHERE).await);
-    assert!(creep(&source, &here).await > 15);
-    assert!(creep(&here, &back).await > 15);
+    assert!(copy_page_by_page(&source, &here).await > 15);
+    assert!(copy_page_by_page(&here, &back).await > 15);
     for lair in [&here, &back] {
-        assert!(!refuses(lair).await, "{lair:?} is whole");
+        assert!(!is_unfinished_copy(lair).await, "{lair:?} is whole");
     }
 }
 
@@ -25,9 +25,9 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
 ) {
     let source = L::filled(L::ELSEWHERE).await;
     let from = source.clone();
-    let broken = apart(move || meanwhile(&mut *from.source(), over_the_wire(), 7, cut)).await;
+    let broken = run_blocking(move || copy_with_hook(&mut *from.source(), over_the_wire(), 7, cut)).await;
     assert!(matches!(broken, Err(MoveError::Target(StoreError::Unavailable(_)))), "{broken:?}");
-    let (moved, first) = apart(move || {
+    let (moved, first) = run_blocking(move || {
         let mut first = None;
         let mut told = |step: Step| {
             first.get_or_insert(step);
@@ -41,7 +41,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
 }
 
 /// How often a move was cut off that writes a page at a time.
-async fn creep<L: StoreLocation>(from: &L, to: &L) -> usize {
+async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
     let mut cuts = 0;
     loop {
         match from.move_pages_to(to, 1).await {
@@ -54,12 +54,12 @@ async fn creep<L: StoreLocation>(from: &L, to: &L) -> usize {
         }
         cuts += 1;
         assert!(cuts < 100, "it does not come to an end");
-        assert!(refuses(to).await, "what is there in part is not opened");
+        assert!(is_unfinished_copy(to).await, "what is there in part is not opened");
     }
 }
 
 /// Whether a store cannot be opened because a move to it has not ended.
-pub(super) async fn refuses<L: StoreLocation>(lair: &L) -> bool {
+pub(super) async fn is_unfinished_copy<L: StoreLocation>(lair: &L) -> bool {
     match lair.try_open(START_TIME).await {
         Ok(store) => {
             store.close();

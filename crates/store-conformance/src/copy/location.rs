@@ -9,8 +9,8 @@ use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store::transfer::{Movable, MoveError, Report, Section, compare, transfer, verify};
 
-use super::page_hook::{meanwhile, move_pages};
-use super::{CopyingHarness, fill, plan};
+use super::page_hook::{copy_at_most_pages, copy_with_hook};
+use super::{CopyingHarness, fill_store, full_registration};
 use crate::fixture::StoreFixture;
 
 /// Why a store is not opened.
@@ -52,21 +52,21 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     /// A place of this kind with a store that holds something of everything, and has ended.
     async fn filled(kind: Self::Kind) -> Self {
         let movers = CopyingHarness::<Self>::along(&[kind]);
-        let mut world = StoreFixture::new(&movers, plan()).await;
-        fill(&mut world).await;
-        drop(world);
+        let mut fixture = StoreFixture::new(&movers, full_registration()).await;
+        fill_store(&mut fixture).await;
+        drop(fixture);
         movers.leave()
     }
 
     async fn move_to(&self, to: &Self) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
-        apart(move || transfer(&mut *from.source(), &mut *to.target(), &mut |_| {})).await
+        run_blocking(move || transfer(&mut *from.source(), &mut *to.target(), &mut |_| {})).await
     }
 
     /// Moves so many pages at most.
     async fn move_pages_to(&self, to: &Self, pages: usize) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
-        apart(move || move_pages(&mut *from.source(), to.target(), pages)).await
+        run_blocking(move || copy_at_most_pages(&mut *from.source(), to.target(), pages)).await
     }
 
     /// Something is done while it is moved, before this page (the first is 1) is written.
@@ -77,23 +77,24 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         deed: impl FnOnce() + Send + 'static,
     ) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
-        apart(move || meanwhile(&mut *from.source(), to.target(), page, deed)).await
+        run_blocking(move || copy_with_hook(&mut *from.source(), to.target(), page, deed)).await
     }
 
     async fn verify(&self, other: &Self) -> Result<Report, MoveError> {
         let (one, other) = (self.clone(), other.clone());
-        apart(move || verify(&mut *one.source(), &mut *other.source(), &mut |_| {})).await
+        run_blocking(move || verify(&mut *one.source(), &mut *other.source(), &mut |_| {})).await
     }
 
     /// The sections in which it is not the same as another.
     async fn differences(&self, other: &Self) -> Vec<Section> {
         let (one, other) = (self.clone(), other.clone());
-        let compared = apart(move || compare(&mut *one.source(), &mut *other.source(), &mut |_| {})).await;
+        let compared =
+            run_blocking(move || compare(&mut *one.source(), &mut *other.source(), &mut |_| {})).await;
         compared.unwrap_or_else(|error| panic!("{error:?}")).differences()
     }
 }
 
 /// Runs what waits as no task may.
-pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.expect("the work has not panicked")
 }

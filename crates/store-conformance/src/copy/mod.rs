@@ -24,5 +24,5 @@ pub mod refusals;
 pub mod round_trips;
 
 pub use copying_harness::CopyingHarness;
-pub use full_store::{fill, plan};
-pub use location::{OpenError, StoreLocation, apart};
+pub use full_store::{fill_store, full_registration};
+pub use location::{OpenError, StoreLocation, run_blocking};

@@ -4,12 +4,12 @@ use pointsman_core::store::{self, StoreError};
 use pointsman_store::transfer::{Movable, MoveError, Page, Place, Report, Row, Section, transfer};
 
 /// Something is done before each page is written.
-struct Before<F> {
+struct PageHook<F> {
     target: Box<dyn Movable>,
     page: F,
 }
 
-impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
+impl<F: FnMut() -> store::Result<()> + Send> Movable for PageHook<F> {
     fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
         self.target.count(section)
     }
@@ -41,7 +41,7 @@ impl<F: FnMut() -> store::Result<()> + Send> Movable for Before<F> {
 }
 
 /// Moves so many pages at most.
-pub(super) fn move_pages(
+pub(super) fn copy_at_most_pages(
     source: &mut dyn Movable,
     target: Box<dyn Movable>,
     mut pages: usize,
@@ -51,11 +51,11 @@ pub(super) fn move_pages(
         pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
         Ok(())
     };
-    transfer(source, &mut Before { target, page }, &mut |_| {})
+    transfer(source, &mut PageHook { target, page }, &mut |_| {})
 }
 
 /// Something is done before this page (the first is 1) is written.
-pub(super) fn meanwhile(
+pub(super) fn copy_with_hook(
     source: &mut dyn Movable,
     target: Box<dyn Movable>,
     page: usize,
@@ -71,7 +71,7 @@ pub(super) fn meanwhile(
         }
         Ok(())
     };
-    let moved = transfer(source, &mut Before { target, page: before }, &mut |_| {});
+    let moved = transfer(source, &mut PageHook { target, page: before }, &mut |_| {});
     assert!(deed.is_none(), "there was no page {page}: {moved:?}");
     moved
 }

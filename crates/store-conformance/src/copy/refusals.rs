@@ -2,19 +2,19 @@
 
 use pointsman_store::transfer::{MoveError, NOTE, Section};
 
-use super::{StoreLocation, apart};
+use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
 pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
     for kind in [L::HERE, L::ELSEWHERE] {
-        let target = with_a_handler::<L>(kind).await;
+        let target = create_with_handler::<L>(kind).await;
         let moved = source.move_to(&target).await;
         assert!(
             matches!(&moved, Err(MoveError::NotEmpty(what)) if what.contains("handlers (1)")),
             "{moved:?}"
         );
-        moves(&source, &L::empty(kind).await).await;
+        assert_copy_succeeds(&source, &L::empty(kind).await).await;
     }
 }
 
@@ -22,7 +22,7 @@ pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
     for kind in [L::HERE, L::ELSEWHERE] {
         let target = L::empty(kind).await;
-        moves(&source, &target).await;
+        assert_copy_succeeds(&source, &target).await;
         let again = source.move_to(&target).await;
         assert!(matches!(again, Err(MoveError::Done)), "{again:?}");
     }
@@ -30,13 +30,13 @@ pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
 
 pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
-    let other = with_a_handler::<L>(L::ELSEWHERE).await;
+    let other = create_with_handler::<L>(L::ELSEWHERE).await;
     for kind in [L::HERE, L::ELSEWHERE] {
         let target = L::empty(kind).await;
-        cut_off(&source, &target).await;
+        interrupt_copy(&source, &target).await;
         let moved = other.move_to(&target).await;
         assert!(matches!(moved, Err(MoveError::Another)), "{moved:?}");
-        moves(&source, &target).await;
+        assert_copy_succeeds(&source, &target).await;
     }
 }
 
@@ -44,7 +44,7 @@ pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
     for kind in [L::HERE, L::ELSEWHERE] {
         let part = L::empty(kind).await;
-        cut_off(&source, &part).await;
+        interrupt_copy(&source, &part).await;
         let moved = part.move_to(&L::empty(L::ELSEWHERE).await).await;
         assert!(matches!(moved, Err(MoveError::Part)), "{moved:?}");
     }
@@ -53,13 +53,13 @@ pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
 pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: StoreLocation>() {
     for (from, to) in [(L::ELSEWHERE, L::HERE), (L::HERE, L::ELSEWHERE)] {
         let (source, target) = (L::filled(from).await, L::empty(to).await);
-        cut_off(&source, &target).await;
+        interrupt_copy(&source, &target).await;
         let store = source.open(START_TIME).await;
         expect_ok(store.join("again", START_TIME).await);
         store.close();
         let moved = source.move_to(&target).await;
         assert!(matches!(moved, Err(MoveError::Changed)), "{moved:?}");
-        moves(&source, &L::empty(to).await).await;
+        assert_copy_succeeds(&source, &L::empty(to).await).await;
     }
 }
 
@@ -67,14 +67,14 @@ pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
     let source = L::filled(L::ELSEWHERE).await;
     for kind in [L::HERE, L::ELSEWHERE] {
         let target = L::empty(kind).await;
-        cut_off(&source, &target).await;
-        is_not_verified(&source, &target).await;
-        moves(&source, &target).await;
+        interrupt_copy(&source, &target).await;
+        assert_verify_refused(&source, &target).await;
+        assert_copy_succeeds(&source, &target).await;
         let same = source.verify(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
         assert!(same.differences().is_empty() && same.rows() > 100, "{same:?}");
         // All is there, and yet a move has not ended.
-        leave_a_note(&target).await;
-        is_not_verified(&source, &target).await;
+        write_progress_note(&target).await;
+        assert_verify_refused(&source, &target).await;
     }
 }
 
@@ -82,8 +82,8 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
     assert_eq!(NOTE, "move", "stores tell it by this name from what is moved");
     for kind in [L::HERE, L::ELSEWHERE] {
         let target = L::empty(kind).await;
-        leave_a_note(&target).await;
-        let (note, texts) = apart(move || {
+        write_progress_note(&target).await;
+        let (note, texts) = run_blocking(move || {
             let mut target = target.target();
             (expect_ok(target.note()), expect_ok(target.count(Section::Texts)))
         })
@@ -93,7 +93,7 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
 }
 
 /// A store in which there is a handler, and nothing else.
-async fn with_a_handler<L: StoreLocation>(kind: L::Kind) -> L {
+async fn create_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
     let lair = L::empty(kind).await;
     let store = lair.open(START_TIME).await;
     expect_ok(store.register(RegistrationBuilder::single_handler().build(), START_TIME).await);
@@ -101,19 +101,19 @@ async fn with_a_handler<L: StoreLocation>(kind: L::Kind) -> L {
     lair
 }
 
-async fn moves<L: StoreLocation>(from: &L, to: &L) {
+async fn assert_copy_succeeds<L: StoreLocation>(from: &L, to: &L) {
     let report = from.move_to(to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
     assert!(report.differences().is_empty(), "{report:?}");
 }
 
-async fn cut_off<L: StoreLocation>(from: &L, to: &L) {
+async fn interrupt_copy<L: StoreLocation>(from: &L, to: &L) {
     from.move_pages_to(to, 3).await.expect_err("it has more than three pages");
 }
 
 /// Leaves a note as if a move had come so far.
-async fn leave_a_note<L: StoreLocation>(lair: &L) {
+async fn write_progress_note<L: StoreLocation>(lair: &L) {
     let lair = lair.clone();
-    let left = apart(move || {
+    let left = run_blocking(move || {
         let mut target = lair.target();
         expect_ok(target.note());
         expect_ok(target.write(Section::Texts, vec![], "a note"))
@@ -122,7 +122,7 @@ async fn leave_a_note<L: StoreLocation>(lair: &L) {
 }
 
 /// Neither to where a move has not ended, nor from there.
-async fn is_not_verified<L: StoreLocation>(source: &L, target: &L) {
+async fn assert_verify_refused<L: StoreLocation>(source: &L, target: &L) {
     let there = source.verify(target).await;
     assert!(matches!(there, Err(MoveError::Unended)), "{there:?}");
     let back = target.verify(source).await;

@@ -6,14 +6,14 @@ use pointsman_core::store::{Claim, Claimant, Claims, LaneView, QueueView};
 use pointsman_core::task::{Command, Lease, Life, State};
 use pointsman_core::{EventId, HandlerName, Status, TaskSeq};
 
-use super::Walk;
-use super::model::{Counts, Lanes, QueueKey};
+use super::RandomWalk;
+use super::model::{LaneHeads, QueueCounts, QueueKey};
 use crate::fixture::*;
 
-impl Walk<'_> {
+impl RandomWalk<'_> {
     /// Whatever a claim gave must be what it could and had to give.
     pub(super) fn check_claims(&mut self, claim: &Claim, claims: &Claims) {
-        let now = self.world.now;
+        let now = self.fixture.now;
         let (pulls, of) = match &claim.by {
             Claimant::Node(_) => (false, None),
             Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
@@ -92,11 +92,11 @@ impl Walk<'_> {
         self.fence = fences[fences.len() - 1];
         let (node, until) = match claim.by {
             Claimant::Node(node) => (node, None),
-            Claimant::Worker { until, .. } => (NOBODY, Some(until)),
+            Claimant::Worker { until, .. } => (WORKER_LEASE_NODE, Some(until)),
         };
         for task in &claims.tasks {
-            let lease = Lease { node, fence: task.fence, since: self.world.now, until };
-            self.model.apply(task.seq, Command::Lock(lease), self.world.now).expect("it could run");
+            let lease = Lease { node, fence: task.fence, since: self.fixture.now, until };
+            self.model.apply(task.seq, Command::Lock(lease), self.fixture.now).expect("it could run");
             let shadow = self.model.task_mut(task.seq);
             assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
             let told = (task.attempt, task.retries, task.late);
@@ -120,8 +120,8 @@ impl Walk<'_> {
     /// Counters equal a recount. What has fallen due since a queue was last looked at may still count as
     /// waiting, and so may anything that is held: there only the sum is compared.
     pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
-        let want = self.model.counts(self.world.now);
-        let views = expect_ok(self.world.store.queues(None).await);
+        let want = self.model.counts(self.fixture.now);
+        let views = expect_ok(self.fixture.store.queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
             let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
@@ -131,7 +131,7 @@ impl Walk<'_> {
             if want != [0; 6] {
                 assert_eq!(view.held, held, "{queue:?} held");
             }
-            let got = counts(view);
+            let got = view_counts(view);
             if !held && looked_at.contains(&view.handler) && !self.model.is_limited(&view.handler) {
                 assert_eq!(got, want, "{queue:?}: ready, waiting, scheduled, running, halted, missing");
             }
@@ -149,21 +149,22 @@ impl Walk<'_> {
 
     /// Every task of the model is in the store, lives there as in the model, and there are no others.
     pub(super) async fn check_tasks(&self) {
-        let found = self.world.list_tasks(&Default::default()).await;
+        let found = self.fixture.list_tasks(&Default::default()).await;
         assert_eq!(found.len(), self.model.tasks.len(), "no task is lost, none is made up");
         for task in found {
             let shadow = &self.model.tasks[&task.seq];
             assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
-            assert_eq!(nobodys(task.life), nobodys(shadow.life), "{}", task.id);
+            assert_eq!(normalize_worker_lease(task.life), normalize_worker_lease(shadow.life), "{}", task.id);
         }
     }
 
     /// In the lanes of every object stand those who should, in their order.
     pub(super) async fn check_lanes(&self) {
         for ((tenant, key), want) in self.model.lanes() {
-            let view = expect_ok(self.world.store.object(&tenant, &key, 1).await).expect("it has had events");
+            let view =
+                expect_ok(self.fixture.store.object(&tenant, &key, 1).await).expect("it has had events");
             let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
-            let got: Lanes = view.lanes.iter().map(lane).collect();
+            let got: LaneHeads = view.lanes.iter().map(lane).collect();
             assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");
         }
     }
@@ -171,7 +172,7 @@ impl Walk<'_> {
     /// Every attempt that ended is on record.
     pub(super) async fn check_attempts(&self) {
         for shadow in self.model.tasks.values() {
-            let task = self.world.read_task(&shadow.id).await;
+            let task = self.fixture.read_task(&shadow.id).await;
             let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
             assert_eq!(ends, shadow.attempts, "{}", task.id);
         }
@@ -179,32 +180,32 @@ impl Walk<'_> {
 
     /// The journal holds every event that is not forgotten, as it was emitted.
     pub(super) async fn check_journal(&self) {
-        let extent = self.world.journal_extent().await;
+        let extent = self.fixture.journal_extent().await;
         assert_eq!(extent.head, self.model.head());
-        let read = self.world.read_events_after(extent.forgotten, &Default::default()).await;
+        let read = self.fixture.read_events_after(extent.forgotten, &Default::default()).await;
         let want: Vec<_> = self.model.events.values().filter(|event| event.id > extent.forgotten).collect();
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }
 
     /// The oldest event that is younger than this and must therefore still be there.
     pub(super) fn oldest_younger_than(&self, seconds: u64) -> Option<EventId> {
-        let cutoff = self.world.now.minus(secs(seconds));
+        let cutoff = self.fixture.now.minus(secs(seconds));
         self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()
     }
 }
 
 /// The node of a worker's lease; which number a store writes there is its choice.
-const NOBODY: i64 = 0;
+const WORKER_LEASE_NODE: i64 = 0;
 
-fn nobodys(life: Life) -> Life {
+fn normalize_worker_lease(life: Life) -> Life {
     match life.state {
         State::Locked(lease) if lease.until.is_some() => {
-            Life { state: State::Locked(Lease { node: NOBODY, ..lease }), ..life }
+            Life { state: State::Locked(Lease { node: WORKER_LEASE_NODE, ..lease }), ..life }
         }
         _ => life,
     }
 }
 
-fn counts(view: &QueueView) -> Counts {
+fn view_counts(view: &QueueView) -> QueueCounts {
     [view.ready, view.waiting, view.scheduled, view.running, view.halted, view.missing]
 }

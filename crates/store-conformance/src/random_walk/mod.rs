@@ -34,7 +34,7 @@ const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify"
 /// The pairs of the sources.
 const PAIRS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
 
-fn plan() -> RegistrationBuilder {
+fn registration() -> RegistrationBuilder {
     let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     RegistrationBuilder::default()
         .route("record", &["audit", "remote"])
@@ -50,11 +50,11 @@ fn plan() -> RegistrationBuilder {
         .collection("shop/orders", 100)
 }
 
-struct Walk<'h> {
-    world: StoreFixture<'h>,
+struct RandomWalk<'h> {
+    fixture: StoreFixture<'h>,
     model: StoreModel,
     rng: Rng,
-    trail: StepLog,
+    step_log: StepLog,
     /// Two nodes that claim; a crash replaces one of them.
     nodes: [NodeId; 2],
     /// Every claim so far, ended or not: zombies are made of these.
@@ -68,34 +68,34 @@ struct Walk<'h> {
 }
 
 pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
-    for seed in 1..=walks() {
-        walk(harness, seed).await;
+    for seed in 1..=walk_count() {
+        run_random_walk(harness, seed).await;
     }
 }
 
 pub async fn a_second_random_walk_matches_the_model(harness: &dyn Harness) {
-    walk(harness, 20_260_131).await;
+    run_random_walk(harness, 20_260_131).await;
 }
 
 pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
-    walk(harness, 0xC0FF_EE00).await;
+    run_random_walk(harness, 0xC0FF_EE00).await;
 }
 
 /// How many walks to take in a row. `POINTSMAN_WALKS=1000` makes a long run of it.
-fn walks() -> u64 {
+fn walk_count() -> u64 {
     std::env::var("POINTSMAN_WALKS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// One walk. Any seed must do; the suite runs a few.
-pub async fn walk(harness: &dyn Harness, seed: u64) {
-    let world = StoreFixture::new(harness, plan()).await;
-    let second = expect_ok(world.store.join("second", world.now).await);
-    let mut walk = Walk {
-        nodes: [world.node, second],
-        world,
-        model: StoreModel::new(plan()),
+pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let second = expect_ok(fixture.store.join("second", fixture.now).await);
+    let mut walk = RandomWalk {
+        nodes: [fixture.node, second],
+        fixture,
+        model: StoreModel::new(registration()),
         rng: Rng::new(seed),
-        trail: StepLog { seed, steps: Vec::new() },
+        step_log: StepLog { seed, steps: Vec::new() },
         claimed: Vec::new(),
         receipts: Vec::new(),
         lost: BTreeSet::new(),
@@ -114,15 +114,17 @@ pub async fn walk(harness: &dyn Harness, seed: u64) {
     walk.run_dry().await;
 }
 
-impl Walk<'_> {
+impl RandomWalk<'_> {
     /// Lifts everything that holds work back and runs what is left: in the end nothing may be.
     async fn run_dry(&mut self) {
-        self.trail.add("run dry".into());
-        self.world.node = self.nodes[0];
-        self.world.register(plan()).await;
+        self.step_log.add("run dry".into());
+        self.fixture.node = self.nodes[0];
+        self.fixture.register(registration()).await;
         self.lost.clear();
         for rule in std::mem::take(&mut self.model.rules) {
-            assert!(expect_ok(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+            assert!(expect_ok(
+                self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await
+            ));
         }
         for name in HANDLERS {
             self.adopt(name).await;
@@ -131,22 +133,23 @@ impl Walk<'_> {
             self.succeed_all().await;
             for seq in self.model.live_in(Status::Error) {
                 let id = self.model.tasks[&seq].id.clone();
-                assert_eq!(self.world.retry_task(&id).await, Ok(()));
-                self.model.apply(seq, Command::Retry, self.world.now).expect("it is halted");
+                assert_eq!(self.fixture.retry_task(&id).await, Ok(()));
+                self.model.apply(seq, Command::Retry, self.fixture.now).expect("it is halted");
             }
             for name in ["crm", "shop"] {
                 self.adopt(name).await;
             }
             let (mut idle, mut next) = (true, None);
-            for claim in [self.world.claim_request(50), self.world.worker_claim_request(&["remote"], 50)] {
-                let claims = expect_ok(self.world.store.claim(claim.clone(), self.world.now).await);
+            for claim in [self.fixture.claim_request(50), self.fixture.worker_claim_request(&["remote"], 50)]
+            {
+                let claims = expect_ok(self.fixture.store.claim(claim.clone(), self.fixture.now).await);
                 self.check_claims(&claim, &claims);
                 self.check_counters(&claim.handlers).await;
                 idle &= claims.tasks.is_empty();
                 next = [next, claims.next_due].into_iter().flatten().min();
             }
             match next.filter(|_| idle) {
-                Some(due) => self.world.now = due,
+                Some(due) => self.fixture.now = due,
                 None => assert!(!idle || self.model.live.is_empty(), "stuck: {:?}", self.model.live),
             }
         }
@@ -154,8 +157,8 @@ impl Walk<'_> {
         self.check_lanes().await;
         self.check_attempts().await;
         self.check_journal().await;
-        assert!(self.world.claim(10).await.is_empty());
-        assert!(self.world.fetch_as_worker(&["remote"], 10).await.is_empty());
+        assert!(self.fixture.claim(10).await.is_empty());
+        assert!(self.fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
     }
 
     /// Ends every running attempt well.
@@ -173,11 +176,11 @@ impl Walk<'_> {
                     logs,
                 });
                 self.model
-                    .apply(seq, Command::Succeed { fence: lease.fence }, self.world.now)
+                    .apply(seq, Command::Succeed { fence: lease.fence }, self.fixture.now)
                     .expect("it runs");
             }
         }
-        assert!(self.world.finish_attempts(endings).await.iter().all(Result::is_ok));
+        assert!(self.fixture.finish_attempts(endings).await.iter().all(Result::is_ok));
     }
 }
 
@@ -206,6 +209,6 @@ impl Drop for StepLog {
 }
 
 /// One of the rules a walk sets and lifts.
-fn rule_kinds(rng: &mut Rng) -> RuleKind {
+fn random_rule_kind(rng: &mut Rng) -> RuleKind {
     if rng.percent(50) { RuleKind::Pause } else { RuleKind::Block }
 }

@@ -47,7 +47,7 @@ impl ModelTask {
 
 pub(super) struct StoreModel {
     /// Every handler there ever is, defined at the moment or not.
-    pub(super) plan: RegistrationBuilder,
+    pub(super) registration: RegistrationBuilder,
     pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
     /// Those that are not in the history.
     pub(super) live: BTreeSet<TaskSeq>,
@@ -62,17 +62,17 @@ pub(super) struct StoreModel {
 type Object = (Tenant, ObjectKey);
 
 /// By handler who is first in a lane, and how many are behind.
-pub(super) type Lanes = BTreeMap<HandlerName, (TaskSeq, u64)>;
+pub(super) type LaneHeads = BTreeMap<HandlerName, (TaskSeq, u64)>;
 
 pub(super) type QueueKey = (HandlerName, QueueOf, Tenant);
 
 /// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
-pub(super) type Counts = [u64; 6];
+pub(super) type QueueCounts = [u64; 6];
 
 impl StoreModel {
-    pub(super) fn new(plan: RegistrationBuilder) -> Self {
+    pub(super) fn new(registration: RegistrationBuilder) -> Self {
         Self {
-            plan,
+            registration,
             tasks: BTreeMap::new(),
             live: BTreeSet::new(),
             of_event: HashMap::new(),
@@ -109,7 +109,7 @@ impl StoreModel {
             assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
             let prefix = format!("{}_{}_", binding.handler, new.kind);
             assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
-            let ordered = self.plan.handler_def(binding.handler.as_str()).order == Order::Key;
+            let ordered = self.registration.handler_def(binding.handler.as_str()).order == Order::Key;
             let shadow = ModelTask {
                 id: id.clone(),
                 handler: binding.handler,
@@ -130,7 +130,7 @@ impl StoreModel {
             self.live.insert(*seq);
         }
         self.of_event.insert(got.id, seqs.to_vec());
-        self.events.insert(got.id, stored(new, got));
+        self.events.insert(got.id, expected_event(new, got));
     }
 
     /// Takes in a run that the store made for a pair.
@@ -174,7 +174,7 @@ impl StoreModel {
     /// Does to a task what the core says.
     pub(super) fn apply(&mut self, seq: TaskSeq, command: Command, now: Timestamp) -> Result<(), Rejected> {
         let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
-        let def = self.plan.handler_def(task.handler.as_str());
+        let def = self.registration.handler_def(task.handler.as_str());
         let (life, effects) = transition(seq, task.life, command, def, now)?;
         task.life = life;
         for effect in effects {
@@ -235,9 +235,9 @@ impl StoreModel {
     }
 
     /// Of every object its lanes in which somebody stands: who is first, and how many are behind.
-    pub(super) fn lanes(&self) -> HashMap<Object, Lanes> {
-        let mut lanes: HashMap<Object, Lanes> =
-            self.last.keys().map(|object| (object.clone(), Lanes::new())).collect();
+    pub(super) fn lanes(&self) -> HashMap<Object, LaneHeads> {
+        let mut lanes: HashMap<Object, LaneHeads> =
+            self.last.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
         for (seq, task) in self.by_place() {
             let Some(key) = task.lane.as_ref().filter(|_| task.life.ordered) else { continue };
             let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
@@ -273,7 +273,7 @@ impl StoreModel {
             *running.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
         }
         let room = waiting.into_iter().map(|(handler, objects)| {
-            let limits = &self.plan.handler_def(handler.as_str()).limits;
+            let limits = &self.registration.handler_def(handler.as_str()).limits;
             let taken = running.remove(handler).unwrap_or_default();
             let of_object = |(object, count): (Option<Object>, usize)| {
                 let most = limits.concurrency_per_key.filter(|_| object.is_some());
@@ -294,18 +294,18 @@ impl StoreModel {
 
     /// A limit decides how many of the handler's tasks could run; which of them is then the store's choice.
     pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
-        let limits = &self.plan.handler_def(handler.as_str()).limits;
+        let limits = &self.registration.handler_def(handler.as_str()).limits;
         limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
     }
 
     pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
-        self.plan.handler_def(handler.as_str()).pull
+        self.registration.handler_def(handler.as_str()).pull
     }
 
     /// The counters of every queue that has live tasks.
-    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<QueueKey, Counts> {
+    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<QueueKey, QueueCounts> {
         let ready = self.ready(now);
-        let mut counts: BTreeMap<_, Counts> = BTreeMap::new();
+        let mut counts: BTreeMap<_, QueueCounts> = BTreeMap::new();
         for seq in &self.live {
             let task = &self.tasks[seq];
             let column = match task.life.state {
@@ -324,7 +324,7 @@ impl StoreModel {
 }
 
 /// The event as the journal should have it.
-fn stored(new: &NewEvent, got: &Sequenced) -> Event {
+fn expected_event(new: &NewEvent, got: &Sequenced) -> Event {
     let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
     Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }
 }

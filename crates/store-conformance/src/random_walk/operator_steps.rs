@@ -8,25 +8,25 @@ use pointsman_core::task::{Command, Rejected, State, TaskSeq};
 use pointsman_core::{Rule, Status, TaskId};
 
 use super::random_steps::TENANTS;
-use super::{HANDLERS, PAIRS, Walk, plan, rule_kinds};
+use super::{HANDLERS, PAIRS, RandomWalk, random_rule_kind, registration};
 use crate::fixture::*;
 
-impl Walk<'_> {
+impl RandomWalk<'_> {
     pub(super) async fn hold(&mut self) {
-        let kind = rule_kinds(&mut self.rng);
+        let kind = random_rule_kind(&mut self.rng);
         let name = *self.rng.pick(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
         let of = self.rng.percent(50).then(|| TENANTS[self.rng.below(2)]);
-        let rule: Rule = self.world.new_rule(kind, name, of);
-        self.trail.add(format!("hold {rule:?}"));
-        expect_ok(self.world.store.hold(rule.clone()).await);
+        let rule: Rule = self.fixture.new_rule(kind, name, of);
+        self.step_log.add(format!("hold {rule:?}"));
+        expect_ok(self.fixture.store.hold(rule.clone()).await);
         self.model.rules.retain(|standing| !standing.same_place(&rule));
         self.model.rules.push(rule);
         for seq in self.model.live_in(Status::Scheduled) {
             if self.model.is_held(&self.model.tasks[&seq]) {
-                self.model.apply(seq, Command::Unschedule, self.world.now).expect("it was scheduled");
+                self.model.apply(seq, Command::Unschedule, self.fixture.now).expect("it was scheduled");
                 // A rule is set without telling the time: when the task falls due then is the store's choice.
-                let stored = self.world.read_task(&self.model.tasks[&seq].id).await.life;
-                assert!(matches!(stored.state, State::New { due } if due <= self.world.now), "{stored:?}");
+                let stored = self.fixture.read_task(&self.model.tasks[&seq].id).await.life;
+                assert!(matches!(stored.state, State::New { due } if due <= self.fixture.now), "{stored:?}");
                 self.model.life_mut(seq).state = stored.state;
             }
         }
@@ -35,8 +35,8 @@ impl Walk<'_> {
 
     pub(super) async fn lift(&mut self) {
         let Some(rule) = self.rng.pick(&self.model.rules).cloned() else { return };
-        self.trail.add(format!("lift {rule:?}"));
-        assert!(expect_ok(self.world.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+        self.step_log.add(format!("lift {rule:?}"));
+        assert!(expect_ok(self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
         self.model.rules.retain(|standing| *standing != rule);
         self.check_counters(&BTreeSet::new()).await;
     }
@@ -57,12 +57,12 @@ impl Walk<'_> {
         let Some(seq) = self.random_task() else { return };
         let seq = self.rng.pick(&halted).copied().filter(|_| self.lost.is_empty()).unwrap_or(seq);
         let id = self.model.tasks[&seq].id.clone();
-        self.trail.add(format!("retry {id}"));
-        let answer = self.world.retry_task(&id).await;
+        self.step_log.add(format!("retry {id}"));
+        let answer = self.fixture.retry_task(&id).await;
         if answer == Err(Rejected::Forgotten) {
             let task = &self.model.tasks[&seq];
             assert!(!self.model.live.contains(&seq), "an unfinished task keeps its event");
-            let forgotten = self.world.journal_extent().await.forgotten;
+            let forgotten = self.fixture.journal_extent().await.forgotten;
             assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
             return;
         }
@@ -71,16 +71,16 @@ impl Walk<'_> {
             assert_eq!(answer, Err(Rejected::PairIsBusy), "{id}");
             return;
         }
-        assert_eq!(answer, self.model.apply(seq, Command::Retry, self.world.now), "{id}");
+        assert_eq!(answer, self.model.apply(seq, Command::Retry, self.fixture.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
 
     pub(super) async fn cancel(&mut self) {
         let Some(seq) = self.random_task() else { return };
         let id = self.model.tasks[&seq].id.clone();
-        self.trail.add(format!("cancel {id}"));
-        let answer = self.world.cancel_task(&id).await;
-        assert_eq!(answer, self.model.apply(seq, Command::Cancel, self.world.now), "{id}");
+        self.step_log.add(format!("cancel {id}"));
+        let answer = self.fixture.cancel_task(&id).await;
+        assert_eq!(answer, self.model.apply(seq, Command::Cancel, self.fixture.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
 
@@ -92,27 +92,27 @@ impl Walk<'_> {
     }
 
     pub(super) async fn adopt(&mut self, name: &str) {
-        self.trail.add(format!("adopt {name}"));
+        self.step_log.add(format!("adopt {name}"));
         let mut missing = self.model.live_in(Status::Missing);
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
         for seq in missing {
             // Of a pair's missing tasks one comes back, and only if none is there.
             if !self.model.pair_is_busy(seq) {
-                self.model.apply(seq, Command::Adopt, self.world.now).expect("it was missing");
+                self.model.apply(seq, Command::Adopt, self.fixture.now).expect("it was missing");
                 adopted += 1;
             }
         }
-        assert_eq!(self.world.adopt_missing_tasks(name).await, adopted);
+        assert_eq!(self.fixture.adopt_missing_tasks(name).await, adopted);
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// A handler goes, with none of its tasks running; or all that have gone come back.
     pub(super) async fn lose_or_restore(&mut self) {
         if !self.lost.is_empty() {
-            self.trail.add(format!("restore {:?}", self.lost));
+            self.step_log.add(format!("restore {:?}", self.lost));
             self.lost.clear();
-            self.world.register(plan()).await;
+            self.fixture.register(registration()).await;
             return;
         }
         let name = HANDLERS[self.rng.below(HANDLERS.len())];
@@ -120,17 +120,17 @@ impl Walk<'_> {
         if self.model.live_in(Status::Locked).iter().any(of_it) {
             return;
         }
-        self.trail.add(format!("lose {name}"));
+        self.step_log.add(format!("lose {name}"));
         self.lost.insert(name);
         self.heartbeats().await;
-        self.world.register(plan().without_handler(name)).await;
-        let rescued = self.world.rescue_tasks().await;
+        self.fixture.register(registration().without_handler(name)).await;
+        let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire(None);
         let mut gone = [self.model.live_in(Status::New), self.model.live_in(Status::Scheduled)].concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
-        assert_eq!((sorted(rescued.tasks), rescued.missing), (expired, gone.len() as u64));
+        assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, gone.len() as u64));
         for seq in gone {
-            self.model.apply(seq, Command::Lose, self.world.now).expect("it waited");
+            self.model.apply(seq, Command::Lose, self.fixture.now).expect("it waited");
         }
         self.check_counters(&BTreeSet::new()).await;
     }
@@ -141,22 +141,22 @@ impl Walk<'_> {
         for seq in self.model.live_in(Status::Locked) {
             let State::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
             let over = match lease.until {
-                Some(until) => until < self.world.now,
+                Some(until) => until < self.fixture.now,
                 None => Some(lease.node) == dead,
             };
             if over {
                 let command = Command::Expire { fence: lease.fence };
-                self.model.apply(seq, command, self.world.now).expect("it ran");
+                self.model.apply(seq, command, self.fixture.now).expect("it ran");
                 let task = &self.model.tasks[&seq];
                 expired.push((task.id.clone(), task.life.state.status()));
             }
         }
-        sorted(expired)
+        sort_tasks(expired)
     }
 
     async fn heartbeats(&self) {
         for node in self.nodes {
-            assert!(expect_ok(self.world.store.heartbeat(node, self.world.now).await), "{node} lives");
+            assert!(expect_ok(self.fixture.store.heartbeat(node, self.fixture.now).await), "{node} lives");
         }
     }
 
@@ -164,31 +164,31 @@ impl Walk<'_> {
     pub(super) async fn crash(&mut self) {
         self.heartbeats().await;
         let (dead, alive) = if self.rng.percent(50) { (0, 1) } else { (1, 0) };
-        self.trail.add(format!("node {} dies", self.nodes[dead]));
-        self.world.advance_clock(LEASE_SECS + 1);
-        assert!(expect_ok(self.world.store.heartbeat(self.nodes[alive], self.world.now).await));
-        let rescued = self.world.rescue_tasks().await;
+        self.step_log.add(format!("node {} dies", self.nodes[dead]));
+        self.fixture.advance_clock(LEASE_SECS + 1);
+        assert!(expect_ok(self.fixture.store.heartbeat(self.nodes[alive], self.fixture.now).await));
+        let rescued = self.fixture.rescue_tasks().await;
         let expired = self.expire(Some(self.nodes[dead]));
-        assert_eq!((sorted(rescued.tasks), rescued.missing), (expired, 0));
-        self.nodes[dead] = expect_ok(self.world.store.join("replacement", self.world.now).await);
+        assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, 0));
+        self.nodes[dead] = expect_ok(self.fixture.store.join("replacement", self.fixture.now).await);
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// The journal forgets what is older than two minutes; no task and no young event goes with it.
     pub(super) async fn forget(&mut self) {
-        self.trail.add("forget".into());
-        self.world.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
-        let extent = self.world.journal_extent().await;
+        self.step_log.add("forget".into());
+        self.fixture.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+        let extent = self.fixture.journal_extent().await;
         let young = self.oldest_younger_than(120);
         assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
         self.check_journal().await;
     }
 
     pub(super) async fn restart(mut self) -> Self {
-        self.trail.add("restart".into());
-        let Self { world, .. } = self;
-        let world = world.reopen().await;
-        self = Self { world, ..self };
+        self.step_log.add("restart".into());
+        let Self { fixture, .. } = self;
+        let fixture = fixture.reopen().await;
+        self = Self { fixture, ..self };
         self.check_tasks().await;
         self.check_lanes().await;
         self.check_journal().await;
@@ -197,7 +197,7 @@ impl Walk<'_> {
     }
 }
 
-fn sorted(mut tasks: Vec<(TaskId, Status)>) -> Vec<(TaskId, Status)> {
+fn sort_tasks(mut tasks: Vec<(TaskId, Status)>) -> Vec<(TaskId, Status)> {
     tasks.sort();
     tasks
 }

@@ -10,12 +10,12 @@ use pointsman_core::store::{
 use pointsman_core::task::{Command, Rejected, State, TaskSeq};
 use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
 
-use super::{HANDLERS, PAIRS, Walk};
+use super::{HANDLERS, PAIRS, RandomWalk};
 use crate::fixture::*;
 
 pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
 
-impl<'h> Walk<'h> {
+impl<'h> RandomWalk<'h> {
     /// One step, chosen at random.
     pub(super) async fn step(mut self) -> Self {
         let chance = self.rng.below(1000);
@@ -55,7 +55,7 @@ impl<'h> Walk<'h> {
             new = new.with_priority(self.rng.upto(9000) as i64);
         }
         if self.rng.percent(10) {
-            new = new.due_at(self.world.seconds_from_now(self.rng.below(60) as u64));
+            new = new.due_at(self.fixture.seconds_from_now(self.rng.below(60) as u64));
         }
         new
     }
@@ -66,9 +66,9 @@ impl<'h> Walk<'h> {
         if self.rng.percent(30) {
             handlers.remove(&handler_name(HANDLERS[self.rng.below(HANDLERS.len())]));
         }
-        self.world.node = self.nodes[self.rng.below(2)];
+        self.fixture.node = self.nodes[self.rng.below(2)];
         let max = self.rng.upto(8);
-        let claim = self.world.claim_request_for(handlers, max);
+        let claim = self.fixture.claim_request_for(handlers, max);
         if !self.rng.percent(20) {
             return claim;
         }
@@ -78,15 +78,15 @@ impl<'h> Walk<'h> {
 
     /// When a lease ends that is given now: never on a full second, when nobody could say whether it has.
     fn lease_end(&self) -> Timestamp {
-        self.world.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
+        self.fixture.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
     }
 
     /// A pair is to run, whether it does already or not.
     async fn run(&mut self) {
         let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
-        self.trail.add(format!("run {pair}"));
+        self.step_log.add(format!("run {pair}"));
         let run = NewRun { pair: pair.clone(), priority: None };
-        let answer = expect_ok(self.world.store.run(run, None, self.world.now).await);
+        let answer = expect_ok(self.fixture.store.run(run, None, self.fixture.now).await);
         if self.lost.contains(pair.source.as_str()) {
             assert_eq!(answer, Err(NoSuchPair(pair).into()));
             return;
@@ -96,7 +96,7 @@ impl<'h> Walk<'h> {
             Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
             None => {
                 assert!(run.created);
-                let task = self.world.read_task(&run.task).await;
+                let task = self.fixture.read_task(&run.task).await;
                 self.model.run(&pair, &task);
             }
         }
@@ -107,10 +107,10 @@ impl<'h> Walk<'h> {
     async fn renew(&mut self) {
         let Some(task) = self.rng.pick(&self.claimed).cloned() else { return };
         let until = self.lease_end();
-        self.trail.add(format!("renew {}", task.id));
-        let answer = expect_ok(self.world.store.renew(task.seq, task.fence, until).await);
+        self.step_log.add(format!("renew {}", task.id));
+        let answer = expect_ok(self.fixture.store.renew(task.seq, task.fence, until).await);
         let command = Command::Renew { fence: task.fence, until };
-        assert_eq!(answer, self.model.apply(task.seq, command, self.world.now), "{}", task.id);
+        assert_eq!(answer, self.model.apply(task.seq, command, self.fixture.now), "{}", task.id);
     }
 
     async fn emit(&mut self) {
@@ -129,8 +129,8 @@ impl<'h> Walk<'h> {
             }
         }
         let claim = self.rng.percent(30).then(|| self.random_claim());
-        self.trail.add(format!("emit {} with claim {claim:?}", emissions.len()));
-        let asked = self.world.store.append(emissions.clone(), claim.clone(), self.world.now).await;
+        self.step_log.add(format!("emit {} with claim {claim:?}", emissions.len()));
+        let asked = self.fixture.store.append(emissions.clone(), claim.clone(), self.fixture.now).await;
         let (answers, claims) = expect_ok(asked);
         for (emission, answer) in emissions.into_iter().zip(answers) {
             let receipt = answer.expect("a new key, or none");
@@ -149,9 +149,9 @@ impl<'h> Walk<'h> {
         for (new, got) in new.iter().zip(got) {
             let mut seqs = Vec::new();
             for id in &got.tasks {
-                seqs.push(self.world.read_task(id).await.seq);
+                seqs.push(self.fixture.read_task(id).await.seq);
             }
-            self.model.journal(&self.world.plan, new, got, &seqs, self.world.now);
+            self.model.journal(&self.fixture.registration, new, got, &seqs, self.fixture.now);
         }
     }
 
@@ -174,18 +174,18 @@ impl<'h> Walk<'h> {
         let other = self.rng.percent(30);
         let Some(idempotency) = emission.idempotency.as_mut() else { return };
         idempotency.digest[0] ^= u8::from(other) << 7;
-        self.trail.add(format!("repeat {} with other content: {other}", idempotency.key));
+        self.step_log.add(format!("repeat {} with other content: {other}", idempotency.key));
         let want = match other {
             true => Err(Refused::IdempotencyConflict(idempotency.key.clone())),
             false => Ok(Receipt { repeated: true, ..receipt }),
         };
-        assert_eq!(self.world.append(vec![emission]).await, [want]);
+        assert_eq!(self.fixture.append(vec![emission]).await, [want]);
     }
 
     async fn claim(&mut self) {
         let claim = self.random_claim();
-        self.trail.add(format!("claim {claim:?}"));
-        let claims = expect_ok(self.world.store.claim(claim.clone(), self.world.now).await);
+        self.step_log.add(format!("claim {claim:?}"));
+        let claims = expect_ok(self.fixture.store.claim(claim.clone(), self.fixture.now).await);
         self.claimed_with(Some(claim), claims).await;
     }
 
@@ -197,9 +197,9 @@ impl<'h> Walk<'h> {
             }
         }
         let claim = self.rng.percent(30).then(|| self.random_claim());
-        self.trail.add(format!("finish {endings:?} with claim {claim:?}"));
+        self.step_log.add(format!("finish {endings:?} with claim {claim:?}"));
         let (answers, claims) =
-            expect_ok(self.world.store.finish(endings.clone(), claim.clone(), self.world.now).await);
+            expect_ok(self.fixture.store.finish(endings.clone(), claim.clone(), self.fixture.now).await);
         assert_eq!(answers.len(), endings.len());
         for (ending, answer) in endings.into_iter().zip(answers) {
             self.ended(ending, answer).await;
@@ -217,7 +217,7 @@ impl<'h> Walk<'h> {
             0..60 => success(),
             60..78 => retryable_failure(),
             78..84 => permanent_failure(),
-            84..94 => Ended::Snoozed { until: self.world.seconds_from_now(self.rng.below(30) as u64) },
+            84..94 => Ended::Snoozed { until: self.fixture.seconds_from_now(self.rng.below(30) as u64) },
             _ => Ended::Released,
         };
         let emits = match ended {
@@ -238,7 +238,7 @@ impl<'h> Walk<'h> {
             Ended::Snoozed { until } => Command::Snooze { fence, until },
             Ended::Released => Command::Release { fence },
         };
-        let verdict = self.model.apply(ending.task, command, self.world.now);
+        let verdict = self.model.apply(ending.task, command, self.fixture.now);
         let finished = match (verdict, answer) {
             (Ok(()), Ok(finished)) => finished,
             (verdict, answer) => {
@@ -254,15 +254,15 @@ impl<'h> Walk<'h> {
 
     fn pass_time(&mut self) {
         let seconds = self.rng.upto(15) as u64;
-        self.trail.add(format!("{seconds} s pass"));
-        self.world.advance_clock(seconds);
+        self.step_log.add(format!("{seconds} s pass"));
+        self.fixture.advance_clock(seconds);
     }
 
     async fn schedule(&mut self) {
         let ahead = self.rng.upto(8);
-        self.trail.add(format!("schedule {ahead}"));
+        self.step_log.add(format!("schedule {ahead}"));
         let free = |seq: &TaskSeq| !self.model.is_held(&self.model.tasks[seq]);
-        let ready: BTreeSet<_> = self.model.ready(self.world.now).into_iter().filter(free).collect();
+        let ready: BTreeSet<_> = self.model.ready(self.fixture.now).into_iter().filter(free).collect();
         let before = self.model.live_in(Status::Scheduled);
         let room = ahead.saturating_sub(before.len());
         let most = before.len() + self.model.room_for(ready.iter().copied()).min(room);
@@ -272,15 +272,15 @@ impl<'h> Walk<'h> {
             !self.model.is_limited(handler) && !self.model.is_pulled(handler)
         };
         let least = before.len() + ready.iter().filter(plain).count().min(room);
-        let want = self.world.schedule_ahead(ahead).await;
+        let want = self.fixture.schedule_ahead(ahead).await;
         assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
         let filter = TaskFilter { statuses: vec![Status::Scheduled], ..TaskFilter::default() };
-        let found: BTreeSet<_> = self.world.list_tasks(&filter).await.iter().map(|task| task.seq).collect();
+        let found: BTreeSet<_> = self.fixture.list_tasks(&filter).await.iter().map(|task| task.seq).collect();
         assert_eq!(found.len(), want);
         assert!(before.iter().all(|seq| found.contains(seq)), "nothing is taken back");
         for seq in found.iter().filter(|seq| !before.contains(seq)) {
             assert!(ready.contains(seq), "{seq} could not run");
-            self.model.apply(*seq, Command::Schedule, self.world.now).expect("it was new");
+            self.model.apply(*seq, Command::Schedule, self.fixture.now).expect("it was new");
         }
         self.check_counters(&BTreeSet::new()).await;
     }
