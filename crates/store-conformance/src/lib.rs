@@ -91,8 +91,8 @@ mod suite;
 #[async_trait]
 pub trait Harness: Send + Sync {
     /// An empty store, apart from all others.
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store>;
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store>;
 
-    /// Ends a store that [`Harness::fresh`] or this gave out, and opens again what it has left behind.
+    /// Ends a store that [`Harness::open_empty`] or this gave out, and opens again what it has left behind.
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store>;
 }

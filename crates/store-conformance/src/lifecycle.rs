@@ -23,7 +23,7 @@ struct LifecycleCase<'h> {
 }
 
 impl<'h> LifecycleCase<'h> {
-    async fn in_state(harness: &'h dyn Harness, state: State) -> Self {
+    async fn with_task_in_state(harness: &'h dyn Harness, state: State) -> Self {
         let halts = matches!(state, State::Error { halts: true, .. });
         let pulled = matches!(state, State::Locked(lease) if lease.until.is_some());
         let registration = if halts {
@@ -59,7 +59,7 @@ impl<'h> LifecycleCase<'h> {
     }
 
     /// The table's command with this task's own fence and the fixture's time in it.
-    fn at_home(&self, command: Command) -> Command {
+    fn command_for_task(&self, command: Command) -> Command {
         let fence = self.claimed.as_ref().map_or(table::FENCE, |task| task.fence);
         let now = self.fixture.now;
         match command {
@@ -80,7 +80,7 @@ impl<'h> LifecycleCase<'h> {
     }
 
     /// Does it by verbs. Answers the command as it was carried out, and the refusal where the verb tells one.
-    async fn apply(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
+    async fn execute(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
         let (mut done, mut refusal) = (command, None);
         match command {
             Command::Schedule => drop(self.fixture.schedule_ahead(100).await),
@@ -94,15 +94,15 @@ impl<'h> LifecycleCase<'h> {
                     done = Command::Lock(Lease { fence: task.fence, ..lease });
                 }
             }
-            Command::Succeed { fence } => refusal = self.end(before, fence, success()).await,
+            Command::Succeed { fence } => refusal = self.finish_task(before, fence, success()).await,
             Command::Fail { fence, last, .. } => {
                 let ended = if last { permanent_failure() } else { retryable_failure() };
-                refusal = self.end(before, fence, ended).await;
+                refusal = self.finish_task(before, fence, ended).await;
             }
             Command::Snooze { fence, until } => {
-                refusal = self.end(before, fence, Ended::Snoozed { until }).await;
+                refusal = self.finish_task(before, fence, Ended::Snoozed { until }).await;
             }
-            Command::Release { fence } => refusal = self.end(before, fence, Ended::Released).await,
+            Command::Release { fence } => refusal = self.finish_task(before, fence, Ended::Released).await,
             Command::Renew { fence, until } => {
                 refusal = expect_ok(self.fixture.store.renew(before.seq, fence, until).await).err();
             }
@@ -118,7 +118,7 @@ impl<'h> LifecycleCase<'h> {
         (done, refusal)
     }
 
-    async fn end(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
+    async fn finish_task(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
         let (target, emits, logs) = (None, vec![], vec![]);
         self.fixture.finish_attempt(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
     }
@@ -152,13 +152,13 @@ fn without_due(life: Life) -> Life {
 }
 
 async fn check_transition(harness: &dyn Harness, state: State, command: Command) {
-    let mut cell = LifecycleCase::in_state(harness, state).await;
+    let mut cell = LifecycleCase::with_task_in_state(harness, state).await;
     let name = format!("{state:?} × {command:?}");
     let def = cell.fixture.registration.handler_def("index").clone();
     let before = cell.fixture.read_task(&cell.id).await;
     assert_eq!(before.life.state.status(), state.status(), "{name}: brought into its state");
-    let command = cell.at_home(command);
-    let (command, refusal) = cell.apply(command, &before).await;
+    let command = cell.command_for_task(command);
+    let (command, refusal) = cell.execute(command, &before).await;
     let after = cell.fixture.read_task(&cell.id).await;
     match transition(before.seq, before.life, command, &def, cell.fixture.now) {
         Err(rejected) => {

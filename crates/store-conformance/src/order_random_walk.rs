@@ -43,9 +43,9 @@ struct OrderWalk<'h> {
     fixture: StoreFixture<'h>,
     rng: Rng,
     claimed: BTreeMap<TaskSeq, Claimed>,
-    read: EventId,
-    known: BTreeMap<String, ObservedOrder>,
-    added: u32,
+    read_up_to: EventId,
+    observed_orders: BTreeMap<String, ObservedOrder>,
+    added_count: u32,
 }
 
 /// The value of a field of an event, as its text has it.
@@ -55,39 +55,40 @@ fn json_field<'t>(text: &'t str, name: &str) -> &'t str {
 }
 
 impl OrderWalk<'_> {
-    async fn step(&mut self) {
+    async fn take_step(&mut self) {
         match self.rng.below(40) {
-            0..=6 => self.add().await,
-            7..=14 => self.claim().await,
-            15..=24 => self.end().await,
-            25..=28 => self.steer().await,
-            29..=30 => self.set().await,
+            0..=6 => self.add_random_order().await,
+            7..=14 => self.claim_steps().await,
+            15..=24 => self.finish_random_step().await,
+            25..=28 => self.command_random_order().await,
+            29..=30 => self.set_random_chain_or_node().await,
             31..=32 => self.fixture.advance_clock(1 + self.rng.below(6) as u64),
-            33..=34 => self.cancel().await,
-            35..=36 => self.redefine().await,
-            37 => self.die().await,
+            33..=34 => self.cancel_random_step().await,
+            35..=36 => self.redefine_chains().await,
+            37 => self.replace_dead_node().await,
             _ => drop(self.fixture.schedule_ahead(self.rng.below(4)).await),
         }
     }
 
-    fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
+    fn choose_name<'t>(&mut self, of: &[&'t str]) -> &'t str {
         of[self.rng.below(of.len())]
     }
 
     /// One of the orders there are, or one that is not.
-    fn some_order(&mut self) -> String {
-        let keys: Vec<_> = self.known.keys().cloned().collect();
+    fn random_order_key(&mut self) -> String {
+        let keys: Vec<_> = self.observed_orders.keys().cloned().collect();
         match keys.is_empty() {
             true => "/z,nobody".into(),
             false => keys[self.rng.below(keys.len())].clone(),
         }
     }
 
-    async fn add(&mut self) {
-        self.added += 1;
-        let mut new = new_order(&format!("{},{}", self.pick(&CHAINS), self.added)).with_value("0");
+    async fn add_random_order(&mut self) {
+        self.added_count += 1;
+        let mut new =
+            new_order(&format!("{},{}", self.choose_name(&CHAINS), self.added_count)).with_value("0");
         if self.rng.below(3) == 0 {
-            new = new.starting_at(self.pick(&NODES));
+            new = new.starting_at(self.choose_name(&NODES));
         }
         if self.rng.below(4) == 0 {
             new = new.planned_at(self.fixture.seconds_from_now(self.rng.below(10) as u64));
@@ -96,7 +97,7 @@ impl OrderWalk<'_> {
         let _ = self.fixture.try_add_order(new).await;
     }
 
-    async fn claim(&mut self) {
+    async fn claim_steps(&mut self) {
         let max = 1 + self.rng.below(3);
         for task in self.fixture.claim(max).await {
             let step = task.step();
@@ -109,13 +110,13 @@ impl OrderWalk<'_> {
         }
     }
 
-    async fn end(&mut self) {
+    async fn finish_random_step(&mut self) {
         let Some(seq) = self.claimed.keys().nth(self.rng.below(self.claimed.len().max(1))).copied() else {
             return;
         };
         let Some(task) = self.claimed.remove(&seq) else { return };
         let ended = match self.rng.below(7) {
-            0..=2 => Ended::Succeeded { result: Some(parse_json(&self.added.to_string())) },
+            0..=2 => Ended::Succeeded { result: Some(parse_json(&self.added_count.to_string())) },
             3 => retryable_failure(),
             4 => permanent_failure(),
             5 => Ended::Snoozed { until: self.fixture.seconds_from_now(3) },
@@ -124,23 +125,23 @@ impl OrderWalk<'_> {
         self.fixture.finish_as(&task, ended).await;
     }
 
-    async fn steer(&mut self) {
-        let key = self.some_order();
+    async fn command_random_order(&mut self) {
+        let key = self.random_order_key();
         let command = match self.rng.below(7) {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
-            5 => move_to_node(self.pick(&NODES)),
+            5 => move_to_node(self.choose_name(&NODES)),
             _ => change_value_to("7"),
         };
-        let running = self.known.get(&key).is_some_and(|known| known.running);
+        let running = self.observed_orders.get(&key).is_some_and(|order| order.running);
         let gentle = matches!(command, OrderCommand::Suspend | OrderCommand::Resume);
         let answer = self.fixture.command_order(&key, command).await;
         assert!(answer.is_err() || gentle || !running, "{key} was changed while it ran");
     }
 
-    async fn set(&mut self) {
-        let (chain, node) = (chain_path(self.pick(&CHAINS)), chain_node_id(self.pick(&NODES)));
+    async fn set_random_chain_or_node(&mut self) {
+        let (chain, node) = (chain_path(self.choose_name(&CHAINS)), chain_node_id(self.choose_name(&NODES)));
         let store = &self.fixture.store;
         // One that is not defined now is refused, which is as good.
         let _ = match self.rng.below(4) {
@@ -153,22 +154,22 @@ impl OrderWalk<'_> {
         };
     }
 
-    async fn cancel(&mut self) {
-        let key = self.some_order();
+    async fn cancel_random_step(&mut self) {
+        let key = self.random_order_key();
         if let Some((id, ..)) = self.fixture.find_order(&key).await.and_then(|view| view.task) {
             self.fixture.cancel_task(&id).await.expect("it has not ended");
             self.claimed.retain(|_, task| task.id != id);
         }
     }
 
-    async fn redefine(&mut self) {
+    async fn redefine_chains(&mut self) {
         let plans = chain_registrations();
         let number = self.rng.below(plans.len());
         self.fixture.register(plans[number].clone()).await;
     }
 
     /// The node dies, and another one takes its place.
-    async fn die(&mut self) {
+    async fn replace_dead_node(&mut self) {
         self.fixture.advance_clock(LEASE_SECS + 1);
         self.fixture.node = expect_ok(self.fixture.store.join("heir", self.fixture.now).await);
         let rescued = self.fixture.rescue_tasks().await;
@@ -179,9 +180,9 @@ impl OrderWalk<'_> {
     }
 
     /// Reads on in the stream, as an observer does.
-    async fn observe(&mut self) {
-        for event in self.fixture.read_events_after(self.read, &Filter::default()).await {
-            self.read = event.id;
+    async fn read_event_stream(&mut self) {
+        for event in self.fixture.read_events_after(self.read_up_to, &Filter::default()).await {
+            self.read_up_to = event.id;
             let key =
                 event.key.as_ref().map_or("", |key| key.as_str()).trim_start_matches("Order:").to_owned();
             let fields = event.value.as_str();
@@ -191,44 +192,46 @@ impl OrderWalk<'_> {
                         node: json_field(fields, "nodeId").into(),
                         ..ObservedOrder::default()
                     };
-                    assert!(self.known.insert(key.clone(), fresh).is_none(), "{key} came twice");
+                    assert!(self.observed_orders.insert(key.clone(), fresh).is_none(), "{key} came twice");
                     continue;
                 }
                 "FileBasedRemoved" => {
-                    self.known.remove(&key).unwrap_or_else(|| panic!("{key} went twice"));
+                    self.observed_orders.remove(&key).unwrap_or_else(|| panic!("{key} went twice"));
                     continue;
                 }
                 kind if !kind.starts_with("Order") => continue,
                 _ => {}
             }
-            let known =
-                self.known.get_mut(&key).unwrap_or_else(|| panic!("{key} is told of, and is not there"));
+            let order = self
+                .observed_orders
+                .get_mut(&key)
+                .unwrap_or_else(|| panic!("{key} is told of, and is not there"));
             match event.kind.as_str() {
-                "OrderStarted" => assert!(!std::mem::replace(&mut known.started, true), "{key} starts once"),
+                "OrderStarted" => assert!(!std::mem::replace(&mut order.started, true), "{key} starts once"),
                 "OrderStepStarted" => {
-                    assert_eq!(known.node, json_field(fields, "nodeId"));
-                    assert!(known.started && !std::mem::replace(&mut known.running, true));
+                    assert_eq!(order.node, json_field(fields, "nodeId"));
+                    assert!(order.started && !std::mem::replace(&mut order.running, true));
                 }
-                "OrderStepEnded" => assert!(std::mem::replace(&mut known.running, false), "{key} ran"),
-                "OrderSetBack" => assert_eq!(known.node, json_field(fields, "nodeId")),
+                "OrderStepEnded" => assert!(std::mem::replace(&mut order.running, false), "{key} ran"),
+                "OrderSetBack" => assert_eq!(order.node, json_field(fields, "nodeId")),
                 "OrderNodeChanged" => {
-                    assert_eq!(known.node, json_field(fields, "fromNodeId"));
-                    assert!(!known.running, "{key} is moved while it runs");
-                    known.node = json_field(fields, "nodeId").into();
+                    assert_eq!(order.node, json_field(fields, "fromNodeId"));
+                    assert!(!order.running, "{key} is moved while it runs");
+                    order.node = json_field(fields, "nodeId").into();
                 }
-                "OrderSuspended" => assert!(!std::mem::replace(&mut known.suspended, true)),
-                "OrderResumed" => assert!(std::mem::replace(&mut known.suspended, false)),
-                _ => assert!(!known.running && !known.suspended, "{key} finishes"),
+                "OrderSuspended" => assert!(!std::mem::replace(&mut order.suspended, true)),
+                "OrderResumed" => assert!(std::mem::replace(&mut order.suspended, false)),
+                _ => assert!(!order.running && !order.suspended, "{key} finishes"),
             }
         }
     }
 
-    async fn check(&mut self) {
-        self.observe().await;
+    async fn check_consistency(&mut self) {
+        self.read_event_stream().await;
         let views = self.fixture.list_orders("/").await;
         let seen: BTreeMap<_, _> =
             views.iter().map(|view| (view.order.key.to_string(), observed_from_view(view))).collect();
-        assert_eq!(seen, self.known, "the stream tells what the list shows");
+        assert_eq!(seen, self.observed_orders, "the stream tells what the list shows");
         let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
         let live = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
         let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();
@@ -251,7 +254,7 @@ impl OrderWalk<'_> {
     }
 
     /// With everything set to go, every order arrives.
-    async fn arrive(&mut self) {
+    async fn finish_all_orders(&mut self) {
         self.fixture.register(chain_registrations()[0].clone()).await;
         for chain in CHAINS {
             self.fixture.set_chain_stopped(chain, false).await;
@@ -267,8 +270,8 @@ impl OrderWalk<'_> {
         }
         self.fixture.advance_clock(1000);
         self.fixture.run_all_ready().await;
-        self.check().await;
-        assert!(self.known.is_empty(), "{:?} have not arrived", self.known);
+        self.check_consistency().await;
+        assert!(self.observed_orders.is_empty(), "{:?} have not arrived", self.observed_orders);
     }
 }
 
@@ -284,17 +287,19 @@ fn observed_from_view(view: &OrderView) -> ObservedOrder {
 
 async fn run_order_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, chain_registrations()[0].clone()).await;
-    let (read, claimed, known) = (fixture.journal_head().await, BTreeMap::new(), BTreeMap::new());
-    let mut walk = OrderWalk { fixture, rng: Rng::new(seed), claimed, read, known, added: 0 };
+    let (read_up_to, claimed, observed_orders) =
+        (fixture.journal_head().await, BTreeMap::new(), BTreeMap::new());
+    let mut walk =
+        OrderWalk { fixture, rng: Rng::new(seed), claimed, read_up_to, observed_orders, added_count: 0 };
     for number in 1..=STEPS {
-        walk.step().await;
-        walk.check().await;
+        walk.take_step().await;
+        walk.check_consistency().await;
         if number % 100 == 0 {
             walk.fixture = walk.fixture.reopen().await;
-            walk.check().await;
+            walk.check_consistency().await;
         }
     }
-    walk.arrive().await;
+    walk.finish_all_orders().await;
 }
 
 pub async fn a_random_order_walk_matches_its_event_stream(harness: &dyn Harness) {

@@ -19,7 +19,7 @@ use crate::fixture::{RegistrationBuilder, StoreFixture};
 #[async_trait]
 pub trait TestCluster: Harness {
     /// Panics if what lies there does not agree with itself.
-    async fn audit(&self);
+    async fn assert_consistent(&self);
 }
 
 /// So many nodes that are set up alike.

@@ -22,11 +22,11 @@ pub async fn an_order_suspended_on_another_node_stops_after_its_step(cluster: &d
         (true, false, "b", "2")
     );
     assert!(one.claim(1).await.is_empty() && other.claim(1).await.is_empty());
-    cluster.audit().await;
+    cluster.assert_consistent().await;
     one.command_order("/c,1", OrderCommand::Resume).await.expect("it is done");
     other.succeed(&other.claim_one().await).await;
     assert!(one.find_order("/c,1").await.is_none(), "it has arrived");
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
@@ -43,7 +43,7 @@ pub async fn chain_state_applies_to_all_nodes(cluster: &dyn TestCluster) {
     expect_ok(one.store.stop_chain(&chain, false, one.now).await).expect("it is done");
     assert_eq!(other.run_all_ready().await.len(), 6);
     assert!(one.list_orders("/").await.is_empty());
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
@@ -58,7 +58,7 @@ pub async fn a_changed_chain_applies_to_all_nodes(cluster: &dyn TestCluster) {
     other.succeed(&step).await;
     let ran = other.run_all_ready().await;
     assert!(ran.iter().all(|task| task.handler == handler_name("third")));
-    cluster.audit().await;
+    cluster.assert_consistent().await;
     let stranded = one.list_orders("/").await;
     assert!(stranded.iter().all(|view| view.stranded), "{stranded:?}");
 }

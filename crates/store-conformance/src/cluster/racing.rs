@@ -44,29 +44,29 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
         let read: Vec<_> = node.read_all_events().await.iter().map(|event| event.id).collect();
         assert!(read.iter().eq(&all));
     }
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 /// What runs now, and how far each object has come.
 #[derive(Default)]
 struct LaneTracker {
-    running: BTreeSet<String>,
-    last: BTreeMap<String, EventId>,
-    ran: BTreeSet<TaskSeq>,
+    running_keys: BTreeSet<String>,
+    last_event_by_key: BTreeMap<String, EventId>,
+    claimed_tasks: BTreeSet<TaskSeq>,
 }
 
 impl LaneTracker {
-    fn begin(&mut self, task: &Claimed) {
+    fn record_start(&mut self, task: &Claimed) {
         let event = task.event();
         let key = event.key.as_ref().expect("it has a key").to_string();
-        assert!(self.ran.insert(task.seq), "{} was given to two", task.id);
-        assert!(self.running.insert(key.clone()), "two of {key} run");
-        let last = self.last.insert(key.clone(), event.id);
+        assert!(self.claimed_tasks.insert(task.seq), "{} was given to two", task.id);
+        assert!(self.running_keys.insert(key.clone()), "two of {key} run");
+        let last = self.last_event_by_key.insert(key.clone(), event.id);
         assert!(last < Some(event.id), "{key} is out of order");
     }
 
-    fn end(&mut self, task: &Claimed) {
-        self.running.remove(task.event().key.as_ref().expect("it has a key").as_str());
+    fn record_end(&mut self, task: &Claimed) {
+        self.running_keys.remove(task.event().key.as_ref().expect("it has a key").as_str());
     }
 }
 
@@ -79,19 +79,19 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
     }
     let lanes = Mutex::new(LaneTracker::default());
     run_on_all_nodes(&nodes, 2, async |node, _| {
-        while lanes.lock().expect("nobody has panicked").ran.len() < TASK_COUNT {
+        while lanes.lock().expect("nobody has panicked").claimed_tasks.len() < TASK_COUNT {
             let claimed = node.claim(5).await;
-            claimed.iter().for_each(|task| lanes.lock().expect("nobody has panicked").begin(task));
+            claimed.iter().for_each(|task| lanes.lock().expect("nobody has panicked").record_start(task));
             for task in claimed {
                 // Before it ends: its successor may be claimed by another as soon as it has.
-                lanes.lock().expect("nobody has panicked").end(&task);
+                lanes.lock().expect("nobody has panicked").record_end(&task);
                 node.succeed(&task).await;
             }
         }
     })
     .await;
     assert!(nodes[0].claim(10).await.is_empty());
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
@@ -119,7 +119,7 @@ pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestC
     });
     let most = most.await.into_iter().max().expect("there are some");
     assert_eq!((ran.into_inner(), most), (TASK_COUNT, 3));
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
@@ -142,7 +142,7 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
         nodes.iter_mut().for_each(|node| node.advance_clock(6));
     }
     assert!(began >= 36, "{began}");
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn TestCluster) {
@@ -162,7 +162,7 @@ pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn Tes
         assert_eq!(one.run_all_ready().await.len(), 1);
     }
     assert!(expect_ok(one.store.rules().await).is_empty());
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestCluster) {
@@ -181,7 +181,7 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     );
     one.register(RegistrationBuilder::single_handler()).await;
     assert!(other.emit(new_event("note")).await.tasks.is_empty(), "the route is gone on both");
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster) {
@@ -208,11 +208,11 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         let task = idle.claim_one().await;
         assert_eq!(idle.finish_attempt(attempt_ending(&task, success())).await.map(|_| ()), Ok(()));
         waiting -= 1;
-        cluster.audit().await;
+        cluster.assert_consistent().await;
     }
     assert_eq!(idle.run_all_ready().await.len() as u64, waiting);
     assert!(busy.claim(1).await.is_empty());
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
@@ -237,7 +237,7 @@ pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestClu
     assert!(expect_ok(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
     living.succeed(&again).await;
     living.succeed(&living.claim_one().await).await;
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dyn TestCluster) {
@@ -254,7 +254,7 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
     assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
     one.succeed(&next).await;
     assert_eq!(other.run_all_ready().await.len(), 1);
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }
 
 /// All nodes add the same orders: with an id, one wins and the others learn of it; under a key, all get one answer.
@@ -280,5 +280,5 @@ pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     let again =
         run_on_all_nodes(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
     assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
-    cluster.audit().await;
+    cluster.assert_consistent().await;
 }

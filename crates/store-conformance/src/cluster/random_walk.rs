@@ -39,11 +39,11 @@ fn registration() -> RegistrationBuilder {
 struct SharedState {
     now: AtomicI64,
     /// What runs, on whichever node; a task is ended by whoever comes by.
-    running: Mutex<Vec<Claimed>>,
+    running_tasks: Mutex<Vec<Claimed>>,
 }
 
 impl SharedState {
-    fn now(&self) -> Timestamp {
+    fn next_timestamp(&self) -> Timestamp {
         Timestamp::from_micros(self.now.fetch_add(1000, Ordering::Relaxed))
     }
 }
@@ -55,52 +55,55 @@ struct RandomWalker<'w> {
 }
 
 impl RandomWalker<'_> {
-    async fn walk(mut self) {
+    async fn run(mut self) {
         for _ in 0..OPERATIONS_PER_WALKER {
             match self.rng.below(100) {
-                0..=27 => self.emit().await,
-                28..=51 => self.claim().await,
-                52..=77 => self.finish().await,
-                78..=80 => self.retry().await,
-                81..=82 => self.cancel().await,
-                83..=86 => self.hold().await,
-                87..=90 => self.order().await,
-                91..=93 => self.steer().await,
+                0..=27 => self.emit_random_events().await,
+                28..=51 => self.claim_tasks().await,
+                52..=77 => self.finish_random_attempt().await,
+                78..=80 => self.retry_failed_task().await,
+                81..=82 => self.cancel_random_task().await,
+                83..=86 => self.set_or_lift_rule().await,
+                87..=90 => self.add_random_order().await,
+                91..=93 => self.command_random_order().await,
                 94..=95 => {
-                    expect_ok(self.fixture.store.schedule(self.rng.below(6), self.shared.now()).await);
+                    expect_ok(
+                        self.fixture.store.schedule(self.rng.below(6), self.shared.next_timestamp()).await,
+                    );
                 }
                 96..=97 => drop(self.shared.now.fetch_add(3_000_000, Ordering::Relaxed)),
-                98 => self.rescue().await,
+                98 => self.check_nothing_to_rescue().await,
                 _ => drop(expect_ok(self.fixture.store.registration().await)),
             }
         }
     }
 
-    async fn emit(&mut self) {
+    async fn emit_random_events(&mut self) {
         let count = 1 + self.rng.below(3);
         let mut events = Vec::new();
         for _ in 0..count {
-            let (kind, of) = (*self.rng.of(&EVENT_TYPES), *self.rng.of(&TENANTS));
+            let (kind, of) = (*self.rng.choose(&EVENT_TYPES), *self.rng.choose(&TENANTS));
             let mut new = new_event(kind).for_tenant(of);
             if self.rng.below(4) > 0 {
                 new = new.with_key(&format!("object:{}", self.rng.below(12)));
             }
             if self.rng.below(8) == 0 {
-                new = new.due_at(self.shared.now().plus(secs(2)));
+                new = new.due_at(self.shared.next_timestamp().plus(secs(2)));
             }
             events.push(new.with_priority(1 + 100 * self.rng.below(3) as i64));
         }
         let claim = (self.rng.below(3) == 0).then(|| self.fixture.claim_request(2));
-        let (receipts, claims) =
-            expect_ok(self.fixture.store.append(vec![emission(events)], claim, self.shared.now()).await);
+        let (receipts, claims) = expect_ok(
+            self.fixture.store.append(vec![emission(events)], claim, self.shared.next_timestamp()).await,
+        );
         assert!(receipts.iter().all(Result::is_ok));
-        self.shared.running.lock().expect("nobody has panicked").extend(claims.tasks);
+        self.shared.running_tasks.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
-    async fn claim(&mut self) {
+    async fn claim_tasks(&mut self) {
         let asking = self.fixture.claim_request(1 + self.rng.below(3));
-        let claims = expect_ok(self.fixture.store.claim(asking, self.shared.now()).await);
-        let mut running = self.shared.running.lock().expect("nobody has panicked");
+        let claims = expect_ok(self.fixture.store.claim(asking, self.shared.next_timestamp()).await);
+        let mut running = self.shared.running_tasks.lock().expect("nobody has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
             assert!(
@@ -113,8 +116,8 @@ impl RandomWalker<'_> {
     }
 
     /// Takes something that runs from the common shared.
-    fn take(&mut self) -> Option<Claimed> {
-        let mut running = self.shared.running.lock().expect("nobody has panicked");
+    fn take_running_task(&mut self) -> Option<Claimed> {
+        let mut running = self.shared.running_tasks.lock().expect("nobody has panicked");
         (!running.is_empty()).then(|| {
             let index = self.rng.below(running.len());
             running.swap_remove(index)
@@ -122,47 +125,50 @@ impl RandomWalker<'_> {
     }
 
     /// Ends an attempt, on this node or for another one. It may have been cancelled or rescued meanwhile.
-    async fn finish(&mut self) {
-        let Some(task) = self.take() else { return };
+    async fn finish_random_attempt(&mut self) {
+        let Some(task) = self.take_running_task() else { return };
         let ended = match self.rng.below(10) {
             0..=5 => success(),
             6 => retryable_failure(),
             7 => permanent_failure(),
-            8 => Ended::Snoozed { until: self.shared.now().plus(secs(1)) },
+            8 => Ended::Snoozed { until: self.shared.next_timestamp().plus(secs(1)) },
             _ => Ended::Released,
         };
         let emits = match self.rng.below(6) {
             0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
             _ => vec![],
         };
-        let logs = vec![info_line(self.shared.now(), "said"); self.rng.below(3)];
+        let logs = vec![info_line(self.shared.next_timestamp(), "said"); self.rng.below(3)];
         let ending = Ending { emits, logs, ..attempt_ending(&task, ended) };
         let claim = (self.rng.below(2) == 0).then(|| self.fixture.claim_request(1));
-        let (_, claims) = expect_ok(self.fixture.store.finish(vec![ending], claim, self.shared.now()).await);
-        self.shared.running.lock().expect("nobody has panicked").extend(claims.tasks);
+        let (_, claims) =
+            expect_ok(self.fixture.store.finish(vec![ending], claim, self.shared.next_timestamp()).await);
+        self.shared.running_tasks.lock().expect("nobody has panicked").extend(claims.tasks);
     }
 
-    async fn retry(&mut self) {
+    async fn retry_failed_task(&mut self) {
         let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
         let failed = expect_ok(self.fixture.store.tasks(failed, None, 20).await).tasks;
         if !failed.is_empty() {
-            let task = self.rng.of(&failed).seq;
+            let task = self.rng.choose(&failed).seq;
             // Another may have been quicker, and a step waits for its order.
-            let _ = expect_ok(self.fixture.store.retry(vec![task], self.shared.now()).await);
+            let _ = expect_ok(self.fixture.store.retry(vec![task], self.shared.next_timestamp()).await);
         }
     }
 
-    async fn cancel(&mut self) {
+    async fn cancel_random_task(&mut self) {
         let live = TaskFilter { statuses: vec![Status::New, Status::Locked], ..TaskFilter::default() };
         let live = expect_ok(self.fixture.store.tasks(live, None, 40).await).tasks;
         if !live.is_empty() {
-            let _ = expect_ok(self.fixture.store.cancel(&self.rng.of(&live).id, self.shared.now()).await);
+            let _ = expect_ok(
+                self.fixture.store.cancel(&self.rng.choose(&live).id, self.shared.next_timestamp()).await,
+            );
         }
     }
 
     /// Sets a rule, or lifts one.
-    async fn hold(&mut self) {
-        let (name, of) = (*self.rng.of(&HANDLERS), *self.rng.of(&TENANTS));
+    async fn set_or_lift_rule(&mut self) {
+        let (name, of) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
         let rule = self.fixture.new_rule(RuleKind::Pause, name, (self.rng.below(2) == 0).then_some(of));
         match self.rng.below(3) {
             0 => expect_ok(self.fixture.store.hold(rule).await),
@@ -173,13 +179,14 @@ impl RandomWalker<'_> {
         }
     }
 
-    async fn order(&mut self) {
+    async fn add_random_order(&mut self) {
         let new = new_order(&format!("/c,{}", self.rng.below(ORDER_IDS))).with_value("0");
         // There may be one of that id, or there was one: an id is used once.
-        let _ = expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.now()).await);
+        let _ =
+            expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.next_timestamp()).await);
     }
 
-    async fn steer(&mut self) {
+    async fn command_random_order(&mut self) {
         let key = order_key(&format!("/c,{}", self.rng.below(ORDER_IDS)));
         let command = match self.rng.below(5) {
             0 => OrderCommand::Suspend,
@@ -188,26 +195,29 @@ impl RandomWalker<'_> {
             _ => OrderCommand::Remove,
         };
         let tenant = Tenant::default();
-        let _ = expect_ok(self.fixture.store.steer_order(&tenant, &key, command, self.shared.now()).await);
+        let _ = expect_ok(
+            self.fixture.store.steer_order(&tenant, &key, command, self.shared.next_timestamp()).await,
+        );
     }
 
     /// Nobody is silent for so long: there is nothing to rescue.
-    async fn rescue(&mut self) {
-        expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.now()).await);
-        let rescued =
-            expect_ok(self.fixture.store.rescue(Sweep::whole(secs(100_000)), self.shared.now()).await);
+    async fn check_nothing_to_rescue(&mut self) {
+        expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.next_timestamp()).await);
+        let rescued = expect_ok(
+            self.fixture.store.rescue(Sweep::whole(secs(100_000)), self.shared.next_timestamp()).await,
+        );
         assert!(rescued.tasks.is_empty() && rescued.missing == 0);
     }
 }
 
 /// Lets everything run, and nothing be left.
-async fn arrive(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
-    let now = shared.now().plus(secs(3600));
+async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
+    let now = shared.next_timestamp().plus(secs(3600));
     nodes.iter_mut().for_each(|node| node.now = now);
     for rule in expect_ok(nodes[0].store.rules().await) {
         expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
     }
-    for (task, n) in shared.running.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
+    for (task, n) in shared.running_tasks.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
         // Some were cancelled while they ran.
         let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
     }
@@ -234,17 +244,17 @@ async fn arrive(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
     }
 }
 
-async fn walk(cluster: &dyn TestCluster, seed: u64) {
+async fn run_cluster_walk(cluster: &dyn TestCluster, seed: u64) {
     let mut nodes: [_; 3] = join_nodes(cluster, registration()).await;
-    let shared = SharedState { now: AtomicI64::new(START_TIME.micros()), running: Mutex::default() };
+    let shared = SharedState { now: AtomicI64::new(START_TIME.micros()), running_tasks: Mutex::default() };
     let walkers =
         nodes.iter().flat_map(|fixture| [fixture; WALKERS_PER_NODE]).zip(0..).map(|(fixture, n)| {
-            RandomWalker { fixture, shared: &shared, rng: Rng::new(seed * 100 + n) }.walk()
+            RandomWalker { fixture, shared: &shared, rng: Rng::new(seed * 100 + n) }.run()
         });
     join_all(walkers).await;
-    cluster.audit().await;
-    arrive(&mut nodes, shared).await;
-    cluster.audit().await;
+    cluster.assert_consistent().await;
+    finish_remaining_work(&mut nodes, shared).await;
+    cluster.assert_consistent().await;
     let live = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
     let left = nodes[0].list_tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
     assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
@@ -254,9 +264,9 @@ async fn walk(cluster: &dyn TestCluster, seed: u64) {
 }
 
 pub async fn a_random_walk_of_three_nodes_leaves_the_store_consistent(cluster: &dyn TestCluster) {
-    walk(cluster, 1).await;
+    run_cluster_walk(cluster, 1).await;
 }
 
 pub async fn a_second_random_walk_of_three_nodes_leaves_the_store_consistent(cluster: &dyn TestCluster) {
-    walk(cluster, 20_261_115).await;
+    run_cluster_walk(cluster, 20_261_115).await;
 }

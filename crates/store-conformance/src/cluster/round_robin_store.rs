@@ -29,7 +29,7 @@ struct RoundRobinStore {
 }
 
 impl RoundRobinStore {
-    fn next(&self) -> &dyn Store {
+    fn next_store(&self) -> &dyn Store {
         &*self.nodes[self.next_node.fetch_add(1, Ordering::Relaxed) % self.nodes.len()]
     }
 }
@@ -40,7 +40,7 @@ macro_rules! delegate_trait {
         #[async_trait]
         impl $of for RoundRobinStore {
             $(async fn $verb(&self, $($name: $kind),*) -> Result<$answer> {
-                self.next().$verb($($name),*).await
+                self.next_store().$verb($($name),*).await
             })*
         }
     };
@@ -141,7 +141,7 @@ impl RoundRobinHarness<'_> {
     async fn open_round_robin_store(&self, now: Timestamp) -> Arc<dyn Store> {
         let mut nodes = Vec::with_capacity(NODES_PER_STORE);
         for _ in 0..NODES_PER_STORE {
-            nodes.push(self.0.fresh(now).await);
+            nodes.push(self.0.open_empty(now).await);
         }
         Arc::new(RoundRobinStore { nodes, next_node: AtomicUsize::new(0) })
     }
@@ -149,7 +149,7 @@ impl RoundRobinHarness<'_> {
 
 #[async_trait]
 impl Harness for RoundRobinHarness<'_> {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         self.open_round_robin_store(now).await
     }
 

@@ -160,7 +160,7 @@ macro_rules! round_robin_tests {
                         async fn $behaviour() {
                             let cluster = $cluster.await;
                             $crate::$topic::$behaviour(&$crate::cluster::RoundRobinHarness(&cluster)).await;
-                            $crate::cluster::TestCluster::audit(&cluster).await;
+                            $crate::cluster::TestCluster::assert_consistent(&cluster).await;
                         }
                     )+
                 }

@@ -11,12 +11,12 @@ use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
 pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
+    let source = L::create_filled(L::OTHER_KIND).await;
     for (page, joins) in [(1, true), (5, false)] {
-        let target = L::empty(L::HERE).await;
+        let target = L::create_empty(L::TESTED_KIND).await;
         let store = target.open(START_TIME).await;
         let (runtime, server) = (Handle::current(), store.clone());
-        let moved = source.move_to_while(&target, page, move || {
+        let moved = source.copy_to_with_hook(&target, page, move || {
             // Once the move has begun, a server that was there before finds only a part of a store.
             let joined = runtime.block_on(server.join("meanwhile", START_TIME));
             assert_eq!(joined.is_ok(), joins, "{joined:?}");
@@ -31,16 +31,16 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
 
 pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
     let target = copy_disturbed_at_first_page::<L>().await;
-    let handlers = run_blocking(move || expect_ok(target.target().count(Section::Handlers))).await;
+    let handlers = run_blocking(move || expect_ok(target.open_target().count(Section::Handlers))).await;
     assert_eq!(handlers, Some(0), "the second leaves nothing");
 }
 
 /// Two have found a place empty, and the other is first to write there. Answers with the place.
 pub async fn copy_disturbed_at_first_page<L: StoreLocation>() -> L {
-    let (source, target) = (L::filled(L::ELSEWHERE).await, L::empty(L::HERE).await);
+    let (source, target) = (L::create_filled(L::OTHER_KIND).await, L::create_empty(L::TESTED_KIND).await);
     let to = target.clone();
-    let mut other = run_blocking(move || to.target()).await;
-    let moved = source.move_to_while(&target, 1, move || {
+    let mut other = run_blocking(move || to.open_target()).await;
+    let moved = source.copy_to_with_hook(&target, 1, move || {
         assert!(expect_ok(other.write(Section::Texts, vec![], "another note")));
     });
     let moved = moved.await;
@@ -49,10 +49,10 @@ pub async fn copy_disturbed_at_first_page<L: StoreLocation>() -> L {
 }
 
 pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() {
-    let (source, target) = (L::filled(L::HERE).await, L::empty(L::ELSEWHERE).await);
+    let (source, target) = (L::create_filled(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     let store = source.open(START_TIME).await;
     let (runtime, writer) = (Handle::current(), store.clone());
-    let moved = source.move_to_while(&target, 1, move || {
+    let moved = source.copy_to_with_hook(&target, 1, move || {
         expect_ok(runtime.block_on(writer.join("meanwhile", START_TIME)));
     });
     let moved = moved.await;
@@ -62,13 +62,13 @@ pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() 
 }
 
 pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
-    let lair = L::empty(L::HERE).await;
+    let location = L::create_empty(L::TESTED_KIND).await;
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = Timestamp::MIN.plus(since.expect("it is later than 1970"));
-    let store = lair.open(now).await;
+    let store = location.open(now).await;
     let node = expect_ok(store.join("server-1", now).await);
-    for open in [L::try_source, L::try_target] {
-        let at = lair.clone();
+    for open in [L::try_open_source, L::try_open_target] {
+        let at = location.clone();
         let refused = run_blocking(move || open(&at).map(drop)).await;
         let told = refused.expect_err("a server has it").to_string();
         assert!(told.contains(" is in use by server-1; stop the servers first"), "{told}");
@@ -76,8 +76,8 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
     }
     expect_ok(store.leave(node, now).await);
     store.close();
-    for open in [L::source, L::target] {
-        let at = lair.clone();
+    for open in [L::open_source, L::open_target] {
+        let at = location.clone();
         run_blocking(move || drop(open(&at))).await;
     }
 }

@@ -3,9 +3,9 @@
 /// Makes a test of every one of them, in a module a topic. Takes a type that is a [`StoreLocation`](crate::copy::StoreLocation).
 #[macro_export]
 macro_rules! copy_suite {
-    ($lair:ty) => {
+    ($location:ty) => {
         $crate::copy_tests! {
-            $lair;
+            $location;
             interrupted {
                 a_copy_can_be_interrupted_after_every_page
             }
@@ -42,14 +42,14 @@ macro_rules! copy_suite {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! copy_tests {
-    ($lair:ty; $($topic:ident { $($behaviour:ident)+ })+) => {$(
+    ($location:ty; $($topic:ident { $($behaviour:ident)+ })+) => {$(
         mod $topic {
             use super::*;
 
             $(
                 #[tokio::test]
                 async fn $behaviour() {
-                    $crate::copy::$topic::$behaviour::<$lair>().await;
+                    $crate::copy::$topic::$behaviour::<$location>().await;
                 }
             )+
         }

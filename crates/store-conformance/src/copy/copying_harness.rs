@@ -1,4 +1,4 @@
-//! A harness that moves the store at every restart.
+//! A harness that copy_count the store at every restart.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -11,22 +11,25 @@ use crate::Harness;
 
 /// A store begins at a place of the first kind, and goes to one of the next at every restart.
 pub struct CopyingHarness<L: StoreLocation> {
-    way: Vec<L::Kind>,
+    kinds: Vec<L::Kind>,
     state: Mutex<HarnessState<L>>,
 }
 
 struct HarnessState<L> {
     /// How often the store was moved.
-    moves: usize,
-    /// Where to go next, if not along the way.
-    next: Option<L>,
+    copy_count: usize,
+    /// Where to go next, if not along the kinds.
+    chosen_location: Option<L>,
     /// Where the store lies that was opened last.
-    now: Option<(L, Arc<dyn Store>)>,
+    current: Option<(L, Arc<dyn Store>)>,
 }
 
 impl<L: StoreLocation> CopyingHarness<L> {
-    pub fn along(way: &[L::Kind]) -> Self {
-        Self { way: way.to_vec(), state: Mutex::new(HarnessState { moves: 0, next: None, now: None }) }
+    pub fn through_kinds(kinds: &[L::Kind]) -> Self {
+        Self {
+            kinds: kinds.to_vec(),
+            state: Mutex::new(HarnessState { copy_count: 0, chosen_location: None, current: None }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, HarnessState<L>> {
@@ -34,58 +37,58 @@ impl<L: StoreLocation> CopyingHarness<L> {
     }
 
     /// The next move goes there.
-    pub fn go_next_to(&self, lair: &L) {
-        self.state().next.replace(lair.clone());
+    pub fn set_next_location(&self, location: &L) {
+        self.state().chosen_location.replace(location.clone());
     }
 
     /// Ends the store that was opened last, and answers where it lies.
-    pub fn leave(&self) -> L {
-        let (lair, store) = self.state().now.take().expect("one was opened");
+    pub fn close_current(&self) -> L {
+        let (location, store) = self.state().current.take().expect("one was opened");
         store.close();
-        lair
+        location
     }
 
-    pub async fn settle(&self, lair: L, now: Timestamp) -> Arc<dyn Store> {
-        let store = lair.open(now).await;
-        self.state().now.replace((lair, store.clone()));
+    pub async fn open_at(&self, location: L, now: Timestamp) -> Arc<dyn Store> {
+        let store = location.open(now).await;
+        self.state().current.replace((location, store.clone()));
         store
     }
 
     /// Where the next move goes.
-    async fn next(&self) -> L {
+    async fn next_location(&self) -> L {
         let (chosen, kind) = {
             let mut state = self.state();
-            state.moves += 1;
-            (state.next.take(), self.way[state.moves % self.way.len()])
+            state.copy_count += 1;
+            (state.chosen_location.take(), self.kinds[state.copy_count % self.kinds.len()])
         };
         match chosen {
-            Some(lair) => lair,
-            None => L::empty(kind).await,
+            Some(location) => location,
+            None => L::create_empty(kind).await,
         }
     }
 }
 
 #[async_trait]
 impl<L: StoreLocation> Harness for CopyingHarness<L> {
-    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        self.state().moves = 0;
-        self.settle(L::empty(self.way[0]).await, now).await
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
+        self.state().copy_count = 0;
+        self.open_at(L::create_empty(self.kinds[0]).await, now).await
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        let (from, to) = (self.leave(), self.next().await);
-        let report = from.move_to(&to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
+        let (from, to) = (self.close_current(), self.next_location().await);
+        let report = from.copy_to(&to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
         assert_eq!((report.differences(), report.left_behind()), (vec![], vec![]), "{from:?} to {to:?}");
-        self.settle(to, now).await
+        self.open_at(to, now).await
     }
 }
 
 /// Nobody writes any more to a place that is given back.
 impl<L: StoreLocation> Drop for CopyingHarness<L> {
     fn drop(&mut self) {
-        if let Some((_, store)) = self.state().now.take() {
+        if let Some((_, store)) = self.state().current.take() {
             store.close();
         }
     }
@@ -93,6 +96,6 @@ impl<L: StoreLocation> Drop for CopyingHarness<L> {
 
 impl<L: StoreLocation> std::fmt::Debug for CopyingHarness<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CopyingHarness").field("way", &self.way).finish_non_exhaustive()
+        f.debug_struct("CopyingHarness").field("kinds", &self.kinds).finish_non_exhaustive()
     }
 }

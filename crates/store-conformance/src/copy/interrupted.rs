@@ -8,12 +8,12 @@ use super::{StoreLocation, run_blocking};
 use crate::fixture::START_TIME;
 
 pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
-    let (here, back) = (L::empty(L::HERE).await, L::empty(L::ELSEWHERE).await);
+    let source = L::create_filled(L::OTHER_KIND).await;
+    let (here, back) = (L::create_empty(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
     assert!(copy_page_by_page(&source, &here).await > 15);
     assert!(copy_page_by_page(&here, &back).await > 15);
-    for lair in [&here, &back] {
-        assert!(!is_unfinished_copy(lair).await, "{lair:?} is whole");
+    for location in [&here, &back] {
+        assert!(!is_unfinished_copy(location).await, "{location:?} is whole");
     }
 }
 
@@ -23,16 +23,17 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     over_the_wire: impl FnOnce() -> Box<dyn Movable> + Send + 'static,
     cut: impl FnOnce() + Send + 'static,
 ) {
-    let source = L::filled(L::ELSEWHERE).await;
+    let source = L::create_filled(L::OTHER_KIND).await;
     let from = source.clone();
-    let broken = run_blocking(move || copy_with_hook(&mut *from.source(), over_the_wire(), 7, cut)).await;
+    let broken =
+        run_blocking(move || copy_with_hook(&mut *from.open_source(), over_the_wire(), 7, cut)).await;
     assert!(matches!(broken, Err(MoveError::Target(StoreError::Unavailable(_)))), "{broken:?}");
     let (moved, first) = run_blocking(move || {
         let mut first = None;
         let mut told = |step: Step| {
             first.get_or_insert(step);
         };
-        (transfer(&mut *source.source(), &mut *to.target(), &mut told), first)
+        (transfer(&mut *source.open_source(), &mut *to.open_target(), &mut told), first)
     })
     .await;
     let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
@@ -44,7 +45,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
 async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
     let mut cuts = 0;
     loop {
-        match from.move_pages_to(to, 1).await {
+        match from.copy_pages_to(to, 1).await {
             Ok(report) => {
                 assert!(report.differences().is_empty(), "{report:?}");
                 return cuts;
@@ -59,8 +60,8 @@ async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
 }
 
 /// Whether a store cannot be opened because a move to it has not ended.
-pub(super) async fn is_unfinished_copy<L: StoreLocation>(lair: &L) -> bool {
-    match lair.try_open(START_TIME).await {
+pub(super) async fn is_unfinished_copy<L: StoreLocation>(location: &L) -> bool {
+    match location.try_open(START_TIME).await {
         Ok(store) => {
             store.close();
             false

@@ -14,26 +14,26 @@ use crate::fixture::*;
 const EVENT_COUNT: usize = 10_500;
 
 pub async fn many_events_keep_their_ids_in_the_tested_store<L: StoreLocation>() {
-    assert_ids_survive_copy::<L>(&[L::ELSEWHERE, L::HERE]).await;
+    assert_ids_survive_copy::<L>(&[L::OTHER_KIND, L::TESTED_KIND]).await;
 }
 
 pub async fn many_events_keep_their_ids_in_the_other_store<L: StoreLocation>() {
-    assert_ids_survive_copy::<L>(&[L::HERE, L::ELSEWHERE]).await;
+    assert_ids_survive_copy::<L>(&[L::TESTED_KIND, L::OTHER_KIND]).await;
 }
 
 async fn assert_ids_survive_copy<L: StoreLocation>(way: &[L::Kind]) {
-    let movers = CopyingHarness::<L>::along(way);
-    let many = LargeStore::new(&movers).await.moved().await;
-    many.forgets().await;
-    many.goes_on().await;
+    let harness = CopyingHarness::<L>::through_kinds(way);
+    let large = LargeStore::new(&harness).await.assert_survives_copy().await;
+    large.assert_prunes_oldest().await;
+    large.assert_waiting_task_runs().await;
 }
 
 /// A store with many events, which have all been worked off but for one that waits. The oldest are forgotten.
 #[derive(Debug)]
 pub struct LargeStore<'h> {
     pub fixture: StoreFixture<'h>,
-    waiting: Sequenced,
-    events: Vec<Arc<Event>>,
+    waiting_event: Sequenced,
+    kept_events: Vec<Arc<Event>>,
 }
 
 impl<'h> LargeStore<'h> {
@@ -43,50 +43,50 @@ impl<'h> LargeStore<'h> {
             .route("record", &["index"])
             .unordered("loose");
         let fixture = StoreFixture::new(harness, registration).await;
-        let waiting = fixture.emit(new_event("record").with_key("r")).await;
+        let waiting_event = fixture.emit(new_event("record").with_key("r")).await;
         fixture.pause("index").await;
         emit_and_run_many(&fixture).await;
         fixture.prune(keep_newest(7_000), keep_newest(8_000)).await;
-        let events = fixture.read_all_events().await;
-        assert!(events.len() >= 7_000 && events.len() < 8_000, "{}", events.len());
-        Self { fixture, waiting, events }
+        let kept_events = fixture.read_all_events().await;
+        assert!(kept_events.len() >= 7_000 && kept_events.len() < 8_000, "{}", kept_events.len());
+        Self { fixture, waiting_event, kept_events }
     }
 
     /// Everything is there after a move.
-    pub async fn moved(self) -> Self {
-        let Self { fixture, waiting, events } = self;
+    pub async fn assert_survives_copy(self) -> Self {
+        let Self { fixture, waiting_event, kept_events } = self;
         let tasks = fixture.list_tasks(&TaskFilter::default()).await;
         let fixture = fixture.reopen().await;
-        assert_eq!(fixture.read_all_events().await, events);
+        assert_eq!(fixture.read_all_events().await, kept_events);
         assert_eq!(fixture.list_tasks(&TaskFilter::default()).await, tasks);
-        Self { fixture, waiting, events }
+        Self { fixture, waiting_event, kept_events }
     }
 
     /// The newest stay, and what waits.
-    pub async fn forgets(&self) {
-        let Self { fixture, events, .. } = self;
+    pub async fn assert_prunes_oldest(&self) {
+        let Self { fixture, kept_events, .. } = self;
         fixture.prune(keep_newest(2_000), keep_newest(1_500)).await;
         let left = fixture.read_all_events().await;
-        assert!(left.len() >= 2_000 && left.len() < 3_000 && events.ends_with(&left), "{}", left.len());
-        self.keeps_what_it_has().await;
+        assert!(left.len() >= 2_000 && left.len() < 3_000 && kept_events.ends_with(&left), "{}", left.len());
+        self.assert_waiting_task_kept().await;
     }
 
     /// What waited has its event, and runs.
-    pub async fn goes_on(self) {
-        self.keeps_what_it_has().await;
+    pub async fn assert_waiting_task_runs(self) {
+        self.assert_waiting_task_kept().await;
         assert!(self.fixture.resume("index").await);
         assert_eq!(
             event_ids_of(&self.fixture.run_all_ready().await),
-            [self.waiting.id],
+            [self.waiting_event.id],
             "its event was kept for it"
         );
     }
 
-    async fn keeps_what_it_has(&self) {
+    async fn assert_waiting_task_kept(&self) {
         let tasks = self.fixture.list_tasks(&TaskFilter::default()).await;
         assert_eq!(tasks.len(), 1_501, "the waiting one stays");
         assert_eq!(self.fixture.log_messages(&tasks[0].id).await, ["begun", "done"]);
-        assert_eq!(self.fixture.read_task(&self.waiting.tasks[0]).await.seq.0, 1);
+        assert_eq!(self.fixture.read_task(&self.waiting_event.tasks[0]).await.seq.0, 1);
     }
 }
 
@@ -94,7 +94,7 @@ fn keep_newest(count: u64) -> Retention {
     Retention { count, ..KEEP_EVERYTHING }
 }
 
-/// Emits to as many objects and, now and then, to none, and lets all that is ready end.
+/// Emits to as large objects and, now and then, to none, and lets all that is ready end.
 async fn emit_and_run_many(fixture: &StoreFixture<'_>) {
     for batch in 0..EVENT_COUNT / 500 {
         let bulk = new_event("bulk").with_value(&batch.to_string());

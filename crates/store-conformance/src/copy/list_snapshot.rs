@@ -12,15 +12,15 @@ const SCHEDULES: [&str; 3] = ["nightly", "shop/orders", "held"];
 
 /// Lists by name, as text. Of nodes, those up to this one.
 pub(super) async fn snapshot_lists(fixture: &StoreFixture<'_>, node: NodeId) -> Vec<(String, String)> {
-    let mut told = ListSnapshot::default();
-    add_registry(fixture, node, &mut told).await;
-    add_journal(fixture, &mut told).await;
-    add_tasks(fixture, &mut told).await;
-    add_orders(fixture, &mut told).await;
+    let mut snapshot = ListSnapshot::default();
+    add_registry(fixture, node, &mut snapshot).await;
+    add_journal(fixture, &mut snapshot).await;
+    add_tasks(fixture, &mut snapshot).await;
+    add_orders(fixture, &mut snapshot).await;
     for name in SCHEDULES {
-        told.add(&format!("fires of {name}"), &fixture.list_fires(name).await);
+        snapshot.add(&format!("fires of {name}"), &fixture.list_fires(name).await);
     }
-    told.lists
+    snapshot.lists
 }
 
 /// Tells which lists are not the same.
@@ -37,54 +37,54 @@ struct ListSnapshot {
 }
 
 impl ListSnapshot {
-    /// What not every store can keep is told as those say it that cannot.
+    /// What not every store can keep is snapshot as those say it that cannot.
     fn add(&mut self, name: &str, list: &impl Debug) {
         self.lists.push((name.into(), format!("{list:#?}").replace("\\0", "\u{FFFD}")));
     }
 }
 
-async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, told: &mut ListSnapshot) {
-    told.add("registration", &expect_ok(fixture.store.registration().await));
-    told.add("registrants", &expect_ok(fixture.store.registrants().await));
+async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
+    snapshot.add("registration", &expect_ok(fixture.store.registration().await));
+    snapshot.add("registrants", &expect_ok(fixture.store.registrants().await));
     let mut nodes = expect_ok(fixture.store.nodes().await);
     nodes.retain(|other| other.id <= node);
     nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.heard = Timestamp::MIN);
-    told.add("nodes", &nodes);
-    told.add("rules", &expect_ok(fixture.store.rules().await));
+    snapshot.add("nodes", &nodes);
+    snapshot.add("rules", &expect_ok(fixture.store.rules().await));
     let mut queues = expect_ok(fixture.store.queues(None).await);
     queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.of.text()));
-    told.add("queues", &queues);
-    told.add("deeds", &expect_ok(fixture.store.deeds(None, 100).await));
+    snapshot.add("queues", &queues);
+    snapshot.add("deeds", &expect_ok(fixture.store.deeds(None, 100).await));
 }
 
-async fn add_journal(fixture: &StoreFixture<'_>, told: &mut ListSnapshot) {
-    told.add("extent", &fixture.journal_extent().await);
+async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+    snapshot.add("extent", &fixture.journal_extent().await);
     let events = fixture.read_all_events().await;
-    told.add("journal", &events);
+    snapshot.add("journal", &events);
     for event in &events {
-        told.add(&format!("event {}", event.id), &expect_ok(fixture.store.event(event.id).await));
+        snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.event(event.id).await));
     }
     for name in OBJECTS {
         for of in ["default", "acme"] {
             let object = expect_ok(fixture.store.object(&tenant(of), &object_key(name), 100).await);
-            told.add(&format!("object {name} of {of}"), &object);
+            snapshot.add(&format!("object {name} of {of}"), &object);
         }
     }
 }
 
-async fn add_tasks(fixture: &StoreFixture<'_>, told: &mut ListSnapshot) {
+async fn add_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     let tasks = fixture.list_tasks(&TaskFilter::default()).await;
-    told.add("tasks", &tasks);
+    snapshot.add("tasks", &tasks);
     for task in tasks {
-        told.add(&format!("task {}", task.id), &fixture.read_task(&task.id).await);
-        told.add(&format!("logs of {}", task.id), &fixture.read_logs(&task.id).await);
+        snapshot.add(&format!("task {}", task.id), &fixture.read_task(&task.id).await);
+        snapshot.add(&format!("logs of {}", task.id), &fixture.read_logs(&task.id).await);
     }
 }
 
-async fn add_orders(fixture: &StoreFixture<'_>, told: &mut ListSnapshot) {
-    told.add("chains", &expect_ok(fixture.store.chains().await));
-    told.add("orders", &fixture.list_orders("/").await);
-    told.add(
+async fn add_orders(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+    snapshot.add("chains", &expect_ok(fixture.store.chains().await));
+    snapshot.add("orders", &fixture.list_orders("/").await);
+    snapshot.add(
         "statistics",
         &expect_ok(fixture.store.order_statistics(&path_filter("/"), None, fixture.now).await),
     );

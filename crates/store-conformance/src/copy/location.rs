@@ -22,74 +22,75 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     /// The kinds of places there are.
     type Kind: Copy + Debug + Send + Sync;
     /// The kind that is tested. Several servers may have a store there at once.
-    const HERE: Self::Kind;
+    const TESTED_KIND: Self::Kind;
     /// Another kind, where a store is only one's at a time.
-    const ELSEWHERE: Self::Kind;
+    const OTHER_KIND: Self::Kind;
 
     /// A place of this kind in which there is nothing, and which nobody else knows of.
-    async fn empty(kind: Self::Kind) -> Self;
+    async fn create_empty(kind: Self::Kind) -> Self;
 
     async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, OpenError>;
 
     /// Waits as no task may, as does whatever is asked of what it answers: see [`apart`].
-    fn try_source(&self) -> Result<Box<dyn Movable>, OpenError>;
+    fn try_open_source(&self) -> Result<Box<dyn Movable>, OpenError>;
 
     /// Waits as well.
-    fn try_target(&self) -> Result<Box<dyn Movable>, OpenError>;
+    fn try_open_target(&self) -> Result<Box<dyn Movable>, OpenError>;
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
         self.try_open(now).await.unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    fn source(&self) -> Box<dyn Movable> {
-        self.try_source().unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    fn open_source(&self) -> Box<dyn Movable> {
+        self.try_open_source().unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    fn target(&self) -> Box<dyn Movable> {
-        self.try_target().unwrap_or_else(|error| panic!("{self:?}: {error}"))
+    fn open_target(&self) -> Box<dyn Movable> {
+        self.try_open_target().unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
     /// A place of this kind with a store that holds something of everything, and has ended.
-    async fn filled(kind: Self::Kind) -> Self {
-        let movers = CopyingHarness::<Self>::along(&[kind]);
-        let mut fixture = StoreFixture::new(&movers, full_registration()).await;
+    async fn create_filled(kind: Self::Kind) -> Self {
+        let harness = CopyingHarness::<Self>::through_kinds(&[kind]);
+        let mut fixture = StoreFixture::new(&harness, full_registration()).await;
         fill_store(&mut fixture).await;
         drop(fixture);
-        movers.leave()
+        harness.close_current()
     }
 
-    async fn move_to(&self, to: &Self) -> Result<Report, MoveError> {
+    async fn copy_to(&self, to: &Self) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
-        run_blocking(move || transfer(&mut *from.source(), &mut *to.target(), &mut |_| {})).await
+        run_blocking(move || transfer(&mut *from.open_source(), &mut *to.open_target(), &mut |_| {})).await
     }
 
     /// Moves so many pages at most.
-    async fn move_pages_to(&self, to: &Self, pages: usize) -> Result<Report, MoveError> {
+    async fn copy_pages_to(&self, to: &Self, pages: usize) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
-        run_blocking(move || copy_at_most_pages(&mut *from.source(), to.target(), pages)).await
+        run_blocking(move || copy_at_most_pages(&mut *from.open_source(), to.open_target(), pages)).await
     }
 
     /// Something is done while it is moved, before this page (the first is 1) is written.
-    async fn move_to_while(
+    async fn copy_to_with_hook(
         &self,
         to: &Self,
         page: usize,
-        deed: impl FnOnce() + Send + 'static,
+        action: impl FnOnce() + Send + 'static,
     ) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
-        run_blocking(move || copy_with_hook(&mut *from.source(), to.target(), page, deed)).await
+        run_blocking(move || copy_with_hook(&mut *from.open_source(), to.open_target(), page, action)).await
     }
 
-    async fn verify(&self, other: &Self) -> Result<Report, MoveError> {
+    async fn verify_copy(&self, other: &Self) -> Result<Report, MoveError> {
         let (one, other) = (self.clone(), other.clone());
-        run_blocking(move || verify(&mut *one.source(), &mut *other.source(), &mut |_| {})).await
+        run_blocking(move || verify(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {})).await
     }
 
     /// The sections in which it is not the same as another.
-    async fn differences(&self, other: &Self) -> Vec<Section> {
+    async fn differing_tables(&self, other: &Self) -> Vec<Section> {
         let (one, other) = (self.clone(), other.clone());
         let compared =
-            run_blocking(move || compare(&mut *one.source(), &mut *other.source(), &mut |_| {})).await;
+            run_blocking(move || compare(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {}))
+                .await;
         compared.unwrap_or_else(|error| panic!("{error:?}")).differences()
     }
 }

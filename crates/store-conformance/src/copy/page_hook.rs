@@ -6,7 +6,7 @@ use pointsman_store::transfer::{Movable, MoveError, Page, Place, Report, Row, Se
 /// Something is done before each page is written.
 struct PageHook<F> {
     target: Box<dyn Movable>,
-    page: F,
+    before_page: F,
 }
 
 impl<F: FnMut() -> store::Result<()> + Send> Movable for PageHook<F> {
@@ -31,7 +31,7 @@ impl<F: FnMut() -> store::Result<()> + Send> Movable for PageHook<F> {
     }
 
     fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
-        (self.page)()?;
+        (self.before_page)()?;
         self.target.write(section, rows, note)
     }
 
@@ -51,7 +51,7 @@ pub(super) fn copy_at_most_pages(
         pages = some.ok_or_else(|| StoreError::Unavailable("cut off".into()))?;
         Ok(())
     };
-    transfer(source, &mut PageHook { target, page }, &mut |_| {})
+    transfer(source, &mut PageHook { target, before_page: page }, &mut |_| {})
 }
 
 /// Something is done before this page (the first is 1) is written.
@@ -59,19 +59,19 @@ pub(super) fn copy_with_hook(
     source: &mut dyn Movable,
     target: Box<dyn Movable>,
     page: usize,
-    deed: impl FnOnce() + Send,
+    action: impl FnOnce() + Send,
 ) -> Result<Report, MoveError> {
-    let (mut pages, mut deed) = (0, Some(deed));
+    let (mut pages, mut action) = (0, Some(action));
     let before = || {
         pages += 1;
         if pages == page
-            && let Some(deed) = deed.take()
+            && let Some(action) = action.take()
         {
-            deed();
+            action();
         }
         Ok(())
     };
-    let moved = transfer(source, &mut PageHook { target, page: before }, &mut |_| {});
-    assert!(deed.is_none(), "there was no page {page}: {moved:?}");
+    let moved = transfer(source, &mut PageHook { target, before_page: before }, &mut |_| {});
+    assert!(action.is_none(), "there was no page {page}: {moved:?}");
     moved
 }

@@ -6,71 +6,71 @@ use super::{StoreLocation, run_blocking};
 use crate::fixture::*;
 
 pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
-    for kind in [L::HERE, L::ELSEWHERE] {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = create_with_handler::<L>(kind).await;
-        let moved = source.move_to(&target).await;
+        let moved = source.copy_to(&target).await;
         assert!(
             matches!(&moved, Err(MoveError::NotEmpty(what)) if what.contains("handlers (1)")),
             "{moved:?}"
         );
-        assert_copy_succeeds(&source, &L::empty(kind).await).await;
+        assert_copy_succeeds(&source, &L::create_empty(kind).await).await;
     }
 }
 
 pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
-    for kind in [L::HERE, L::ELSEWHERE] {
-        let target = L::empty(kind).await;
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
         assert_copy_succeeds(&source, &target).await;
-        let again = source.move_to(&target).await;
+        let again = source.copy_to(&target).await;
         assert!(matches!(again, Err(MoveError::Done)), "{again:?}");
     }
 }
 
 pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
-    let other = create_with_handler::<L>(L::ELSEWHERE).await;
-    for kind in [L::HERE, L::ELSEWHERE] {
-        let target = L::empty(kind).await;
+    let source = L::create_filled(L::OTHER_KIND).await;
+    let other = create_with_handler::<L>(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
         interrupt_copy(&source, &target).await;
-        let moved = other.move_to(&target).await;
+        let moved = other.copy_to(&target).await;
         assert!(matches!(moved, Err(MoveError::Another)), "{moved:?}");
         assert_copy_succeeds(&source, &target).await;
     }
 }
 
 pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
-    for kind in [L::HERE, L::ELSEWHERE] {
-        let part = L::empty(kind).await;
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let part = L::create_empty(kind).await;
         interrupt_copy(&source, &part).await;
-        let moved = part.move_to(&L::empty(L::ELSEWHERE).await).await;
+        let moved = part.copy_to(&L::create_empty(L::OTHER_KIND).await).await;
         assert!(matches!(moved, Err(MoveError::Part)), "{moved:?}");
     }
 }
 
 pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: StoreLocation>() {
-    for (from, to) in [(L::ELSEWHERE, L::HERE), (L::HERE, L::ELSEWHERE)] {
-        let (source, target) = (L::filled(from).await, L::empty(to).await);
+    for (from, to) in [(L::OTHER_KIND, L::TESTED_KIND), (L::TESTED_KIND, L::OTHER_KIND)] {
+        let (source, target) = (L::create_filled(from).await, L::create_empty(to).await);
         interrupt_copy(&source, &target).await;
         let store = source.open(START_TIME).await;
         expect_ok(store.join("again", START_TIME).await);
         store.close();
-        let moved = source.move_to(&target).await;
+        let moved = source.copy_to(&target).await;
         assert!(matches!(moved, Err(MoveError::Changed)), "{moved:?}");
-        assert_copy_succeeds(&source, &L::empty(to).await).await;
+        assert_copy_succeeds(&source, &L::create_empty(to).await).await;
     }
 }
 
 pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
-    let source = L::filled(L::ELSEWHERE).await;
-    for kind in [L::HERE, L::ELSEWHERE] {
-        let target = L::empty(kind).await;
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
         interrupt_copy(&source, &target).await;
         assert_verify_refused(&source, &target).await;
         assert_copy_succeeds(&source, &target).await;
-        let same = source.verify(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
+        let same = source.verify_copy(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
         assert!(same.differences().is_empty() && same.rows() > 100, "{same:?}");
         // All is there, and yet a move has not ended.
         write_progress_note(&target).await;
@@ -80,11 +80,11 @@ pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
 
 pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>() {
     assert_eq!(NOTE, "move", "stores tell it by this name from what is moved");
-    for kind in [L::HERE, L::ELSEWHERE] {
-        let target = L::empty(kind).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
         write_progress_note(&target).await;
         let (note, texts) = run_blocking(move || {
-            let mut target = target.target();
+            let mut target = target.open_target();
             (expect_ok(target.note()), expect_ok(target.count(Section::Texts)))
         })
         .await;
@@ -94,27 +94,27 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
 
 /// A store in which there is a handler, and nothing else.
 async fn create_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
-    let lair = L::empty(kind).await;
-    let store = lair.open(START_TIME).await;
+    let location = L::create_empty(kind).await;
+    let store = location.open(START_TIME).await;
     expect_ok(store.register(RegistrationBuilder::single_handler().build(), START_TIME).await);
     store.close();
-    lair
+    location
 }
 
 async fn assert_copy_succeeds<L: StoreLocation>(from: &L, to: &L) {
-    let report = from.move_to(to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
+    let report = from.copy_to(to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
     assert!(report.differences().is_empty(), "{report:?}");
 }
 
 async fn interrupt_copy<L: StoreLocation>(from: &L, to: &L) {
-    from.move_pages_to(to, 3).await.expect_err("it has more than three pages");
+    from.copy_pages_to(to, 3).await.expect_err("it has more than three pages");
 }
 
 /// Leaves a note as if a move had come so far.
-async fn write_progress_note<L: StoreLocation>(lair: &L) {
-    let lair = lair.clone();
+async fn write_progress_note<L: StoreLocation>(location: &L) {
+    let location = location.clone();
     let left = run_blocking(move || {
-        let mut target = lair.target();
+        let mut target = location.open_target();
         expect_ok(target.note());
         expect_ok(target.write(Section::Texts, vec![], "a note"))
     });
@@ -123,8 +123,8 @@ async fn write_progress_note<L: StoreLocation>(lair: &L) {
 
 /// Neither to where a move has not ended, nor from there.
 async fn assert_verify_refused<L: StoreLocation>(source: &L, target: &L) {
-    let there = source.verify(target).await;
+    let there = source.verify_copy(target).await;
     assert!(matches!(there, Err(MoveError::Unended)), "{there:?}");
-    let back = target.verify(source).await;
+    let back = target.verify_copy(source).await;
     assert!(matches!(back, Err(MoveError::Part)), "{back:?}");
 }

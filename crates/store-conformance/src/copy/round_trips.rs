@@ -6,25 +6,25 @@ use super::{CopyingHarness, StoreLocation, fill_store, full_registration};
 use crate::fixture::StoreFixture;
 
 pub async fn a_store_copied_to_the_tested_kind_is_equal_and_continues<L: StoreLocation>() {
-    assert_equal_after_copies::<L>(&[L::ELSEWHERE, L::HERE], 1).await;
+    assert_equal_after_copies::<L>(&[L::OTHER_KIND, L::TESTED_KIND], 1).await;
 }
 
 pub async fn a_store_copied_there_and_back_is_equal_and_continues<L: StoreLocation>() {
-    assert_equal_after_copies::<L>(&[L::ELSEWHERE, L::HERE], 2).await;
+    assert_equal_after_copies::<L>(&[L::OTHER_KIND, L::TESTED_KIND], 2).await;
 }
 
 pub async fn a_store_copied_to_the_other_kind_is_equal_and_continues<L: StoreLocation>() {
-    assert_equal_after_copies::<L>(&[L::HERE, L::ELSEWHERE], 1).await;
+    assert_equal_after_copies::<L>(&[L::TESTED_KIND, L::OTHER_KIND], 1).await;
 }
 
 pub async fn a_store_copied_within_its_kind_is_equal_and_continues<L: StoreLocation>() {
-    assert_equal_after_copies::<L>(&[L::HERE, L::HERE], 2).await;
+    assert_equal_after_copies::<L>(&[L::TESTED_KIND, L::TESTED_KIND], 2).await;
 }
 
 /// Is the same after each of so many moves along a way, and then goes on.
 pub async fn assert_equal_after_copies<L: StoreLocation>(way: &[L::Kind], moves: usize) {
-    let movers = CopyingHarness::<L>::along(way);
-    let mut fixture = StoreFixture::new(&movers, full_registration()).await;
+    let harness = CopyingHarness::<L>::through_kinds(way);
+    let mut fixture = StoreFixture::new(&harness, full_registration()).await;
     fill_store(&mut fixture).await;
     let node = fixture.node;
     let before = snapshot_lists(&fixture, node).await;

@@ -21,14 +21,15 @@ impl RandomWalk<'_> {
         let mine = |seq: &TaskSeq| {
             let task = &self.model.tasks[seq];
             claim.handlers.contains(&task.handler)
-                && !self.model.is_held(task)
+                && !self.model.is_blocked_by_rule(task)
                 && self.model.is_pulled(&task.handler) == pulls
                 && of.is_none_or(|of| task.tenant == *of)
         };
-        let scheduled: BTreeSet<_> = self.model.live_in(Status::Scheduled).into_iter().filter(mine).collect();
-        let ready: BTreeSet<_> = self.model.ready(now).into_iter().filter(mine).collect();
-        let waiting: Vec<_> = self.model.heads().into_iter().filter(mine).collect();
-        let there = self.model.room_for(scheduled.union(&ready).copied());
+        let scheduled: BTreeSet<_> =
+            self.model.live_tasks_with_status(Status::Scheduled).into_iter().filter(mine).collect();
+        let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(mine).collect();
+        let waiting: Vec<_> = self.model.runnable_heads().into_iter().filter(mine).collect();
+        let there = self.model.free_slots_for(scheduled.union(&ready).copied());
 
         let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
         assert_eq!(taken.len(), claims.tasks.len(), "no task is claimed twice");
@@ -56,7 +57,7 @@ impl RandomWalk<'_> {
             assert!(told <= soonest, "told {told}, but a task falls due at {soonest}");
         }
         assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
-        self.lock(claim, claims);
+        self.lock_claimed_tasks(claim, claims);
     }
 
     /// Within one queue nobody overtakes a more urgent task.
@@ -84,26 +85,26 @@ impl RandomWalk<'_> {
         }
     }
 
-    fn lock(&mut self, claim: &Claim, claims: &Claims) {
+    fn lock_claimed_tasks(&mut self, claim: &Claim, claims: &Claims) {
         let mut fences: Vec<_> = claims.tasks.iter().map(|task| task.fence).collect();
         fences.sort();
-        fences.insert(0, self.fence);
+        fences.insert(0, self.highest_fence);
         assert_ascending(&fences);
-        self.fence = fences[fences.len() - 1];
+        self.highest_fence = fences[fences.len() - 1];
         let (node, until) = match claim.by {
             Claimant::Node(node) => (node, None),
             Claimant::Worker { until, .. } => (WORKER_LEASE_NODE, Some(until)),
         };
         for task in &claims.tasks {
             let lease = Lease { node, fence: task.fence, since: self.fixture.now, until };
-            self.model.apply(task.seq, Command::Lock(lease), self.fixture.now).expect("it could run");
+            self.model.apply_command(task.seq, Command::Lock(lease), self.fixture.now).expect("it could run");
             let shadow = self.model.task_mut(task.seq);
             assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
             let told = (task.attempt, task.retries, task.late);
             assert_eq!(told, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
             let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
             assert!(task.late || task.prev_sent == prev_sent, "a resend tells the same previous event");
-            self.claimed.push(task.clone());
+            self.claimed_tasks.push(task.clone());
             let shadow = &self.model.tasks[&task.seq];
             let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
                 assert_eq!(Some(&task.run().pair), shadow.pair.as_ref());
@@ -120,14 +121,14 @@ impl RandomWalk<'_> {
     /// Counters equal a recount. What has fallen due since a queue was last looked at may still count as
     /// waiting, and so may anything that is held: there only the sum is compared.
     pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
-        let want = self.model.counts(self.fixture.now);
+        let want = self.model.queue_counts(self.fixture.now);
         let views = expect_ok(self.fixture.store.queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
             let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
             assert!(seen.insert(queue.clone()), "{queue:?} is told of twice");
             let want = want.get(&queue).copied().unwrap_or_default();
-            let held = self.holds(&queue);
+            let held = self.is_queue_blocked(&queue);
             if want != [0; 6] {
                 assert_eq!(view.held, held, "{queue:?} held");
             }
@@ -143,7 +144,7 @@ impl RandomWalk<'_> {
         }
     }
 
-    fn holds(&self, (handler, of, tenant): &QueueKey) -> bool {
+    fn is_queue_blocked(&self, (handler, of, tenant): &QueueKey) -> bool {
         self.model.rules.iter().any(|rule| rule.holds(handler, of, tenant))
     }
 
@@ -160,7 +161,7 @@ impl RandomWalk<'_> {
 
     /// In the lanes of every object stand those who should, in their order.
     pub(super) async fn check_lanes(&self) {
-        for ((tenant, key), want) in self.model.lanes() {
+        for ((tenant, key), want) in self.model.lane_heads_by_object() {
             let view =
                 expect_ok(self.fixture.store.object(&tenant, &key, 1).await).expect("it has had events");
             let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
@@ -181,14 +182,14 @@ impl RandomWalk<'_> {
     /// The journal holds every event that is not forgotten, as it was emitted.
     pub(super) async fn check_journal(&self) {
         let extent = self.fixture.journal_extent().await;
-        assert_eq!(extent.head, self.model.head());
+        assert_eq!(extent.head, self.model.last_event_id());
         let read = self.fixture.read_events_after(extent.forgotten, &Default::default()).await;
         let want: Vec<_> = self.model.events.values().filter(|event| event.id > extent.forgotten).collect();
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }
 
     /// The oldest event that is younger than this and must therefore still be there.
-    pub(super) fn oldest_younger_than(&self, seconds: u64) -> Option<EventId> {
+    pub(super) fn oldest_event_younger_than(&self, seconds: u64) -> Option<EventId> {
         let cutoff = self.fixture.now.minus(secs(seconds));
         self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()
     }

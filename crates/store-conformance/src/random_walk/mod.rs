@@ -58,13 +58,13 @@ struct RandomWalk<'h> {
     /// Two nodes that claim; a crash replaces one of them.
     nodes: [NodeId; 2],
     /// Every claim so far, ended or not: zombies are made of these.
-    claimed: Vec<Claimed>,
+    claimed_tasks: Vec<Claimed>,
     /// Emissions under an idempotency key, and what they were answered.
-    receipts: Vec<(Emission, Receipt)>,
+    keyed_receipts: Vec<(Emission, Receipt)>,
     /// Handlers that are not defined at the moment.
-    lost: BTreeSet<&'static str>,
+    undefined_handlers: BTreeSet<&'static str>,
     /// The largest fence so far.
-    fence: i64,
+    highest_fence: i64,
 }
 
 pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
@@ -96,13 +96,13 @@ pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
         model: StoreModel::new(registration()),
         rng: Rng::new(seed),
         step_log: StepLog { seed, steps: Vec::new() },
-        claimed: Vec::new(),
-        receipts: Vec::new(),
-        lost: BTreeSet::new(),
-        fence: i64::MIN,
+        claimed_tasks: Vec::new(),
+        keyed_receipts: Vec::new(),
+        undefined_handlers: BTreeSet::new(),
+        highest_fence: i64::MIN,
     };
     for n in 1..=STEPS {
-        walk = walk.step().await;
+        walk = walk.take_step().await;
         if n % 25 == 0 {
             walk.check_lanes().await;
         }
@@ -111,33 +111,33 @@ pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
             walk.check_journal().await;
         }
     }
-    walk.run_dry().await;
+    walk.run_remaining_tasks().await;
 }
 
 impl RandomWalk<'_> {
     /// Lifts everything that holds work back and runs what is left: in the end nothing may be.
-    async fn run_dry(&mut self) {
+    async fn run_remaining_tasks(&mut self) {
         self.step_log.add("run dry".into());
         self.fixture.node = self.nodes[0];
         self.fixture.register(registration()).await;
-        self.lost.clear();
+        self.undefined_handlers.clear();
         for rule in std::mem::take(&mut self.model.rules) {
             assert!(expect_ok(
                 self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await
             ));
         }
         for name in HANDLERS {
-            self.adopt(name).await;
+            self.adopt_handler(name).await;
         }
         while !self.model.live.is_empty() {
-            self.succeed_all().await;
-            for seq in self.model.live_in(Status::Error) {
+            self.succeed_running_tasks().await;
+            for seq in self.model.live_tasks_with_status(Status::Error) {
                 let id = self.model.tasks[&seq].id.clone();
                 assert_eq!(self.fixture.retry_task(&id).await, Ok(()));
-                self.model.apply(seq, Command::Retry, self.fixture.now).expect("it is halted");
+                self.model.apply_command(seq, Command::Retry, self.fixture.now).expect("it is halted");
             }
             for name in ["crm", "shop"] {
-                self.adopt(name).await;
+                self.adopt_handler(name).await;
             }
             let (mut idle, mut next) = (true, None);
             for claim in [self.fixture.claim_request(50), self.fixture.worker_claim_request(&["remote"], 50)]
@@ -162,9 +162,9 @@ impl RandomWalk<'_> {
     }
 
     /// Ends every running attempt well.
-    async fn succeed_all(&mut self) {
+    async fn succeed_running_tasks(&mut self) {
         let mut endings = Vec::new();
-        for seq in self.model.live_in(Status::Locked) {
+        for seq in self.model.live_tasks_with_status(Status::Locked) {
             if let State::Locked(lease) = self.model.tasks[&seq].life.state {
                 let (emits, logs) = (vec![], vec![]);
                 endings.push(Ending {
@@ -176,7 +176,7 @@ impl RandomWalk<'_> {
                     logs,
                 });
                 self.model
-                    .apply(seq, Command::Succeed { fence: lease.fence }, self.fixture.now)
+                    .apply_command(seq, Command::Succeed { fence: lease.fence }, self.fixture.now)
                     .expect("it runs");
             }
         }
@@ -210,5 +210,5 @@ impl Drop for StepLog {
 
 /// One of the rules a walk sets and lifts.
 fn random_rule_kind(rng: &mut Rng) -> RuleKind {
-    if rng.percent(50) { RuleKind::Pause } else { RuleKind::Block }
+    if rng.is_true_percent(50) { RuleKind::Pause } else { RuleKind::Block }
 }

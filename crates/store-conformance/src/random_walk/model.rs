@@ -28,11 +28,11 @@ pub(super) struct ModelTask {
     pub(super) event: Option<EventId>,
     pub(super) pair: Option<Pair>,
     /// Where it stands in its lane: those with smaller numbers come before it.
-    place: u64,
+    lane_position: u64,
     pub(super) priority: Priority,
     sync: bool,
     /// An attempt has ended, or never will be: the event's next tasks need not wait for it any more.
-    opened: bool,
+    gate_opened: bool,
     pub(super) life: Life,
     pub(super) attempts: Vec<AttemptEnd>,
     /// What its first delivery told as the previous event; every other one must tell the same.
@@ -40,7 +40,7 @@ pub(super) struct ModelTask {
 }
 
 impl ModelTask {
-    pub(super) fn of(&self) -> QueueOf {
+    pub(super) fn queue_kind(&self) -> QueueOf {
         self.pair.as_ref().map_or(QueueOf::Events, |pair| QueueOf::Collection(pair.collection.clone()))
     }
 }
@@ -51,12 +51,12 @@ pub(super) struct StoreModel {
     pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
     /// Those that are not in the history.
     pub(super) live: BTreeSet<TaskSeq>,
-    of_event: HashMap<EventId, Vec<TaskSeq>>,
+    tasks_by_event: HashMap<EventId, Vec<TaskSeq>>,
     pub(super) events: BTreeMap<EventId, Event>,
-    last: HashMap<Object, EventId>,
+    last_event_by_object: HashMap<Object, EventId>,
     pub(super) rules: Vec<Rule>,
     /// How many places in lanes have been given out.
-    places: u64,
+    next_lane_position: u64,
 }
 
 type Object = (Tenant, ObjectKey);
@@ -75,20 +75,20 @@ impl StoreModel {
             registration,
             tasks: BTreeMap::new(),
             live: BTreeSet::new(),
-            of_event: HashMap::new(),
+            tasks_by_event: HashMap::new(),
             events: BTreeMap::new(),
-            last: HashMap::new(),
+            last_event_by_object: HashMap::new(),
             rules: Vec::new(),
-            places: 0,
+            next_lane_position: 0,
         }
     }
 
-    pub(super) fn head(&self) -> EventId {
+    pub(super) fn last_event_id(&self) -> EventId {
         self.events.keys().next_back().copied().unwrap_or(EventId::ZERO)
     }
 
     /// Takes in what the store made of an emitted event. `seqs` are the numbers of its tasks.
-    pub(super) fn journal(
+    pub(super) fn add_event(
         &mut self,
         current: &RegistrationBuilder,
         new: &NewEvent,
@@ -96,12 +96,12 @@ impl StoreModel {
         seqs: &[TaskSeq],
         now: Timestamp,
     ) {
-        assert!(got.id > self.head(), "ids ascend");
+        assert!(got.id > self.last_event_id(), "ids ascend");
         let object = new.key.clone().map(|key| (new.tenant.clone(), key));
-        let prev = object.as_ref().and_then(|object| self.last.get(object).copied());
+        let prev = object.as_ref().and_then(|object| self.last_event_by_object.get(object).copied());
         assert_eq!(got.prev, prev, "prev is the object's last event");
         if let Some(object) = object {
-            self.last.insert(object, got.id);
+            self.last_event_by_object.insert(object, got.id);
         }
         let bindings = current.routes().resolve(&new.kind);
         assert_eq!(bindings.len(), got.tasks.len(), "one task a handler");
@@ -117,24 +117,24 @@ impl StoreModel {
                 lane: new.key.clone().filter(|_| ordered),
                 event: Some(got.id),
                 pair: None,
-                place: self.places,
+                lane_position: self.next_lane_position,
                 priority: new.priority,
                 sync: binding.sync,
-                opened: false,
+                gate_opened: false,
                 life: Life::beginning(new.due.unwrap_or(now), ordered && new.key.is_some()),
                 attempts: Vec::new(),
                 prev_sent: None,
             };
-            self.places += 1;
+            self.next_lane_position += 1;
             self.tasks.insert(*seq, shadow);
             self.live.insert(*seq);
         }
-        self.of_event.insert(got.id, seqs.to_vec());
+        self.tasks_by_event.insert(got.id, seqs.to_vec());
         self.events.insert(got.id, expected_event(new, got));
     }
 
     /// Takes in a run that the store made for a pair.
-    pub(super) fn run(&mut self, pair: &Pair, task: &Task) {
+    pub(super) fn add_run(&mut self, pair: &Pair, task: &Task) {
         let shadow = ModelTask {
             id: task.id.clone(),
             handler: pair.source.clone(),
@@ -142,22 +142,22 @@ impl StoreModel {
             lane: None,
             event: None,
             pair: Some(pair.clone()),
-            place: self.places,
+            lane_position: self.next_lane_position,
             priority: task.priority,
             sync: false,
-            opened: false,
+            gate_opened: false,
             // Whether it belongs in a lane is the store's choice: a pair has one task at a time either way.
             life: Life::beginning(task.created_at, task.life.laned),
             attempts: Vec::new(),
             prev_sent: None,
         };
-        self.places += 1;
+        self.next_lane_position += 1;
         self.tasks.insert(task.seq, shadow);
         self.live.insert(task.seq);
     }
 
     /// The task of a pair that is queued or running.
-    pub(super) fn active(&self, pair: &Pair) -> Option<TaskSeq> {
+    pub(super) fn active_task_of_pair(&self, pair: &Pair) -> Option<TaskSeq> {
         let queued = [Status::New, Status::Scheduled, Status::Locked];
         let is = |seq: &&TaskSeq| {
             let task = &self.tasks[*seq];
@@ -168,11 +168,16 @@ impl StoreModel {
 
     /// Whether a task cannot come back because another of its pair is queued or running.
     pub(super) fn pair_is_busy(&self, seq: TaskSeq) -> bool {
-        self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active(pair).is_some())
+        self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active_task_of_pair(pair).is_some())
     }
 
     /// Does to a task what the core says.
-    pub(super) fn apply(&mut self, seq: TaskSeq, command: Command, now: Timestamp) -> Result<(), Rejected> {
+    pub(super) fn apply_command(
+        &mut self,
+        seq: TaskSeq,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<(), Rejected> {
         let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
         let def = self.registration.handler_def(task.handler.as_str());
         let (life, effects) = transition(seq, task.life, command, def, now)?;
@@ -180,14 +185,14 @@ impl StoreModel {
         for effect in effects {
             match effect {
                 Effect::RecordAttempt(end) => task.attempts.push(end),
-                Effect::OpenGate => task.opened = true,
+                Effect::OpenGate => task.gate_opened = true,
                 Effect::Archive => drop(self.live.remove(&seq)),
                 Effect::Restore => drop(self.live.insert(seq)),
                 // Who heads a lane is derived.
                 Effect::AdvanceLane => {}
                 Effect::JoinLane => {
-                    task.place = self.places;
-                    self.places += 1;
+                    task.lane_position = self.next_lane_position;
+                    self.next_lane_position += 1;
                 }
             }
         }
@@ -203,20 +208,20 @@ impl StoreModel {
     }
 
     /// Live tasks in one of these states.
-    pub(super) fn live_in(&self, status: Status) -> Vec<TaskSeq> {
+    pub(super) fn live_tasks_with_status(&self, status: Status) -> Vec<TaskSeq> {
         let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
         self.live.iter().filter(is).copied().collect()
     }
 
-    pub(super) fn is_held(&self, task: &ModelTask) -> bool {
-        self.rules.iter().any(|rule| rule.holds(&task.handler, &task.of(), &task.tenant))
+    pub(super) fn is_blocked_by_rule(&self, task: &ModelTask) -> bool {
+        self.rules.iter().any(|rule| rule.holds(&task.handler, &task.queue_kind(), &task.tenant))
     }
 
     /// Those that wait for nothing but their time: at the head of their lane, their gate open.
-    pub(super) fn heads(&self) -> HashSet<TaskSeq> {
+    pub(super) fn runnable_heads(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
-        for (seq, task) in self.by_place() {
+        for (seq, task) in self.tasks_by_lane_position() {
             let first = match &task.lane {
                 Some(key) if task.life.ordered => taken.insert((&task.handler, &task.tenant, key)),
                 _ => true,
@@ -228,17 +233,17 @@ impl StoreModel {
         heads
     }
 
-    fn by_place(&self) -> Vec<(&TaskSeq, &ModelTask)> {
+    fn tasks_by_lane_position(&self) -> Vec<(&TaskSeq, &ModelTask)> {
         let mut by_place: Vec<_> = self.live.iter().map(|seq| (seq, &self.tasks[seq])).collect();
-        by_place.sort_by_key(|(_, task)| task.place);
+        by_place.sort_by_key(|(_, task)| task.lane_position);
         by_place
     }
 
     /// Of every object its lanes in which somebody stands: who is first, and how many are behind.
-    pub(super) fn lanes(&self) -> HashMap<Object, LaneHeads> {
+    pub(super) fn lane_heads_by_object(&self) -> HashMap<Object, LaneHeads> {
         let mut lanes: HashMap<Object, LaneHeads> =
-            self.last.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
-        for (seq, task) in self.by_place() {
+            self.last_event_by_object.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
+        for (seq, task) in self.tasks_by_lane_position() {
             let Some(key) = task.lane.as_ref().filter(|_| task.life.ordered) else { continue };
             let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
             of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
@@ -250,27 +255,27 @@ impl StoreModel {
     fn gate_is_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
         let Some(event) = task.event else { return true };
         let before =
-            self.of_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
-        before.filter(|other| other.sync).all(|other| other.opened)
+            self.tasks_by_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
+        before.filter(|other| other.sync).all(|other| other.gate_opened)
     }
 
     /// Those whose time has come, held or not.
-    pub(super) fn ready(&self, now: Timestamp) -> HashSet<TaskSeq> {
+    pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
         let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, State::New { due } if due <= now);
-        self.heads().into_iter().filter(due).collect()
+        self.runnable_heads().into_iter().filter(due).collect()
     }
 
     /// How many of these could run side by side with what runs, as the limits of their handlers have it.
-    pub(super) fn room_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
+    pub(super) fn free_slots_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
         let mut waiting: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
         for seq in tasks {
             let task = &self.tasks[&seq];
-            *waiting.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
+            *waiting.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
         let mut running: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
-        for seq in self.live_in(Status::Locked) {
+        for seq in self.live_tasks_with_status(Status::Locked) {
             let task = &self.tasks[&seq];
-            *running.entry(&task.handler).or_default().entry(self.object(task)).or_default() += 1;
+            *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
         }
         let room = waiting.into_iter().map(|(handler, objects)| {
             let limits = &self.registration.handler_def(handler.as_str()).limits;
@@ -287,7 +292,7 @@ impl StoreModel {
         room.sum()
     }
 
-    fn object(&self, task: &ModelTask) -> Option<Object> {
+    fn object_of_task(&self, task: &ModelTask) -> Option<Object> {
         let event = &self.events[&task.event?];
         event.key.clone().map(|key| (event.tenant.clone(), key))
     }
@@ -303,8 +308,8 @@ impl StoreModel {
     }
 
     /// The counters of every queue that has live tasks.
-    pub(super) fn counts(&self, now: Timestamp) -> BTreeMap<QueueKey, QueueCounts> {
-        let ready = self.ready(now);
+    pub(super) fn queue_counts(&self, now: Timestamp) -> BTreeMap<QueueKey, QueueCounts> {
+        let ready = self.ready_tasks(now);
         let mut counts: BTreeMap<_, QueueCounts> = BTreeMap::new();
         for seq in &self.live {
             let task = &self.tasks[seq];
@@ -317,7 +322,8 @@ impl StoreModel {
                 State::Missing { .. } => 5,
                 State::Done => unreachable!("a done task is history"),
             };
-            counts.entry((task.handler.clone(), task.of(), task.tenant.clone())).or_default()[column] += 1;
+            counts.entry((task.handler.clone(), task.queue_kind(), task.tenant.clone())).or_default()
+                [column] += 1;
         }
         counts
     }

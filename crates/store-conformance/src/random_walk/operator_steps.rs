@@ -12,18 +12,20 @@ use super::{HANDLERS, PAIRS, RandomWalk, random_rule_kind, registration};
 use crate::fixture::*;
 
 impl RandomWalk<'_> {
-    pub(super) async fn hold(&mut self) {
+    pub(super) async fn set_random_rule(&mut self) {
         let kind = random_rule_kind(&mut self.rng);
-        let name = *self.rng.pick(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
-        let of = self.rng.percent(50).then(|| TENANTS[self.rng.below(2)]);
+        let name = *self.rng.choose_if_any(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
+        let of = self.rng.is_true_percent(50).then(|| TENANTS[self.rng.below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, of);
         self.step_log.add(format!("hold {rule:?}"));
         expect_ok(self.fixture.store.hold(rule.clone()).await);
         self.model.rules.retain(|standing| !standing.same_place(&rule));
         self.model.rules.push(rule);
-        for seq in self.model.live_in(Status::Scheduled) {
-            if self.model.is_held(&self.model.tasks[&seq]) {
-                self.model.apply(seq, Command::Unschedule, self.fixture.now).expect("it was scheduled");
+        for seq in self.model.live_tasks_with_status(Status::Scheduled) {
+            if self.model.is_blocked_by_rule(&self.model.tasks[&seq]) {
+                self.model
+                    .apply_command(seq, Command::Unschedule, self.fixture.now)
+                    .expect("it was scheduled");
                 // A rule is set without telling the time: when the task falls due then is the store's choice.
                 let stored = self.fixture.read_task(&self.model.tasks[&seq].id).await.life;
                 assert!(matches!(stored.state, State::New { due } if due <= self.fixture.now), "{stored:?}");
@@ -33,8 +35,8 @@ impl RandomWalk<'_> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    pub(super) async fn lift(&mut self) {
-        let Some(rule) = self.rng.pick(&self.model.rules).cloned() else { return };
+    pub(super) async fn lift_random_rule(&mut self) {
+        let Some(rule) = self.rng.choose_if_any(&self.model.rules).cloned() else { return };
         self.step_log.add(format!("lift {rule:?}"));
         assert!(expect_ok(self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
         self.model.rules.retain(|standing| *standing != rule);
@@ -43,19 +45,24 @@ impl RandomWalk<'_> {
 
     /// Any task at all, unless it would wait for a handler that is not there.
     fn random_task(&mut self) -> Option<TaskSeq> {
-        let seqs: Vec<_> = match self.rng.percent(50) {
+        let seqs: Vec<_> = match self.rng.is_true_percent(50) {
             true => self.model.live.iter().copied().collect(),
             false => self.model.tasks.keys().copied().collect(),
         };
-        let seq = *self.rng.pick(&seqs)?;
+        let seq = *self.rng.choose_if_any(&seqs)?;
         let handler = &self.model.tasks[&seq].handler;
-        (!self.lost.contains(handler.as_str())).then_some(seq)
+        (!self.undefined_handlers.contains(handler.as_str())).then_some(seq)
     }
 
-    pub(super) async fn retry(&mut self) {
-        let halted = self.model.live_in(Status::Error);
+    pub(super) async fn retry_random_task(&mut self) {
+        let halted = self.model.live_tasks_with_status(Status::Error);
         let Some(seq) = self.random_task() else { return };
-        let seq = self.rng.pick(&halted).copied().filter(|_| self.lost.is_empty()).unwrap_or(seq);
+        let seq = self
+            .rng
+            .choose_if_any(&halted)
+            .copied()
+            .filter(|_| self.undefined_handlers.is_empty())
+            .unwrap_or(seq);
         let id = self.model.tasks[&seq].id.clone();
         self.step_log.add(format!("retry {id}"));
         let answer = self.fixture.retry_task(&id).await;
@@ -71,35 +78,35 @@ impl RandomWalk<'_> {
             assert_eq!(answer, Err(Rejected::PairIsBusy), "{id}");
             return;
         }
-        assert_eq!(answer, self.model.apply(seq, Command::Retry, self.fixture.now), "{id}");
+        assert_eq!(answer, self.model.apply_command(seq, Command::Retry, self.fixture.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    pub(super) async fn cancel(&mut self) {
+    pub(super) async fn cancel_random_task(&mut self) {
         let Some(seq) = self.random_task() else { return };
         let id = self.model.tasks[&seq].id.clone();
         self.step_log.add(format!("cancel {id}"));
         let answer = self.fixture.cancel_task(&id).await;
-        assert_eq!(answer, self.model.apply(seq, Command::Cancel, self.fixture.now), "{id}");
+        assert_eq!(answer, self.model.apply_command(seq, Command::Cancel, self.fixture.now), "{id}");
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    pub(super) async fn adopt_some(&mut self) {
+    pub(super) async fn adopt_random_handler(&mut self) {
         let name = HANDLERS[self.rng.below(HANDLERS.len())];
-        if !self.lost.contains(name) {
-            self.adopt(name).await;
+        if !self.undefined_handlers.contains(name) {
+            self.adopt_handler(name).await;
         }
     }
 
-    pub(super) async fn adopt(&mut self, name: &str) {
+    pub(super) async fn adopt_handler(&mut self, name: &str) {
         self.step_log.add(format!("adopt {name}"));
-        let mut missing = self.model.live_in(Status::Missing);
+        let mut missing = self.model.live_tasks_with_status(Status::Missing);
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
         for seq in missing {
             // Of a pair's missing tasks one comes back, and only if none is there.
             if !self.model.pair_is_busy(seq) {
-                self.model.apply(seq, Command::Adopt, self.fixture.now).expect("it was missing");
+                self.model.apply_command(seq, Command::Adopt, self.fixture.now).expect("it was missing");
                 adopted += 1;
             }
         }
@@ -108,37 +115,41 @@ impl RandomWalk<'_> {
     }
 
     /// A handler goes, with none of its tasks running; or all that have gone come back.
-    pub(super) async fn lose_or_restore(&mut self) {
-        if !self.lost.is_empty() {
-            self.step_log.add(format!("restore {:?}", self.lost));
-            self.lost.clear();
+    pub(super) async fn undefine_or_restore_handler(&mut self) {
+        if !self.undefined_handlers.is_empty() {
+            self.step_log.add(format!("restore {:?}", self.undefined_handlers));
+            self.undefined_handlers.clear();
             self.fixture.register(registration()).await;
             return;
         }
         let name = HANDLERS[self.rng.below(HANDLERS.len())];
         let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
-        if self.model.live_in(Status::Locked).iter().any(of_it) {
+        if self.model.live_tasks_with_status(Status::Locked).iter().any(of_it) {
             return;
         }
         self.step_log.add(format!("lose {name}"));
-        self.lost.insert(name);
-        self.heartbeats().await;
+        self.undefined_handlers.insert(name);
+        self.send_heartbeats().await;
         self.fixture.register(registration().without_handler(name)).await;
         let rescued = self.fixture.rescue_tasks().await;
-        let expired = self.expire(None);
-        let mut gone = [self.model.live_in(Status::New), self.model.live_in(Status::Scheduled)].concat();
+        let expired = self.expire_leases(None);
+        let mut gone = [
+            self.model.live_tasks_with_status(Status::New),
+            self.model.live_tasks_with_status(Status::Scheduled),
+        ]
+        .concat();
         gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, gone.len() as u64));
         for seq in gone {
-            self.model.apply(seq, Command::Lose, self.fixture.now).expect("it waited");
+            self.model.apply_command(seq, Command::Lose, self.fixture.now).expect("it waited");
         }
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// Takes from a dead node, and from workers whose leases have run out, what they held.
-    fn expire(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, Status)> {
+    fn expire_leases(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, Status)> {
         let mut expired = Vec::new();
-        for seq in self.model.live_in(Status::Locked) {
+        for seq in self.model.live_tasks_with_status(Status::Locked) {
             let State::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
             let over = match lease.until {
                 Some(until) => until < self.fixture.now,
@@ -146,7 +157,7 @@ impl RandomWalk<'_> {
             };
             if over {
                 let command = Command::Expire { fence: lease.fence };
-                self.model.apply(seq, command, self.fixture.now).expect("it ran");
+                self.model.apply_command(seq, command, self.fixture.now).expect("it ran");
                 let task = &self.model.tasks[&seq];
                 expired.push((task.id.clone(), task.life.state.status()));
             }
@@ -154,37 +165,37 @@ impl RandomWalk<'_> {
         sort_tasks(expired)
     }
 
-    async fn heartbeats(&self) {
+    async fn send_heartbeats(&self) {
         for node in self.nodes {
             assert!(expect_ok(self.fixture.store.heartbeat(node, self.fixture.now).await), "{node} lives");
         }
     }
 
     /// One of the nodes falls silent for longer than its lease; the other one sweeps.
-    pub(super) async fn crash(&mut self) {
-        self.heartbeats().await;
-        let (dead, alive) = if self.rng.percent(50) { (0, 1) } else { (1, 0) };
+    pub(super) async fn crash_node(&mut self) {
+        self.send_heartbeats().await;
+        let (dead, alive) = if self.rng.is_true_percent(50) { (0, 1) } else { (1, 0) };
         self.step_log.add(format!("node {} dies", self.nodes[dead]));
         self.fixture.advance_clock(LEASE_SECS + 1);
         assert!(expect_ok(self.fixture.store.heartbeat(self.nodes[alive], self.fixture.now).await));
         let rescued = self.fixture.rescue_tasks().await;
-        let expired = self.expire(Some(self.nodes[dead]));
+        let expired = self.expire_leases(Some(self.nodes[dead]));
         assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, 0));
         self.nodes[dead] = expect_ok(self.fixture.store.join("replacement", self.fixture.now).await);
         self.check_counters(&BTreeSet::new()).await;
     }
 
     /// The journal forgets what is older than two minutes; no task and no young event goes with it.
-    pub(super) async fn forget(&mut self) {
+    pub(super) async fn prune_old_events(&mut self) {
         self.step_log.add("forget".into());
         self.fixture.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
         let extent = self.fixture.journal_extent().await;
-        let young = self.oldest_younger_than(120);
+        let young = self.oldest_event_younger_than(120);
         assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
         self.check_journal().await;
     }
 
-    pub(super) async fn restart(mut self) -> Self {
+    pub(super) async fn restart_store(mut self) -> Self {
         self.step_log.add("restart".into());
         let Self { fixture, .. } = self;
         let fixture = fixture.reopen().await;

@@ -8,7 +8,7 @@ impl Rng {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -18,26 +18,26 @@ impl Rng {
 
     /// A number from 0 to below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
+        (self.next_u64() % n.max(1) as u64) as usize
     }
 
     /// A number from 1 to `n`.
-    pub(crate) fn upto(&mut self, n: usize) -> usize {
+    pub(crate) fn from_one_to(&mut self, n: usize) -> usize {
         1 + self.below(n)
     }
 
     /// True so many times out of a hundred.
-    pub(crate) fn percent(&mut self, chance: usize) -> bool {
+    pub(crate) fn is_true_percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
     /// One of some.
-    pub(crate) fn of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
     /// One of those that there are, if there are any.
-    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn choose_if_any<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 }
