@@ -1,4 +1,4 @@
-//! The end of an attempt and all that commits with it.
+//! The end of an attempt and everything that commits with it.
 
 use pointsman_core::store::{Ended, Ending, TaskFilter};
 use pointsman_core::task::{AttemptEnd, EndReason, Rejected, TaskSeq};
@@ -139,7 +139,7 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
     assert_eq!(fixture.read_all_events().await.len(), 4);
 }
 
-/// What a zombie did leaves no trace.
+/// An attempt that lost its task leaves no trace.
 pub async fn an_ending_with_a_stale_fence_changes_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("record").with_key("a")).await;
@@ -191,7 +191,7 @@ pub async fn an_unknown_task_cannot_be_finished(harness: &dyn Harness) {
     assert_eq!(fixture.finish_attempt(foreign).await, Err(Rejected::NoSuchTask));
 }
 
-/// Each ending stands or falls alone; the answers come in order.
+/// Each ending succeeds or fails separately; results are in the order of the endings.
 pub async fn valid_and_stale_endings_in_one_call_are_answered_separately(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(3, new_event("record")).await;

@@ -1,4 +1,4 @@
-//! Who did what: written down, and read newest first.
+//! Audit entries: recorded, and listed newest first.
 
 use pointsman_core::store::Deed;
 

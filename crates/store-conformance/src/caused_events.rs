@@ -1,4 +1,4 @@
-//! What an event caused, and what that caused, as far as it is remembered.
+//! The events an event caused, directly and indirectly, as far as they have not expired.
 
 use pointsman_core::journal::Retention;
 use pointsman_core::order::Origin;
@@ -8,7 +8,7 @@ use pointsman_core::{EventId, NewEvent};
 use crate::Harness;
 use crate::fixture::*;
 
-/// Every type has a handler of its own.
+/// Each event type has its own handlers.
 fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default()
         .route("one", &["first", "also-first"])
@@ -21,7 +21,7 @@ async fn caused_event_ids(fixture: &StoreFixture<'_>, id: EventId) -> Vec<EventI
     view.caused.iter().map(|event| event.id).collect()
 }
 
-/// Ends a task well with these emits, each of which names it as its cause.
+/// Finishes a task successfully with these emitted events, each with the task as its cause. Returns their ids.
 async fn finish_emitting(fixture: &StoreFixture<'_>, task: &Claimed, emits: Vec<NewEvent>) -> Vec<EventId> {
     let emits = emits.into_iter().map(|event| event.caused_by(task)).collect();
     let finished =
@@ -58,7 +58,7 @@ pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) 
     assert_eq!(caused_event_ids(&fixture, root).await, whole, "after a restart");
 }
 
-/// From which whoever reads can build the tree.
+/// A reader can build the tree from the causes.
 pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
@@ -74,7 +74,7 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     assert_eq!(view.extent, fixture.journal_extent().await);
 }
 
-/// A task may also emit while it runs.
+/// A task may also emit while it is running.
 pub async fn events_emitted_while_a_task_runs_name_it_as_cause(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let root = fixture.emit(new_event("one")).await.id;
@@ -114,7 +114,7 @@ pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
     assert!(seen.caused.is_empty());
 }
 
-/// Nothing lies above what a step emits if no event made its order.
+/// An order that no event created has no cause event, so the events its steps emit have none either.
 pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().chain("/x/y", "a=step>done done")).await;
     fixture.add_order(new_order("/x/y,1")).await;
@@ -130,8 +130,8 @@ pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harnes
     assert_eq!(caused_event_ids(&fixture, emitted).await, below);
 }
 
-/// What each step of an order emits was caused by the event that made the order, also after a restart, and when the
-/// journal has forgotten the event.
+/// The event that created an order is the cause of all events its steps emit, also after a restart and after that
+/// event has expired.
 pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &dyn Harness) {
     let registration =
         registration().chain("/x/y", "a=step>b b=step>c c=step>done done").chain_route("start", "/x/y");
@@ -159,7 +159,8 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
     );
 }
 
-/// An event makes an order whose step emits the next event: each lies one deeper, so that a circle is seen to be one.
+/// An event creates an order whose step emits the next event: the depth grows by one each time, which makes a cycle
+/// detectable.
 pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
     let registration = registration().chain("/x/y", "a=step>done done").chain_route("round", "/x/y");
     let fixture = StoreFixture::new(harness, registration).await;

@@ -1,4 +1,4 @@
-//! A chain that changes under its orders: they go on, or wait at a node that is gone and say so.
+//! Chains that change while they have orders: orders continue, or are orphaned at a removed chain node.
 
 use pointsman_core::Status;
 use pointsman_core::chain::Action;
@@ -101,7 +101,7 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"], "what is done is not done again");
 }
 
-/// A node that was a step when its step began, and is an end when that ends.
+/// The chain node was a step when its step started, and is an end when the step finishes.
 pub async fn a_step_can_finish_at_a_chain_node_that_became_an_end(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
@@ -126,7 +126,7 @@ pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn 
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// The node is still there while the step runs; where it leads is asked when the step has ended.
+/// The chain node still exists while the step runs; its successor is looked up when the step finishes.
 pub async fn a_finished_step_follows_the_current_chain_definition(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
@@ -164,7 +164,7 @@ pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.node, chain_node_id("b"));
 }
 
-/// Also one that is not due, and one that was chosen for the next free slot.
+/// Also for steps that are not due yet and for scheduled ones.
 pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order(ORDER_KEY).planned_at(fixture.seconds_from_now(60))).await;
@@ -220,7 +220,7 @@ pub async fn orders_of_a_removed_chain_can_be_removed(harness: &dyn Harness) {
     assert!(fixture.find_order(ORDER_KEY).await.is_none() && fixture.list_orders("/").await.is_empty());
 }
 
-/// A stop, and what nodes are set to, hold for the chain as it is now.
+/// Stops and chain node actions apply to the current chain definition.
 pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.set_chain_stopped("/x/y", true).await;
@@ -261,7 +261,7 @@ pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
     assert_eq!(fixture.fail(&fixture.claim_one().await).await.due, Some(fixture.seconds_from_now(9)));
 }
 
-/// The attempt that fails is the old handler's, the next one is not.
+/// The failed attempt belongs to the old handler, the retry to the new one.
 pub async fn a_failed_step_is_retried_by_the_new_handler(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
@@ -285,7 +285,7 @@ pub async fn changing_other_chain_nodes_does_not_affect_a_pending_retry(harness:
     assert_eq!(fixture.claim_one().await.attempt, 2);
 }
 
-/// A node that dies with a step whose node is gone leaves nothing behind.
+/// A cluster node dies while running a step whose chain node was removed.
 pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.claim_one().await;

@@ -1,4 +1,4 @@
-//! Chains and nodes that an operator sets: stopped ones hold their steps, passed ones are travelled without.
+//! Chains and chain nodes set by an operator: stopped ones block their steps, skipped ones create none.
 
 use pointsman_core::RuleKind;
 use pointsman_core::chain::{Action, ChainState};
@@ -8,13 +8,13 @@ use pointsman_core::task::why::GateKind;
 use crate::Harness;
 use crate::fixture::*;
 
-/// a → b → done, and another chain of the same handlers.
+/// a → b → done, and another chain with the same handlers.
 fn registration() -> RegistrationBuilder {
     let nodes = "a=first>b b=second>done!failed done failed";
     RegistrationBuilder::default().chain("/x/y", nodes).chain("/x/z", nodes)
 }
 
-/// A fixture with two orders at the first node of each chain, whose node can run everything.
+/// A fixture with two orders at the first node of each chain; its cluster node can run all handlers.
 async fn fixture_with_two_orders_per_chain(harness: &dyn Harness) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, registration()).await;
     expect_ok(
@@ -36,7 +36,7 @@ async fn fixture_with_two_orders_per_chain(harness: &dyn Harness) -> StoreFixtur
     fixture
 }
 
-/// Claims all that can begin and ends it; answers whose steps they were.
+/// Claims and succeeds all steps that can start. Returns them as `/chain,id node`.
 async fn run_startable_steps(fixture: &StoreFixture<'_>) -> Vec<String> {
     let mut tasks = fixture.claim(10).await;
     tasks.sort_by_key(|task| task.step().order.clone());
@@ -81,7 +81,7 @@ pub async fn running_steps_of_a_stopped_chain_can_finish(harness: &dyn Harness) 
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
-/// When it is said to be stopped, nothing that was chosen before begins any more.
+/// Once the chain is stopped, steps that were scheduled before do not start.
 pub async fn scheduled_steps_of_a_stopped_chain_wait(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     assert_eq!(fixture.schedule_ahead(4).await, 4);
@@ -179,7 +179,7 @@ pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"]);
 }
 
-/// A running step is let end, a suspended order stays, a stopped chain passes nothing.
+/// A running step finishes first, a suspended order stays, and a stopped chain skips nothing.
 pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
@@ -205,7 +205,7 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
     assert_eq!(fixture.read_order("/x/y,1").await.order.node, chain_node_id("b"));
 }
 
-/// What was passed over does not begin before its time.
+/// An order that skips a chain node does not start before its time.
 pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.set_node_action("/x/y a", Action::NextState).await;
@@ -215,7 +215,7 @@ pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &d
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b"]);
 }
 
-/// More than a store would pass one by one in a hurry.
+/// More orders than a store processes in one batch.
 pub async fn many_orders_skip_a_chain_node_at_once(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_orders(vec![new_order("/x/y"); 2500]).await;
@@ -245,7 +245,7 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
     }
 }
 
-/// A rule, an operator's stop, and a rule for the handler: each stands for itself.
+/// A chain rule, an operator's stop and a handler rule are independent.
 pub async fn chain_rules_handler_rules_and_stops_are_independent(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
@@ -273,7 +273,7 @@ pub async fn a_rule_can_block_one_tenant_of_a_chain(harness: &dyn Harness) {
     fixture.assert_nothing_claimable("the tenant is held").await;
 }
 
-/// A chain's name is told apart whole, never by how it begins.
+/// Chain names are compared whole, not by prefix.
 pub async fn a_stop_does_not_affect_chains_with_a_similar_name(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .chain("/x", "a=first>done done")
@@ -327,7 +327,7 @@ pub async fn unknown_chains_and_chain_nodes_cannot_be_set(harness: &dyn Harness)
     assert!(fixture.list_chains().await.iter().all(|view| view.state == ChainState::default()));
 }
 
-/// What was running when its node was set so is passed on as soon as it waits.
+/// A step that was running when its chain node was set to skip moves on as soon as it waits.
 pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_orders_per_chain(harness).await;
     fixture.set_chain_stopped("/x/z", true).await;
@@ -343,7 +343,7 @@ pub async fn a_step_waiting_for_a_retry_is_skipped(harness: &dyn Harness) {
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b", "/x/y,2 b"]);
 }
 
-/// Passing in a circle ends, and whichever node is processed again takes the order up.
+/// Skipping around a cycle ends, and the order continues at whichever chain node is processed again.
 pub async fn an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processed(harness: &dyn Harness) {
     for node in ["a", "b"] {
         let fixture = StoreFixture::new(

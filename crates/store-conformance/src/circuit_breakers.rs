@@ -1,4 +1,4 @@
-//! A target that is busy or ailing is left alone by all tasks of its handler.
+//! Circuit breakers: no task of a handler is started while its target is busy or its circuit is open.
 
 use pointsman_core::Status;
 use pointsman_core::limit::{AILING, Pace, Target};
@@ -15,7 +15,7 @@ fn registration() -> RegistrationBuilder {
         .default_retry_policy("hook")
 }
 
-/// A fixture with so many tasks for the hook, spread over three tenants.
+/// A fixture with `count` tasks for the handler `hook`, spread over three tenants.
 async fn fixture_with_hook_tasks(harness: &dyn Harness, count: usize) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, registration()).await;
     for n in 0..count {
@@ -24,7 +24,7 @@ async fn fixture_with_hook_tasks(harness: &dyn Harness, count: usize) -> StoreFi
     fixture
 }
 
-/// The attempt of one task ends because the target asked to be left alone for so long.
+/// Finishes one attempt whose target reported to be busy for this many seconds.
 async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
     let task = fixture.claim_one_for_handler("hook").await;
     let until = fixture.seconds_from_now(seconds);
@@ -34,7 +34,7 @@ async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
     assert_eq!(fixture.read_task(&task.id).await.life.retries, 0, "it costs no retry");
 }
 
-/// One attempt after the other finds the target unwell, so many times; the tasks are put off for an hour.
+/// Finishes several attempts one by one with a report that the target fails; their tasks are snoozed for an hour.
 async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
     for _ in 0..times {
         let task = fixture.claim_one_for_handler("hook").await;
@@ -90,7 +90,7 @@ pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 6);
 }
 
-/// What runs already may end, and its success says that the target is well again.
+/// Running attempts may finish, and a success reports that the target has recovered.
 pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 6).await;
     let running = fixture.claim_one().await;
@@ -144,7 +144,7 @@ pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 10);
 }
 
-/// An attempt that tells nothing of the target changes nothing about it.
+/// An attempt without a target report does not affect the circuit.
 pub async fn attempts_without_a_target_report_do_not_change_the_circuit(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, AILING - 1).await;
@@ -183,7 +183,7 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 1, "and it is still tried singly");
 }
 
-/// A change of the configuration is no recovery.
+/// A changed configuration does not close the circuit.
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, AILING).await;

@@ -1,4 +1,4 @@
-//! Who gets which task, and when.
+//! Which tasks a claim returns, and when.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness)
     assert!(fixture.claim(0).await.is_empty());
 }
 
-/// Those behind a claimed head are not ready, so there is no more.
+/// Tasks behind a claimed head are not ready, so `more` is false.
 pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(5, new_event("record").with_key("a")).await;
@@ -125,7 +125,7 @@ pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness)
     assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
 }
 
-/// A claim may take them up in pieces, as long as it says that there is more.
+/// A claim may return them in batches, as long as it reports that there are more.
 pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2500, new_event("record").due_at(fixture.seconds_from_now(60))).await;
@@ -239,7 +239,7 @@ pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
     assert!(claims.tasks[0].fence > head.fence);
 }
 
-/// Without a claim, a verb that could claim does not.
+/// A call that could claim does not claim unless it is given a claim.
 pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (_, claims) =

@@ -1,4 +1,4 @@
-//! No more of a handler's tasks run at a time than may, over all tenants, nodes and ways to begin.
+//! Concurrency limits of handlers, across tenants, nodes and all ways to start a task.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ pub async fn racing_nodes_respect_the_concurrency_limit(harness: &dyn Harness) {
     assert_eq!(claimed, 2);
 }
 
-/// Whatever an attempt comes to, its place is free again, and is taken once.
+/// However an attempt ends, its slot is freed exactly once.
 pub async fn every_attempt_end_frees_a_concurrency_slot(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     for end in ["success", "failure", "parked", "snooze", "release", "cancel", "crash"] {
@@ -195,7 +195,7 @@ pub async fn a_handler_at_its_limit_does_not_delay_other_handlers(harness: &dyn 
     assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
 }
 
-/// The look-ahead of a narrow handler does not keep slots from others.
+/// Prefetching a limited handler does not take slots from other handlers.
 pub async fn prefetch_skips_a_handler_at_its_limit(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().concurrency_limit("index", 1)).await;
     fixture.emit_many(10, new_event("record")).await;
@@ -206,7 +206,7 @@ pub async fn prefetch_skips_a_handler_at_its_limit(harness: &dyn Harness) {
     }
 }
 
-/// Nor does that of the others keep the narrow one from its turns.
+/// Prefetching other handlers does not starve a limited one.
 pub async fn prefetch_does_not_starve_a_limited_handler(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().concurrency_limit("index", 1)).await;
     fixture.emit_many(20, new_event("record")).await;
@@ -281,7 +281,7 @@ pub async fn concurrency_limit_applies_to_sources_and_workers(harness: &dyn Harn
     assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 1);
 }
 
-/// A rule takes nobody's place, and lifting it gives none away twice.
+/// A rule uses no slot, and lifting it frees none twice.
 pub async fn rules_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(6, new_event("record")).await;
@@ -295,7 +295,7 @@ pub async fn rules_and_concurrency_limits_both_apply(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// A tenant's turn at a limited handler, with the other two waiting for theirs.
+/// A fixture with one task of each of three tenants for a handler limited to one task.
 async fn fixture_with_three_tenants(
     harness: &dyn Harness,
     registration: RegistrationBuilder,

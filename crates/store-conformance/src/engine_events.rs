@@ -1,4 +1,4 @@
-//! The engine's own events lie in the journal like all others, and are nobody's.
+//! Engine events are stored in the journal like all others, and belong to no object.
 
 use pointsman_core::EventId;
 use pointsman_core::engine_event::{EngineEvent, SchedulerState};
@@ -46,7 +46,7 @@ pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_json_after(since).await, want, "they are kept like any others");
 }
 
-/// They stand in the one order of the journal, between what others emit.
+/// Engine events and emitted events share one order of ids.
 pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let mut ids = Vec::new();
@@ -63,7 +63,7 @@ pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
     assert_eq!(fixture.journal_head().await, ids[8]);
 }
 
-/// Not even where somebody has bound their types, or the one above all.
+/// Not even if a route is bound to their types or to the type above all.
 pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let types = ["Event", "OrderEvent", "OrderStarted", "OrderFinished", "SchedulerClosed", "FileBasedAdded"];
     let registration = types.into_iter().fold(registration(), |registration, key| {
@@ -83,7 +83,7 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     assert!(fixture.list_orders("/").await.is_empty());
 }
 
-/// What is told of an order does not belong to the object that somebody calls the same.
+/// Events of an order do not belong to an object whose key equals the order's.
 pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order("/x/y,1")).await;
@@ -101,7 +101,7 @@ pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
     assert_eq!(view.events.iter().map(|event| event.id).collect::<Vec<_>>(), [next.id, emitted.id]);
 }
 
-/// A fixture whose journal holds something of everything.
+/// A fixture whose journal contains events of every kind.
 async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
     let registration = registration()
         .chain("/x/deep/z", "a=first>done done")
@@ -170,7 +170,7 @@ pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
     }
 }
 
-/// What is told of a tenant's orders and tasks is seen by whoever may see the tenant's events; all else is not.
+/// A tenant's reader sees the engine events of its orders and tasks, and no others.
 pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn Harness) {
     let registration = registration().observe_attempts("first", Observe::All);
     let fixture = StoreFixture::new(harness, registration).await;
@@ -227,7 +227,7 @@ pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
     assert_eq!((fresh.len(), fresh[0].id > head), (3 + 6, true));
 }
 
-/// What changed in the files since the last registration, and nothing else.
+/// Only files that changed since the last registration are published.
 pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     let filed = |registration: RegistrationBuilder| {
         registration
@@ -274,7 +274,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     assert_eq!(read.files, fixture.registration.build().files, "they are read back");
 }
 
-/// First that it changed, then that it is in force.
+/// First that it changed, then that it is active.
 pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration().config_file("Job:/first", "1")).await;
     fixture.register(registration().config_file("Job:/first", "2")).await;

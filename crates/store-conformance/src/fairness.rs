@@ -1,11 +1,11 @@
-//! Fairness is between queues: a flood in one delays nobody else.
+//! Fairness between queues: a busy queue does not delay the others.
 
 use pointsman_core::store::Claimed;
 
 use crate::Harness;
 use crate::fixture::*;
 
-/// How often each of the two names was served.
+/// Counts the tasks of this handler and of all others.
 fn count_claims_of_handler(tasks: &[Claimed], name: &str) -> (usize, usize) {
     let mine = tasks.iter().filter(|task| task.handler == handler_name(name)).count();
     (mine, tasks.len() - mine)
@@ -18,7 +18,7 @@ fn registration() -> RegistrationBuilder {
 pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(1000, new_event("flood")).await;
-    // The busy queue has been served for a while when the other one wakes.
+    // The busy queue has been served for a while before the other one gets a task.
     for _ in 0..10 {
         fixture.claim(10).await;
     }
@@ -50,8 +50,8 @@ pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
     }
 }
 
-/// Having been idle earns no credit: a queue that wakes is ahead by what one claim may give, whatever the other
-/// one got while it slept.
+/// Being idle earns no credit: a queue with new tasks is ahead by at most one claim, however much the other one was
+/// served in the meantime.
 pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit(new_event("drop")).await;
@@ -90,8 +90,7 @@ pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
     assert_eq!(fixture.read_queue("busy").await.scheduled, 3);
 }
 
-/// A held or lane-bound backlog takes nobody's turn.
-/// What others have scheduled has had its turn: it does not keep one waiting who has not.
+/// Prefetched tasks have used their turn: they do not delay a queue that has not.
 pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(100, new_event("flood")).await;

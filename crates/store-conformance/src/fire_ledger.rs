@@ -1,4 +1,4 @@
-//! The fire ledger: a row a planned time, the latest first.
+//! The fire ledger: one row per planned time, the latest first.
 
 use pointsman_core::Timestamp;
 use pointsman_core::fire::{Fire, Outcome, Punctual, Skipped};
@@ -32,7 +32,7 @@ pub async fn an_empty_fire_ledger_lists_nothing(harness: &dyn Harness) {
 pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
     let mut rows = Vec::new();
-    // Out of order: what counts is the planned time.
+    // Out of order: rows are sorted by planned time.
     for n in [0, 2, 1, 4, 3, 6, 5] {
         fixture.advance_clock(1);
         rows.push(
@@ -109,7 +109,7 @@ pub async fn each_schedule_has_its_own_fire_ledger(harness: &dyn Harness) {
     assert_eq!(planned_times(&fixture.list_fires("nightly.too").await), [other]);
 }
 
-/// Rows are kept as long as the history is; where the schedule stands is not a row.
+/// Rows expire with the task history; the resolved position of the schedule does not.
 pub async fn fires_expire_with_the_task_history(harness: &dyn Harness) {
     let mut fixture = fixture_with_nightly_schedule(harness).await;
     let old = fixture.resolve_firing(skipped_firing("nightly", fixture.now)).await.0.planned;

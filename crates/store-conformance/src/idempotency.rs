@@ -1,4 +1,4 @@
-//! A producer that repeats itself gets the answer it got before.
+//! A producer that repeats a request gets the receipt of the first one.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub async fn an_idempotency_key_with_different_content_is_refused(harness: &dyn 
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// The refused one leaves the others of its append alone.
+/// A refused emission does not affect the others of its append.
 pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let answers = fixture
@@ -116,7 +116,7 @@ pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) 
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// A key is remembered for a day, and however many there were, none for ever.
+/// A key is kept for a day; any number of old keys is deleted.
 pub async fn old_idempotency_keys_expire_after_a_day(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let name = |n: usize| format!("k{n}");

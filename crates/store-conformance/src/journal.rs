@@ -1,4 +1,4 @@
-//! Ids and `prev`: what the sequencer promises.
+//! Event ids and `prev`: the guarantees of the sequencer.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub async fn event_ids_increase_when_the_clock_steps_back(harness: &dyn Harness)
     assert_ascending(&ids);
 }
 
-/// A clock that jumps ten years ahead for a while must not push the ids there for ever.
+/// A clock that jumps ten years ahead for a while must not move the ids there permanently.
 pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;
@@ -59,7 +59,7 @@ pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harn
     ids.push(fixture.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 
-    // Three quiet hours later, as the sweeps saw them pass, ids tell the time again.
+    // Three hours later, after several rescues, ids encode the current time again.
     fixture.now = START_TIME.plus(secs(3 * HOUR));
     for _ in 0..5 {
         fixture.heartbeat().await;

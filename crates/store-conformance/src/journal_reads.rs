@@ -79,7 +79,7 @@ pub async fn reading_backwards_starts_with_the_newest(harness: &dyn Harness) {
     assert_eq!(event_ids(&page.events), [events[1].id, events[0].id]);
 }
 
-/// Whatever filter an observer names, it gets what the core's own filter lets through.
+/// Any filter returns the events that the core's own filter matches.
 pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let kinds = ["record", "record.published", "records.published", "note", "OrderStarted", "TaskEnded"];
@@ -124,7 +124,7 @@ pub async fn filters_match_the_same_events_as_the_core_filter(harness: &dyn Harn
     }
 }
 
-/// A quiet filter must move on, or its cursor is torn in the end.
+/// A filter without matches must still advance its cursor, or the cursor expires.
 pub async fn scanning_passes_events_that_do_not_match(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_ten_events(harness).await;
     let filter = Filter { kinds: vec![handling_key("note")], ..Filter::default() };

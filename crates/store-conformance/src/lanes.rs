@@ -7,7 +7,7 @@ use pointsman_core::{EventId, Status};
 use crate::Harness;
 use crate::fixture::*;
 
-/// So many events of the object `a`.
+/// Emits three events of the object `a`.
 async fn emit_three_events(fixture: &StoreFixture<'_>) -> Vec<Sequenced> {
     fixture.emit_many(3, new_event("record").with_key("a")).await
 }
@@ -38,7 +38,7 @@ pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
     assert_eq!(heads.len(), 3, "each the first of its object");
 }
 
-/// One handler's slow task does not hold up another handler of the same object.
+/// A slow task of one handler does not delay another handler of the same object.
 pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["slow", "quick"])).await;
@@ -100,7 +100,7 @@ pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, prompt.id]);
 }
 
-/// It comes to the head of its lane early, and waits there.
+/// The delayed task becomes the head of its lane early, and waits there.
 pub async fn a_delayed_task_blocks_its_lane_when_it_becomes_head(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = fixture.emit(new_event("record").with_key("a")).await;
@@ -178,7 +178,7 @@ pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
-/// Taking one out of the middle moves nobody forward.
+/// Removing a task from the middle of a lane does not unblock the tasks behind it.
 pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
@@ -210,7 +210,7 @@ pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
-/// A handler that is sent a part of an object's events is told of the last one *it* was sent.
+/// A handler that gets only some of an object's events is given the id of the last one *it* was sent.
 pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::default().route("record", &["all"]).route("record.published", &["some"]);

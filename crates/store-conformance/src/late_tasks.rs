@@ -1,4 +1,4 @@
-//! The one exception to the order: a parked task that a person retries comes late, at the end of its lane.
+//! The one exception to lane order: a failed task that an operator retries is late and goes to the end of its lane.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Claimed, Sequenced};
@@ -7,7 +7,7 @@ use pointsman_core::task::{Rejected, TaskSeq};
 use crate::Harness;
 use crate::fixture::*;
 
-/// Four events of one object, the first of them parked.
+/// Four events of one object; the task of the first has failed permanently.
 async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_>, Vec<Sequenced>) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
@@ -15,7 +15,7 @@ async fn fixture_with_one_failed_task(harness: &dyn Harness) -> (StoreFixture<'_
     (fixture, events)
 }
 
-/// Four events of one object, all of them parked, and the numbers of their tasks.
+/// Four events of one object whose tasks have all failed permanently, and the sequence numbers of the tasks.
 async fn fixture_with_four_failed_tasks(
     harness: &dyn Harness,
 ) -> (StoreFixture<'_>, Vec<Sequenced>, Vec<TaskSeq>) {
@@ -128,7 +128,7 @@ pub async fn cancelling_a_late_task_does_not_unblock_the_lane(harness: &dyn Harn
     );
 }
 
-/// It stands in its lane again, so where the lane halts on failure it halts.
+/// A late task is in its lane again, so it halts the lane if the handler halts on failure.
 pub async fn a_late_task_that_fails_again_follows_the_lane_failure_policy(harness: &dyn Harness) {
     let (mut fixture, events) = fixture_with_one_failed_task(harness).await;
     fixture.run_all_ready().await;
@@ -185,8 +185,7 @@ pub async fn the_late_mark_survives_a_restart(harness: &dyn Harness) {
     assert_eq!(late_flags(&ran), [false, false, true, false]);
 }
 
-/// Numbers that stand for places are never given out again, or a task that was made later would stand before one that
-/// is under way.
+/// Lane positions are never reused, or a task created later would overtake an unfinished one.
 pub async fn a_lane_with_late_tasks_continues_after_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for key in ["a", "b"] {

@@ -1,24 +1,24 @@
-//! The one suite that every store passes.
+//! The conformance suite that every store passes.
 //!
-//! A behaviour is one async function that takes a [`Harness`] and panics if the store behaves otherwise. They
-//! are filed by topic; [`suite!`] makes a test of each, so that a store's test file is a few lines and every
-//! behaviour shows up by its name.
+//! A behaviour is one async function that takes a [`Harness`] and panics if the store behaves differently. Behaviours
+//! are grouped by topic; [`suite!`] creates a test for each, so that a store's test file is a few lines and every
+//! behaviour is a test of its own.
 //!
 //! ```text
-//!  company/    several nodes on one store: what they do at the same time, and behaviours of which each verb goes to the next
-//!  moving/     moves from store to store: where one lies, one with something of everything, and what holds
-//!  fixture/      a store with a clock set by hand, and verbs that read like a story
-//!  audit … why            the behaviours, a file a topic
-//!  lifecycle   the state × command table of the core, cell by cell
-//!  walk/       a long random history, compared with a model after every step
-//!  order_walk  another, of orders, compared with what an observer of the stream knows
+//!  fixture/           a store with a clock set by hand, one node, and methods to call it
+//!  cluster/           several nodes on one store: concurrent calls, and behaviours run round robin over nodes
+//!  copy/              copies between stores: locations, a filled store, and the behaviours of copies
+//!  attempt_ends …     the behaviours, one file per topic
+//!  lifecycle          the core's table of states and commands, case by case
+//!  random_walk/       a long random history, compared with a model after every step
+//!  order_random_walk  a random history of orders, compared with their event stream
 //! ```
 //!
-//! What is asserted follows from the documents of the store traits and from the core's own functions
-//! (`transition`, `Routes::resolve`, `Filter::matches`, `Pace`), never from how one store happens to do it. Where a
-//! store is free, as in how much one page holds, the behaviours go on reading until all is there.
+//! Assertions follow from the documentation of the store traits and from the core's own functions (`transition`,
+//! `Routes::resolve`, `Filter::matches`, `Pace`), never from one store's implementation. Where a store is free, as in
+//! the size of a page, the behaviours read until they have everything.
 //!
-//! No behaviour sleeps: the time is an argument of every verb.
+//! No behaviour sleeps: the time is an argument of every call.
 
 use std::sync::Arc;
 
@@ -87,12 +87,12 @@ pub mod weighted_round_robin;
 mod order_suite;
 mod suite;
 
-/// How the suite gets at a store.
+/// Opens the stores that the suite tests.
 #[async_trait]
 pub trait Harness: Send + Sync {
-    /// An empty store, apart from all others.
+    /// Opens an empty store that shares nothing with other stores.
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store>;
 
-    /// Ends a store that [`Harness::open_empty`] or this gave out, and opens again what it has left behind.
+    /// Closes a store that [`Harness::open_empty`] or this method returned, and opens its data again.
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store>;
 }

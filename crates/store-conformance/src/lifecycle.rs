@@ -1,8 +1,8 @@
-//! The state × command table of the core, cell by cell.
+//! The core's table of states and commands, case by case.
 //!
-//! For every state a task is brought into it by verbs, then every command that has a verb is tried. What the
-//! store makes of it must be what [`transition`] says: the same life, the same record of the attempt, in or
-//! out of the history; and for an illegal cell the same refusal and a task that has not changed at all.
+//! Each case brings a task into a state by store calls and then executes a command that has a store call. The result
+//! must match [`transition`]: the same state, the same attempt record, in or out of the history; and for an illegal
+//! command the same refusal and an unchanged task.
 
 use pointsman_core::store::{Claimed, Ended, Ending};
 use pointsman_core::task::lifecycle::{Effect, table, transition};
@@ -12,11 +12,11 @@ use pointsman_core::{Status, TaskId};
 use crate::Harness;
 use crate::fixture::*;
 
-/// A fixture with one task in the wanted state.
+/// A fixture with one task in the required state.
 struct LifecycleCase<'h> {
     fixture: StoreFixture<'h>,
-    /// The task is fetched by a worker.
-    pulled: bool,
+    /// Workers fetch the task.
+    is_pulled: bool,
     id: TaskId,
     /// The last claim of the task, if there was one.
     claimed: Option<Claimed>,
@@ -55,10 +55,10 @@ impl<'h> LifecycleCase<'h> {
                 fixture.register(registration).await;
             }
         }
-        Self { fixture, pulled, id, claimed }
+        Self { fixture, is_pulled: pulled, id, claimed }
     }
 
-    /// The table's command with this task's own fence and the fixture's time in it.
+    /// The table's command with this task's fence and the fixture's time.
     fn command_for_task(&self, command: Command) -> Command {
         let fence = self.claimed.as_ref().map_or(table::FENCE, |task| task.fence);
         let now = self.fixture.now;
@@ -79,14 +79,14 @@ impl<'h> LifecycleCase<'h> {
         }
     }
 
-    /// Does it by verbs. Answers the command as it was carried out, and the refusal where the verb tells one.
-    async fn execute(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
+    /// Executes a command by a store call. Returns the command as executed, and the refusal if the call reports one.
+    async fn execute_command(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
         let (mut done, mut refusal) = (command, None);
         match command {
             Command::Schedule => drop(self.fixture.schedule_ahead(100).await),
             Command::Unschedule => self.fixture.pause("index").await,
             Command::Lock(lease) => {
-                let claimed = match self.pulled {
+                let claimed = match self.is_pulled {
                     true => self.fixture.fetch_as_worker(&["index"], 10).await,
                     false => self.fixture.claim(10).await,
                 };
@@ -124,7 +124,7 @@ impl<'h> LifecycleCase<'h> {
     }
 }
 
-/// Whether the verb of this command tells why it was refused; the others just find nothing to do.
+/// Whether the store call of this command reports a refusal; the others just find nothing to do.
 fn reports_refusal(command: Command) -> bool {
     match command {
         Command::Succeed { .. }
@@ -143,8 +143,8 @@ fn reports_refusal(command: Command) -> bool {
     }
 }
 
-/// A rule takes a task back without being told the time: when it falls due then is the store's choice.
-fn without_due(life: Life) -> Life {
+/// Setting a rule takes no time argument, so the store chooses the due time of an unscheduled task.
+fn without_due_time(life: Life) -> Life {
     match life.state {
         State::New { .. } => Life { state: State::New { due: START_TIME }, ..life },
         _ => life,
@@ -158,7 +158,7 @@ async fn check_transition(harness: &dyn Harness, state: State, command: Command)
     let before = cell.fixture.read_task(&cell.id).await;
     assert_eq!(before.life.state.status(), state.status(), "{name}: brought into its state");
     let command = cell.command_for_task(command);
-    let (command, refusal) = cell.execute(command, &before).await;
+    let (command, refusal) = cell.execute_command(command, &before).await;
     let after = cell.fixture.read_task(&cell.id).await;
     match transition(before.seq, before.life, command, &def, cell.fixture.now) {
         Err(rejected) => {
@@ -170,8 +170,11 @@ async fn check_transition(harness: &dyn Harness, state: State, command: Command)
         Ok((life, effects)) => {
             assert_eq!(refusal, None, "{name}");
             let taken_back = command == Command::Unschedule;
-            let (got, want) =
-                if taken_back { (without_due(after.life), without_due(life)) } else { (after.life, life) };
+            let (got, want) = if taken_back {
+                (without_due_time(after.life), without_due_time(life))
+            } else {
+                (after.life, life)
+            };
             assert_eq!(got, want, "{name}");
             check_effects(&cell, &before, &after, &effects, &name).await;
         }
@@ -202,7 +205,7 @@ async fn check_effects(
     );
 }
 
-/// Every cell whose state has this status; one test a row keeps a failure readable.
+/// Checks every command in all states with this status; one test per status keeps a failure readable.
 async fn check_rows_of_status(harness: &dyn Harness, status: Status) {
     for state in table::states(START_TIME) {
         if state.status() == status {
@@ -225,7 +228,7 @@ pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness
     check_rows_of_status(harness, Status::Locked).await;
 }
 
-/// Held by a worker, whose lease ends by itself.
+/// Locked by a worker, whose lease expires without a rescue of its node.
 pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harness: &dyn Harness) {
     let until = Some(START_TIME.plus(secs(LEASE_SECS)));
     let lease = Lease { node: 0, fence: table::FENCE, since: START_TIME, until };

@@ -1,4 +1,4 @@
-//! Every log line, in order.
+//! Log lines of tasks, in order.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Claimed, Ended, Ending, NewLogLine};

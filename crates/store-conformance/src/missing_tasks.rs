@@ -1,4 +1,5 @@
-//! A handler that is no longer defined: its tasks are parked, never lost, and taken up again on request.
+//! Tasks of a handler that is no longer registered: they become missing, are never lost, and run again after
+//! adoption.
 
 use pointsman_core::Status;
 use pointsman_core::journal::Retention;
@@ -44,7 +45,7 @@ pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harne
     assert_eq!(fixture.run_all_ready().await.len(), 2, "the others go on");
 }
 
-/// A handler that is defined but that no node can run leaves its tasks `new`.
+/// Tasks of a registered handler that no node can run stay `new`.
 pub async fn tasks_of_a_handler_without_a_live_node_stay_new(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let sequenced = fixture.emit(new_event("record")).await;
@@ -91,7 +92,7 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
     assert_eq!(fixture.read_queue("index").await.missing, 0);
 }
 
-/// Newer events of the object may have run meanwhile: that is what late tells.
+/// Newer events of the object may have run in the meantime, which is why adopted tasks are late.
 pub async fn missing_tasks_do_not_block_their_lane(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let old = fixture.emit_many(2, new_event("record").with_key("a")).await;

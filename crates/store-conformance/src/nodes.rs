@@ -1,4 +1,4 @@
-//! The nodes there are, what they can do and what they hold.
+//! The listed nodes, their capabilities and their running tasks.
 
 use pointsman_core::store::{Abilities, BootMark, ClockReport, ClockStep, NodeId, NodeView};
 
@@ -42,7 +42,7 @@ pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
     assert_eq!(read_node(&fixture, node).await.abilities, told);
 }
 
-/// What a node reports of its clock is kept with it, whatever its own time is.
+/// A node's clock report is stored with the node, whatever its own time is.
 pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let last_step = Some(ClockStep { at: fixture.now, by_ms: -93_600_000 });
@@ -53,7 +53,7 @@ pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     assert_eq!(read_node(&fixture, fixture.node).await.abilities, told);
 }
 
-/// A server's clock goes on; an embedded store has none. Reading it changes nothing of the time that verbs were given.
+/// The server clock advances; an embedded store has none. Reading it does not affect the times given to calls.
 pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let first = expect_ok(fixture.store.read_clock().await);
@@ -105,7 +105,7 @@ pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
     assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, START_TIME));
 }
 
-/// However many have come and gone, those that live are told of.
+/// All live nodes are listed, however many have left.
 pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut living = vec![fixture.node];

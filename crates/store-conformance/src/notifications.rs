@@ -1,4 +1,4 @@
-//! A store tells its listeners of commits, and ends in good order.
+//! Listeners are notified of commits, and a closed store refuses calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use tokio::sync::mpsc;
 use crate::Harness;
 use crate::fixture::*;
 
-/// Far longer than a signal takes; reached only by a store that does not tell.
+/// Much longer than a signal takes; reached only by a store that does not notify.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-struct SignalSender(mpsc::UnboundedSender<Signal>);
+struct ForwardingListener(mpsc::UnboundedSender<Signal>);
 
-impl Listener for SignalSender {
+impl Listener for ForwardingListener {
     fn heard(&self, signal: Signal) {
-        // Whoever no longer listens misses nothing.
+        // A receiver that was dropped needs no signal.
         let _ = self.0.send(signal);
     }
 }
 
 pub(crate) fn subscribe_to_signals(fixture: &StoreFixture<'_>) -> mpsc::UnboundedReceiver<Signal> {
     let (said, heard) = mpsc::unbounded_channel();
-    fixture.store.listen(Arc::new(SignalSender(said)));
+    fixture.store.listen(Arc::new(ForwardingListener(said)));
     heard
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn wait_for_signal(
     tokio::time::timeout(SIGNAL_TIMEOUT, wait).await.expect("the signal comes");
 }
 
-/// Signals may be lost where a store is cut off from its listeners; here nothing is cut off.
+/// Signals may be lost when a store loses the connection to its listeners; here no connection is lost.
 pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut heard = subscribe_to_signals(&fixture);
@@ -45,7 +45,7 @@ pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn 
     wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
-/// Whoever sleeps until the next task falls due must hear of one that does so earlier.
+/// A node that sleeps until the next due time must be notified of an earlier one.
 pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for seconds in [1000, 100] {
@@ -55,7 +55,7 @@ pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) 
     }
 }
 
-/// What a lane's end, a lifted rule and a person's retry make ready is told as well.
+/// Tasks become ready when a lane advances, a rule is lifted or a task is retried.
 pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
@@ -73,7 +73,7 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
     wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
-/// So is what a source, a schedule, an adoption, a replay, or a limit's end makes ready.
+/// Tasks also become ready by a run request, a firing, an adoption, a replay, or a freed concurrency slot.
 pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::single_handler().collection("shop/orders", 100).concurrency_limit("index", 1);
@@ -107,7 +107,7 @@ pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harnes
     wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
-/// A wider limit lets waiting tasks through.
+/// A higher limit makes waiting tasks ready.
 pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().concurrency_limit("index", 1)).await;
@@ -118,7 +118,7 @@ pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harnes
     wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
-/// ListSnapshot after the commit: who looks then finds it.
+/// Listeners are notified after the commit, so the event can be read.
 pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut heard = subscribe_to_signals(&fixture);

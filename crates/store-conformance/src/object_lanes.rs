@@ -1,4 +1,4 @@
-//! An object is shown with its lanes: who stands first in each, and how many behind.
+//! An object view includes its lanes: the head of each and the number of tasks behind it.
 
 use pointsman_core::store::{LaneView, MOST_BEHIND, MOST_LANES, ObjectView, Sequenced};
 use pointsman_core::task::{State, Task};
@@ -17,13 +17,13 @@ async fn read_lanes(fixture: &StoreFixture<'_>) -> Vec<LaneView> {
 }
 
 /// The only lane of the object `a`.
-async fn read_only_lane(fixture: &StoreFixture<'_>) -> LaneView {
+async fn read_single_lane(fixture: &StoreFixture<'_>) -> LaneView {
     let mut lanes = read_lanes(fixture).await;
     assert_eq!(lanes.len(), 1, "{lanes:?}");
     lanes.remove(0)
 }
 
-/// Handler, head, and how many stand behind it.
+/// Handler, head and number of tasks behind it.
 fn summarize_lanes(lanes: &[LaneView]) -> Vec<(&str, &TaskId, u64)> {
     lanes.iter().map(|lane| (lane.head.handler.as_str(), &lane.head.id, lane.behind)).collect()
 }
@@ -63,13 +63,13 @@ pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness)
     assert_eq!(summarize_lanes(&read_object(&fixture, "default", "behind").await.lanes).len(), 2);
 }
 
-/// Whatever it does or waits for.
+/// In every state of the head.
 pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let check = async |fixture: &StoreFixture<'_>, status: Status| {
-        let lane = read_only_lane(fixture).await;
+        let lane = read_single_lane(fixture).await;
         let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
         assert_eq!((&lane.head, lane.head.life.state.status()), (&listed, status));
         assert_eq!((lane.behind, lane.is_halted()), (1, status == Status::Error));
@@ -81,7 +81,7 @@ pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
     check(&fixture, Status::Locked).await;
     fixture.fail(&running).await;
     check(&fixture, Status::New).await;
-    let lane = read_only_lane(&fixture).await;
+    let lane = read_single_lane(&fixture).await;
     assert_eq!(
         lane.head.life.state,
         State::New { due: fixture.seconds_from_now(RETRY_DELAY_SECS) },
@@ -98,19 +98,19 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
         StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let halted = read_only_lane(&fixture).await;
+    let halted = read_single_lane(&fixture).await;
     assert_eq!((&halted.head.id, halted.behind, halted.is_halted()), (first_task_id(&events, 0), 2, true));
     assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
     assert_eq!(halted.head.finished_at, Some(fixture.now));
     fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
-    let again = read_only_lane(&fixture).await;
+    let again = read_single_lane(&fixture).await;
     assert_eq!((&again.head.id, again.behind, again.is_halted()), (first_task_id(&events, 0), 2, false));
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.cancel_task(first_task_id(&events, 0)).await.expect("it is halted");
     assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 1)]);
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    let last = read_only_lane(&fixture).await;
+    let last = read_single_lane(&fixture).await;
     assert_eq!(
         (&last.head.id, last.behind, last.is_halted()),
         (first_task_id(&events, 2), 0, true),
@@ -118,7 +118,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     );
 }
 
-/// Done, cancelled, parked or missing: it stands in no lane.
+/// Done, cancelled, permanently failed and missing tasks are in no lane.
 pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("note").with_key("a")).await;
@@ -137,7 +137,7 @@ pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     assert_eq!(read_lanes(&fixture).await, []);
 }
 
-/// What came back late stands behind those that were made after it.
+/// A late task is behind tasks that were created after it.
 pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
@@ -184,7 +184,7 @@ pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
     assert_eq!(read_lanes(&fixture).await, []);
 }
 
-/// A lane stays one when its handler gives order up, until those who stand in it have run.
+/// Tasks already in a lane keep it when their handler becomes unordered, until they have run.
 pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;

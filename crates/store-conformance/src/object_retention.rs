@@ -1,4 +1,4 @@
-//! Objects that nothing refers to any more are deleted after a retention of their own.
+//! Objects without events and unfinished tasks are deleted after their own retention.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness)
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
-/// Whatever the retention of objects: the journal is longer.
+/// The journal's retention is longer than that of objects.
 pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("old")).await;
@@ -174,7 +174,7 @@ pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Har
     assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, None);
 }
 
-/// Its event is kept for another task only, and the object has no other task by the time it is retried.
+/// Its event is kept only for another task, and that task has ended when this one is retried.
 pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["fails", "waits"])).await;
@@ -208,7 +208,7 @@ pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness)
     assert_eq!(event_ids_of(&fixture.claim(10).await), [fresh.id]);
 }
 
-/// On Redis a tenant and a key make a name that another tenant's key may have, too.
+/// On Redis, tenant and key form a name that could equal the key of another tenant.
 pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     fixture.emit(new_event("note").with_key("shop/a")).await;
@@ -228,7 +228,7 @@ pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness:
     assert_eq!(fixture.emit(sub).await.prev, Some(parent.id));
 }
 
-/// The cost of a round follows what it deletes.
+/// The cost of a pruning round depends on the number of deleted objects.
 pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_200;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
@@ -247,7 +247,7 @@ pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
     assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64 + 1);
 }
 
-/// Prunes until there is no more to do; answers how many calls that took, and how many objects were deleted.
+/// Prunes until nothing is left to do. Returns the number of calls and of deleted objects.
 async fn count_prune_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
     let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
     let mut deleted = 0;
@@ -278,7 +278,7 @@ pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness)
     }
 }
 
-/// Tasks of orders and of recent events, however many there are.
+/// Any number of tasks of orders and of recent events.
 pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 2_100;
     let registration = RegistrationBuilder::single_handler().chain("/a", "first=step>done done");
@@ -297,7 +297,7 @@ pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harn
             (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&format!("recent:{n}"))).collect(),
         )
         .await;
-    // Old events first: they take calls of their own.
+    // Old events first: pruning them takes separate calls.
     fixture.prune(Retention { age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
     let (calls, deleted) = count_prune_calls(&fixture).await;
     assert_eq!(deleted, 1);
@@ -323,7 +323,7 @@ pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) 
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
 }
 
-/// Neither a restart nor a failed transaction sets it back.
+/// Neither a restart nor a failed transaction restarts the round.
 pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
     const OBJECT_COUNT: usize = 1_300;
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;

@@ -1,4 +1,4 @@
-//! What a person does to an order: suspend, resume, remove, change.
+//! Operator commands to an order: suspend, resume, remove, change.
 
 use pointsman_core::Status;
 use pointsman_core::store::{OrderCommand, OrderRefused, TaskFilter};
@@ -45,7 +45,7 @@ pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
-/// A step that was begun is history, under the name that it had; one that never was leaves nothing behind.
+/// A step that had started stays in the history under its id; one that never started is deleted.
 pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().step_retry("/x/y", "a", 2, 5)).await;
     fixture.add_order(new_order(ORDER_KEY)).await;
@@ -61,7 +61,7 @@ pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness)
     assert_eq!(fixture.read_task(&task.id).await.life.state.reason(), Some(EndReason::Canceled));
 }
 
-/// What was chosen for the next free slot is not begun either.
+/// A scheduled step does not start either.
 pub async fn suspending_an_order_unschedules_its_step(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     assert_eq!(fixture.schedule_ahead(5).await, 1);
@@ -90,7 +90,7 @@ pub async fn a_running_step_of_a_suspended_order_can_finish(harness: &dyn Harnes
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
-/// Resumed before the step has ended, it goes on as if nothing had been.
+/// Resumed before its step finishes, the order continues as if it had not been suspended.
 pub async fn an_order_can_be_resumed_while_its_step_runs(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.claim_one().await;
@@ -134,7 +134,7 @@ pub async fn a_failed_step_of_a_suspended_order_is_not_retried(harness: &dyn Har
     assert_eq!((again.attempt, again.step().node.as_str()), (1, "a"));
 }
 
-/// An order that is planned stays so, however often it is suspended.
+/// Suspending and resuming an order does not change its planned time.
 pub async fn a_resumed_order_keeps_its_planned_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order(ORDER_KEY).planned_at(fixture.seconds_from_now(60))).await;
@@ -308,7 +308,7 @@ pub async fn cancelling_a_running_step_suspends_its_order(harness: &dyn Harness)
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.node, chain_node_id("b"));
 }
 
-/// At most one live task an order, whatever is done to it.
+/// No sequence of commands creates a second live task.
 pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     for _ in 0..3 {
@@ -335,7 +335,7 @@ pub async fn a_suspended_order_whose_step_fails_follows_on_error(harness: &dyn H
     assert!(fixture.read_order(ORDER_KEY).await.order.suspended);
 }
 
-/// Otherwise two snapshots that differ would bear the same id.
+/// Otherwise two different snapshots would have the same journal position.
 pub async fn a_change_of_an_order_is_published(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     for change in [change_value_to("[7]"), reschedule_to(fixture.seconds_from_now(60))] {
@@ -351,7 +351,7 @@ pub async fn a_change_of_an_order_is_published(harness: &dyn Harness) {
     );
 }
 
-/// Whoever could give such a number could take the name of an order that an event is about to make.
+/// Otherwise a client could take the id of an order that an event is about to create.
 pub async fn order_ids_that_look_like_event_ids_are_refused(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     for (id, refused) in [("1700000120000000", true), ("1234567890123", true), ("123456789012", false)] {

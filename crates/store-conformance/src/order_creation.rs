@@ -1,4 +1,4 @@
-//! Orders that nobody adds: events make them by their routes, schedules at their planned times.
+//! Orders created by events through their routes, and by schedules at their planned times.
 
 use pointsman_core::Timestamp;
 use pointsman_core::fire::{Outcome, Overlap, Skipped};
@@ -39,7 +39,7 @@ pub async fn an_event_creates_an_order(harness: &dyn Harness) {
     assert!(fixture.list_orders("/").await.is_empty(), "others make none");
 }
 
-/// Beside the tasks of its handlers.
+/// In addition to the tasks of its handlers.
 pub async fn an_event_can_create_tasks_and_an_order(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().route("record", &["index"])).await;
     let made = fixture.emit(new_event("record").with_key("k")).await;
@@ -109,7 +109,7 @@ pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
     assert!(fixture.read_order(&key).await.order.running);
 }
 
-/// The order has what it needs: its event may be forgotten.
+/// The order keeps the event's value, so the event may expire.
 pub async fn an_order_outlives_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let made = fixture.emit(new_event("record").with_value("[1]")).await;
@@ -134,7 +134,7 @@ pub async fn routes_to_chains_follow_their_registration(harness: &dyn Harness) {
     assert_eq!(fixture.list_orders("/").await.len(), 2);
 }
 
-/// A fixture whose one schedule `nightly` is set up, and a planned time that has just come.
+/// A fixture with the schedule `nightly`, and a planned time that is now due.
 async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.plan_daily_schedule("nightly").await;
@@ -231,7 +231,7 @@ pub async fn a_paused_schedule_creates_no_order(harness: &dyn Harness) {
     assert_eq!(fixture.list_orders("/").await.len(), 1);
 }
 
-/// An event for later makes an order for later.
+/// The event's due time becomes the order's planned time.
 pub async fn a_delayed_event_creates_a_planned_order(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let due = fixture.seconds_from_now(60);

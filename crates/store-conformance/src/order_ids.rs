@@ -1,4 +1,4 @@
-//! An order id runs once: it is remembered after the order has ended, and a repeated request gets its first answer.
+//! An order id runs once: it is kept after the order has ended, and a repeated request returns its first receipt.
 
 use std::sync::Arc;
 
@@ -69,7 +69,8 @@ pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness)
     }
 }
 
-/// An `on_error` on its way counts, though steps after it succeed and though it waits in between; a person's move undoes it.
+/// An order that followed `on_error` has failed even if later steps succeed or it was suspended in between; moving it
+/// by hand clears that.
 pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     for key in ["/long,1", "/long,2"] {
@@ -130,7 +131,7 @@ pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Har
     assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
 }
 
-/// Two orders, one with an id and one without, under a key.
+/// Two orders, one with an id and one without, under an idempotency key.
 fn keyed_order_batch(content: u8) -> OrderBatch {
     let idempotency = Some(idempotency_key("default", "k", content));
     OrderBatch { idempotency, ..vec![new_order("/pay,7"), new_order("/pay")].into() }

@@ -1,4 +1,4 @@
-//! Orders listed and counted, each list a snapshot that says how new it is.
+//! Order lists and statistics; each names the journal position it reflects.
 
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::OrderStatistics;
@@ -31,7 +31,7 @@ fn order_keys(views: &[OrderView]) -> Vec<String> {
     views.iter().map(|view| view.order.key.to_string()).collect()
 }
 
-/// What the statistics of these orders are, counted one by one.
+/// Counts the statistics of these orders one by one.
 fn count_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
     let mut sum = OrderStatistics::default();
     for view in views {
@@ -106,7 +106,8 @@ pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
     }
 }
 
-/// Orders that wait, are planned, due, running, set back, suspended, suspended while running, passed on, stranded.
+/// Orders that wait, are planned, due, running, retrying, suspended, suspended while running, at their second step,
+/// orphaned.
 async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixture<'_> {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order("/a/x,running")).await;
@@ -170,7 +171,7 @@ pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harne
     assert_eq!(seen, [(2, 0), (2, 0), (1, 1), (0, 2)]);
 }
 
-/// From its coming to its going, the counts follow an order and come back to nothing.
+/// The counts follow an order from its creation to its end and return to zero.
 pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let check = async |fixture: &StoreFixture<'_>, when: &str| {
@@ -246,7 +247,7 @@ pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     assert!(fixture.list_chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
 }
 
-/// Whoever has a snapshot follows the stream from its id on and misses nothing.
+/// A client that follows the stream from a snapshot's position misses nothing.
 pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
     for _ in 0..3 {
@@ -281,7 +282,7 @@ pub async fn orders_survive_a_restart(harness: &dyn Harness) {
     assert!(view.order.suspended && view.task.is_none(), "its node died, and it is not tried again");
 }
 
-/// What ran when the process ended goes on where it was.
+/// A step that was running when the process ended can still be finished.
 pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order("/a/x,1")).await;

@@ -1,5 +1,5 @@
-//! A long random history of orders. After every step the lists, the counts and the tasks agree with each other, and an
-//! observer that has only read the stream knows where every order stands.
+//! A long random history of orders. After every step lists, counts and tasks agree with each other and with the state
+//! derived from the event stream alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use crate::Harness;
 use crate::fixture::*;
 use crate::random_walk::rng::Rng;
 
-/// How many steps a walk has.
-const STEPS: usize = 400;
+/// Number of steps of a walk.
+const STEP_COUNT: usize = 400;
 
-const CHAINS: [&str; 2] = ["/x/y", "/z"];
-const NODES: [&str; 3] = ["a", "b", "c"];
+const CHAIN_PATHS: [&str; 2] = ["/x/y", "/z"];
+const CHAIN_NODES: [&str; 3] = ["a", "b", "c"];
 
-/// The chains as they may be defined; under way, one takes the place of another.
+/// Alternative chain definitions; the walk switches between them.
 fn chain_registrations() -> [RegistrationBuilder; 4] {
     let whole = "a=first>b!c b=second>c c=third>done!a done";
     let registration = |y: &str, z: &str| RegistrationBuilder::default().chain("/x/y", y).chain("/z", z);
@@ -30,7 +30,7 @@ fn chain_registrations() -> [RegistrationBuilder; 4] {
     ]
 }
 
-/// What an observer of the stream knows of an order.
+/// State of an order as derived from the event stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ObservedOrder {
     node: String,
@@ -48,7 +48,7 @@ struct OrderWalk<'h> {
     added_count: u32,
 }
 
-/// The value of a field of an event, as its text has it.
+/// Returns the value of a string member of an event's JSON text.
 fn json_field<'t>(text: &'t str, name: &str) -> &'t str {
     let (_, rest) = text.split_once(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
     rest.split('"').next().unwrap_or_default()
@@ -74,7 +74,7 @@ impl OrderWalk<'_> {
         of[self.rng.below(of.len())]
     }
 
-    /// One of the orders there are, or one that is not.
+    /// The key of an existing order, or of none if there is no order.
     fn random_order_key(&mut self) -> String {
         let keys: Vec<_> = self.observed_orders.keys().cloned().collect();
         match keys.is_empty() {
@@ -86,14 +86,14 @@ impl OrderWalk<'_> {
     async fn add_random_order(&mut self) {
         self.added_count += 1;
         let mut new =
-            new_order(&format!("{},{}", self.choose_name(&CHAINS), self.added_count)).with_value("0");
+            new_order(&format!("{},{}", self.choose_name(&CHAIN_PATHS), self.added_count)).with_value("0");
         if self.rng.below(3) == 0 {
-            new = new.starting_at(self.choose_name(&NODES));
+            new = new.starting_at(self.choose_name(&CHAIN_NODES));
         }
         if self.rng.below(4) == 0 {
             new = new.planned_at(self.fixture.seconds_from_now(self.rng.below(10) as u64));
         }
-        // A chain or a node that is not there now is refused, which is as good.
+        // An undefined chain or chain node is refused, which is fine.
         let _ = self.fixture.try_add_order(new).await;
     }
 
@@ -131,7 +131,7 @@ impl OrderWalk<'_> {
             0..=1 => OrderCommand::Suspend,
             2..=3 => OrderCommand::Resume,
             4 => OrderCommand::Remove,
-            5 => move_to_node(self.choose_name(&NODES)),
+            5 => move_to_node(self.choose_name(&CHAIN_NODES)),
             _ => change_value_to("7"),
         };
         let running = self.observed_orders.get(&key).is_some_and(|order| order.running);
@@ -141,9 +141,10 @@ impl OrderWalk<'_> {
     }
 
     async fn set_random_chain_or_node(&mut self) {
-        let (chain, node) = (chain_path(self.choose_name(&CHAINS)), chain_node_id(self.choose_name(&NODES)));
+        let (chain, node) =
+            (chain_path(self.choose_name(&CHAIN_PATHS)), chain_node_id(self.choose_name(&CHAIN_NODES)));
         let store = &self.fixture.store;
-        // One that is not defined now is refused, which is as good.
+        // An undefined chain or chain node is refused, which is fine.
         let _ = match self.rng.below(4) {
             0 => expect_ok(store.stop_chain(&chain, true, self.fixture.now).await),
             1 => expect_ok(store.stop_chain(&chain, false, self.fixture.now).await),
@@ -168,7 +169,7 @@ impl OrderWalk<'_> {
         self.fixture.register(plans[number].clone()).await;
     }
 
-    /// The node dies, and another one takes its place.
+    /// The cluster node dies, and another one joins.
     async fn replace_dead_node(&mut self) {
         self.fixture.advance_clock(LEASE_SECS + 1);
         self.fixture.node = expect_ok(self.fixture.store.join("heir", self.fixture.now).await);
@@ -179,7 +180,7 @@ impl OrderWalk<'_> {
         }
     }
 
-    /// Reads on in the stream, as an observer does.
+    /// Reads new events from the stream and updates the observed orders.
     async fn read_event_stream(&mut self) {
         for event in self.fixture.read_events_after(self.read_up_to, &Filter::default()).await {
             self.read_up_to = event.id;
@@ -253,12 +254,12 @@ impl OrderWalk<'_> {
         assert_eq!(sum.setback, count(|view| view.setback.is_some()));
     }
 
-    /// With everything set to go, every order arrives.
+    /// Starts all chains, resumes all orders and asserts that every order finishes.
     async fn finish_all_orders(&mut self) {
         self.fixture.register(chain_registrations()[0].clone()).await;
-        for chain in CHAINS {
+        for chain in CHAIN_PATHS {
             self.fixture.set_chain_stopped(chain, false).await;
-            for node in NODES {
+            for node in CHAIN_NODES {
                 self.fixture.set_node_action(&format!("{chain} {node}"), Action::Process).await;
             }
         }
@@ -291,7 +292,7 @@ async fn run_order_walk(harness: &dyn Harness, seed: u64) {
         (fixture.journal_head().await, BTreeMap::new(), BTreeMap::new());
     let mut walk =
         OrderWalk { fixture, rng: Rng::new(seed), claimed, read_up_to, observed_orders, added_count: 0 };
-    for number in 1..=STEPS {
+    for number in 1..=STEP_COUNT {
         walk.take_step().await;
         walk.check_consistency().await;
         if number % 100 == 0 {

@@ -1,4 +1,4 @@
-//! A step is a task like any other: logs, limits, rules, workers, why, history.
+//! A step is a task like any other: logs, limits, rules, workers, queue counters, history.
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{Ended, Ending, Signal, TaskFilter};
@@ -105,7 +105,7 @@ pub async fn rate_limit_applies_to_steps(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// Orders are objects of their own: none waits for another, whatever order its handler keeps.
+/// Each order is an object of its own: none waits for another, whatever its handler's ordering.
 pub async fn the_per_key_limit_counts_each_order_separately(harness: &dyn Harness) {
     let limits = Limits { concurrency_per_key: Some(1), ..Limits::default() };
     let fixture =
@@ -194,7 +194,7 @@ pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) 
     assert!(fixture.list_orders("/").await.is_empty());
 }
 
-/// Whoever sleeps until there is work hears of it, wherever it comes from.
+/// A sleeping node is notified of startable steps from every cause.
 pub async fn listeners_are_notified_of_startable_steps(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let work = |signal| signal == Signal::Work;

@@ -1,4 +1,4 @@
-//! The behaviours of chains, orders and the engine's own events.
+//! The list of behaviours of chains, orders and engine events.
 
 /// A part of [`suite!`](crate::suite).
 #[doc(hidden)]

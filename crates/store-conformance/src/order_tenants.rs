@@ -1,4 +1,4 @@
-//! Order ids are a tenant's own: what one tenant does never meets the orders of another.
+//! Order ids are scoped to a tenant: one tenant's calls never affect the orders of another.
 
 use pointsman_core::fire::{Outcome, Overlap};
 use pointsman_core::store::{NewOrder, OrderCommand, OrderRefused};
@@ -10,7 +10,7 @@ fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
-/// `/x/y,1` of this tenant; its value names the tenant.
+/// The order `/x/y,1` of this tenant; its value names the tenant.
 fn tenant_order(tenant: &str) -> NewOrder {
     new_order("/x/y,1").for_tenant(tenant).with_value(&format!("{tenant:?}"))
 }
@@ -63,7 +63,7 @@ pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &d
     assert_eq!(fixture.add_orders(vec![tenant_order("shop"), tenant_order("default")]).await.len(), 2);
 }
 
-/// Pages of one order each, so that every page ends between two tenants of a key or between two keys.
+/// Pages of one order each, so that every page ends between two tenants of an id or between two ids.
 pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     for n in [10, 2, 1] {

@@ -1,4 +1,4 @@
-//! An order travels its chain node by node, a task a step, and the journal tells of every move in its order.
+//! An order runs its chain step by step, one task per step, and every move is published in the journal in order.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,8 @@ pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     assert!(fixture.claim(10).await.is_empty());
 }
 
-/// Each move is told in the transaction that makes it: what is added is not begun, what has ended is not gone on.
+/// Each move is published in its own transaction: adding an order does not start it, finishing a step does not start
+/// the next.
 pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let mut since = fixture.journal_head().await;
@@ -133,7 +134,7 @@ pub async fn a_steps_result_becomes_the_order_value(harness: &dyn Harness) {
     );
 }
 
-/// A step that returns nothing leaves the value alone; one that returns null has returned something.
+/// A step without a result keeps the value; a result of null replaces it.
 pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
@@ -221,7 +222,7 @@ pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn
     assert!(fixture.engine_events_after(fixture.journal_extent().await.forgotten).await.is_empty());
 }
 
-/// The first that is refused is told by its place, and none is added.
+/// The error names the index of the first refused order, and none is added.
 pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().chain("/x/z", "a=first>done done")).await;
     fixture.add_order(new_order("/x/y,taken")).await;
@@ -231,7 +232,7 @@ pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harn
     for (bad, refused) in [
         (new_order("/x/y,taken"), exists("/x/y,taken")),
         (new_order("/x/y,1"), exists("/x/y,1")),
-        // Though it would be gone by then.
+        // Though it would have finished by then.
         (new_order("/x/y,at-end"), exists("/x/y,at-end")),
         (new_order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
         (new_order("/x/y,2").starting_at("nowhere"), nowhere),
@@ -254,7 +255,7 @@ pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harn
     assert_eq!(fixture.try_add_orders(vec![]).await, Ok(vec![]));
 }
 
-/// Nor is an id given out that a person has taken or that was given out before, whatever has ended since.
+/// A generated id is never one that a client has used or that was generated before, even if its order has ended.
 pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let mut ids = BTreeSet::new();
@@ -296,7 +297,7 @@ pub async fn orders_of_a_chain_run_concurrently(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 1, "one overtakes the others");
 }
 
-/// Not even where both nodes have the same handler.
+/// Not even if both chain nodes have the same handler.
 pub async fn the_steps_of_an_order_never_run_concurrently(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::default().unordered("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
@@ -333,7 +334,7 @@ pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_summaries_after(since).await, want);
 }
 
-/// A chain may lead back; the order goes round until a step fails.
+/// The order repeats the cycle until a step fails.
 pub async fn a_chain_can_contain_a_cycle(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default().chain("/x/y", "a=first>a!done done");
     let fixture = StoreFixture::new(harness, registration).await;

@@ -1,4 +1,4 @@
-//! How many of one object's tasks run at a time, where they keep no order.
+//! The per-key concurrency limit of unordered handlers.
 
 use pointsman_core::Limits;
 use pointsman_core::store::Claimed;
@@ -11,7 +11,7 @@ fn registration(most: u32) -> RegistrationBuilder {
     RegistrationBuilder::single_handler().unordered("index").limits("index", limits)
 }
 
-/// How many tasks of this object are among them.
+/// Counts the tasks of this object.
 fn count_tasks_of_object(tasks: &[Claimed], name: &str) -> usize {
     tasks.iter().filter(|task| task.event().key.as_ref().is_some_and(|key| key.as_str() == name)).count()
 }
@@ -74,7 +74,7 @@ pub async fn the_per_key_limit_counts_each_tenant_separately(harness: &dyn Harne
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
-/// A task that waits for its time gives up its place, and stands in line again when the time has come.
+/// A task that waits for its due time frees its slot, and needs one again when it is due.
 pub async fn delayed_tasks_use_no_per_key_slot(harness: &dyn Harness) {
     for snooze in [false, true] {
         let mut fixture = StoreFixture::new(harness, registration(2)).await;
@@ -148,7 +148,7 @@ pub async fn the_per_key_limit_changes_with_the_registration(harness: &dyn Harne
     assert_eq!(fixture.claim(10).await.len(), 5, "without a limit");
 }
 
-/// Set while there is a backlog, it holds for that, too.
+/// A limit set while there is a backlog applies to the backlog.
 pub async fn a_new_per_key_limit_applies_to_the_existing_backlog(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
@@ -171,7 +171,7 @@ pub async fn rules_and_the_per_key_limit_both_apply(harness: &dyn Harness) {
     assert!(fixture.claim(10).await.is_empty());
 }
 
-/// What was away comes back by the limits that stand then.
+/// Adopted tasks follow the limits at the time of the adoption.
 pub async fn adopted_tasks_respect_the_per_key_limit(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
@@ -182,7 +182,7 @@ pub async fn adopted_tasks_respect_the_per_key_limit(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// A handler that kept the order of an object gives it up while tasks stand in its lane: they go on.
+/// A handler becomes unordered while tasks are in its lane: they still run.
 pub async fn laned_tasks_still_run_after_the_handler_becomes_unordered(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2, new_event("record").with_key("a")).await;

@@ -1,4 +1,4 @@
-//! Pull: tasks that workers elsewhere fetch, each under a lease of its own.
+//! Pull: tasks fetched by remote workers, each under its own lease.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["index", "remote"]).pulled_by_workers("remote")
 }
 
-/// Only what workers fetch.
+/// A registration with pulled tasks only.
 fn pulled_only_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["remote"]).pulled_by_workers("remote")
 }
@@ -136,7 +136,7 @@ pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
     assert_eq!(fixture.read_task(&task.id).await.life.state.reason(), Some(EndReason::Crashed));
 }
 
-/// Whoever lost its lease has no say any more, and is told so.
+/// A worker that lost its lease cannot renew or finish, and gets an error.
 pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
     let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
     fixture.advance_clock(LEASE_SECS + 1);
@@ -163,7 +163,7 @@ pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
     assert_eq!(fixture.renew_lease(&owner, LEASE_SECS).await, Err(Rejected::WrongState(Status::Done)));
 }
 
-/// This is how a worker hears of it: its next heartbeat is refused.
+/// A worker learns of a cancellation when its next renewal is refused.
 pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_fetched_task(harness).await;
     assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
@@ -268,7 +268,7 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
     assert_eq!(pair_names_of(&again), ["crm/people"], "the more urgent one first");
 }
 
-/// Where a handler is run can change; its waiting tasks go along.
+/// A handler can switch between workers and nodes; its waiting tasks switch with it.
 pub async fn a_handler_can_switch_between_pull_and_push(harness: &dyn Harness) {
     let plain = RegistrationBuilder::default().route("record", &["remote"]);
     let mut fixture = StoreFixture::new(harness, plain.clone()).await;
@@ -300,7 +300,7 @@ pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
     assert_ascending(&seen);
 }
 
-/// Whoever else asks, and for what: each of the handlers that a worker names gets its turn.
+/// Each handler that a worker names is served, whatever other workers ask for.
 pub async fn a_worker_gets_tasks_of_all_handlers_it_names(harness: &dyn Harness) {
     let registration =
         RegistrationBuilder::default().route("a", &["first"]).route("b", &["second"]).route("c", &["third"]);
@@ -337,7 +337,7 @@ pub async fn handler_weights_apply_to_worker_claims(harness: &dyn Harness) {
     assert!((85..=95).contains(&heavy), "{heavy} of 100");
 }
 
-/// What a handler was served while workers fetched its tasks is no debt among those that nodes run.
+/// Tasks served to workers are not charged to the handler when nodes run it.
 pub async fn a_handler_switched_from_pull_keeps_no_fairness_debt(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default().route("a", &["was-pulled"]).route("b", &["other"]);
     let mut fixture = StoreFixture::new(harness, registration.clone().pulled_by_workers("was-pulled")).await;

@@ -1,11 +1,11 @@
-//! What the counters of a queue tell.
+//! The counters of queues.
 
 use pointsman_core::store::QueueView;
 
 use crate::Harness;
 use crate::fixture::*;
 
-/// ready, waiting, scheduled, running, halted, missing
+/// The counters ready, waiting, scheduled, running, halted, missing.
 fn queue_counts(queue: &QueueView) -> [u64; 6] {
     [queue.ready, queue.waiting, queue.scheduled, queue.running, queue.halted, queue.missing]
 }

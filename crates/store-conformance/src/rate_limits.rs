@@ -1,4 +1,4 @@
-//! How often a handler's tasks begin. The core's [`Pace`] decides; the store remembers.
+//! Rate limits of handlers. The core's [`Pace`] decides; the store keeps its state.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use pointsman_core::{Limits, Timestamp};
 use crate::Harness;
 use crate::fixture::*;
 
-/// Sixty a minute: one a second, and six at once after a pause.
+/// Sixty a minute: one a second, and a burst of six after a pause.
 const BURST: usize = 6;
 
 fn registration() -> RegistrationBuilder {
@@ -37,7 +37,7 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     assert_eq!(fixture.claim(20).await.len(), 3);
 }
 
-/// Minute for minute what the core says, however the claims fall.
+/// The core's rate limiter allows exactly the same starts, whatever the claims.
 pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let limits = fixture.registration.handler_def("index").limits.clone();
@@ -62,7 +62,7 @@ pub async fn starts_match_the_rate_limiter_over_time(harness: &dyn Harness) {
     assert!(starts * 10 >= seconds * 8 && starts * 10 <= seconds * 11, "{starts} in {seconds} s");
 }
 
-/// Twenty a second, and two at once after a pause: 21 in any second, and never 22.
+/// Twenty a second with a burst of two: at most 21 starts in any second.
 pub async fn no_time_window_has_more_starts_than_rate_and_burst(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .route("record", &["index"])
@@ -115,7 +115,7 @@ pub async fn rate_limit_applies_to_appended_and_scheduled_tasks(harness: &dyn Ha
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
-/// Every attempt begins, also the second of the same task.
+/// Every attempt counts, also the second of the same task.
 pub async fn every_attempt_counts_against_the_rate_limit(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.emit_many(2, new_event("record")).await;

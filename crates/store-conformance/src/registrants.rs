@@ -1,4 +1,4 @@
-//! Several programs on one store, each with handlers of its own.
+//! Several programs on one store, each with its own handlers.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Abilities, NodeId, Sequenced};
@@ -16,7 +16,7 @@ fn app_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("record", &["mail"]).registrant("app")
 }
 
-/// A store on which a server and a program have registered.
+/// A store with the registrations of a server and of an application.
 async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_> {
     let fixture = StoreFixture::new(harness, server_registration()).await;
     announce_registrant(&fixture, fixture.node, "server").await;
@@ -24,7 +24,7 @@ async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_>
     fixture
 }
 
-/// Registers something beside the fixture's own registration.
+/// Registers another registration, beside the fixture's own.
 async fn register_additionally(fixture: &StoreFixture<'_>, registration: RegistrationBuilder) {
     expect_ok(fixture.store.register(registration.build(), fixture.now).await);
 }
@@ -48,7 +48,7 @@ async fn task_statuses(fixture: &StoreFixture<'_>, sequenced: &Sequenced) -> Vec
     found
 }
 
-/// So many hours go by, in each of which the dead are looked for.
+/// Lets hours pass; in each, these nodes send heartbeats and dead ones are rescued.
 async fn pass_hours(fixture: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
     for _ in 0..hours {
         fixture.advance_clock(HOUR);
@@ -140,7 +140,7 @@ pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness
     assert_eq!(list_registrants(&fixture).await, ["server"]);
 }
 
-/// All were switched off, and come back one after the other.
+/// All nodes were down, and start again one after the other.
 pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Harness) {
     let mut fixture = fixture_with_two_registrants(harness).await;
     let server = fixture.node;

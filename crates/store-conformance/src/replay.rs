@@ -1,4 +1,4 @@
-//! A new handler is sent what it would have been sent had it been there: once, late, at the lowest priority.
+//! A replay gives a new handler the events it would have been sent: once, late, at the lowest priority.
 
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harn
     assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&missed));
 }
 
-/// Long replays are done in stretches. What comes in between is sent as ever.
+/// Long replays run in batches. Events emitted in between are sent as usual.
 pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
     let mut events = Vec::new();
@@ -234,7 +234,7 @@ pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
     assert_eq!(fixture.adopt_missing_tasks("newcomer").await, 1);
 }
 
-/// There is nothing to send to one that is not there, is sent nothing, or is a source.
+/// The handler is unknown, has no matching route, or is a source.
 pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
     let fixture = StoreFixture::new(
         harness,
@@ -248,7 +248,7 @@ pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harn
     assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 3);
 }
 
-/// A synchronous handler's replay holds nobody up: the others have had their turn.
+/// A synchronous handler's replay blocks no task: the other tasks of the event do not wait for it.
 pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
     let events = fixture.emit_many(2, new_event("record")).await;

@@ -1,4 +1,4 @@
-//! Nodes come and go; what a dead one held goes on.
+//! Nodes that die or leave, and the rescue of their tasks.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Claim, Claimant, Ended};
@@ -7,7 +7,7 @@ use pointsman_core::task::{AttemptEnd, EndReason, Rejected};
 use crate::Harness;
 use crate::fixture::*;
 
-/// Another node takes the place of the fixture's.
+/// Joins another node in place of the fixture's.
 async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
     fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
 }
@@ -111,7 +111,7 @@ pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
     join_replacement_node(&mut fixture).await;
     fixture.rescue_tasks().await;
     assert!(!expect_ok(fixture.store.heartbeat(dead, fixture.now).await));
-    // Nobody would free what it got now, so it gets nothing.
+    // No rescue would free its tasks any more, so it gets none.
     fixture.emit(new_event("record")).await;
     let asked = Claim { by: Claimant::Node(dead), ..fixture.claim_request(8) };
     assert!(expect_ok(fixture.store.claim(asked, fixture.now).await).tasks.is_empty());
@@ -158,7 +158,7 @@ pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
     assert_eq!(claimed, event_ids_of(&tasks), "what it gave back, and what it forgot to give back");
 }
 
-/// A node that does not know yet that it was given up, or that has left, asks for work all the same.
+/// A node that left or expired without knowing it still claims.
 pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let (evicted, left) = (fixture.node, expect_ok(fixture.store.join("left", fixture.now).await));
@@ -181,7 +181,7 @@ pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harne
     assert_eq!(claimed, sequenced_ids(&events));
 }
 
-/// Nothing is scheduled for a node: when one dies, the look-ahead stands for the others.
+/// Scheduled tasks belong to no node: when one dies, others claim them.
 pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2, new_event("record")).await;

@@ -1,4 +1,4 @@
-//! A process ends in the middle of its work, and another one takes over.
+//! A process ends while tasks are running, and another one takes over.
 
 use pointsman_core::store::TaskFilter;
 use pointsman_core::{RuleKind, Status};
@@ -52,7 +52,7 @@ pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     assert!(attempts.into_iter().all(|new| new.is_some_and(|new| new.attempt == 2)));
 }
 
-/// A process that was only slow may still end its attempts: its fence is good until somebody takes them.
+/// A process that was only slow may still finish its attempts: its fence is valid until a rescue.
 pub async fn a_fence_stays_valid_across_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(2, new_event("record").with_key("a")).await;

@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! Expired data is deleted; data in use never is.
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{Ending, TaskFilter, TaskPage};
@@ -10,10 +10,10 @@ use crate::fixture::*;
 
 const DAY: u64 = 86_400;
 
-/// Keeps what is younger than a day.
+/// Keeps data younger than a day.
 const KEEP_ONE_DAY: Retention = Retention { count: 1_000_000_000, age: std::time::Duration::from_secs(DAY) };
 
-/// Keeps nothing that is older than a second.
+/// Keeps nothing older than a second.
 const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
 pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(harness: &dyn Harness) {
@@ -64,7 +64,7 @@ pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
     assert_eq!(fixture.journal_extent().await, before);
 }
 
-/// Observers no longer see it; its handler still gets it whole.
+/// Observers no longer see the event; its handler still gets it completely.
 pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
@@ -125,7 +125,7 @@ pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
     assert!(fixture.emit(new_event("note")).await.id > last);
 }
 
-/// The two retentions are independent: a task outlives its event and reads as before.
+/// The two retentions are independent: a task outlives its event and is read as before.
 pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record.published").with_key("a").with_priority(5)).await;
@@ -171,7 +171,7 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
     assert_eq!(fixture.task_status(&young).await, Status::Done);
 }
 
-/// A clock that was ahead for a moment does not keep what came after from growing old.
+/// A clock that was ahead for a moment does not keep later tasks from expiring.
 pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let right = fixture.now;
@@ -223,7 +223,7 @@ pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
     assert_eq!(notes.iter().map(|task| task.event().value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
 }
 
-/// A parked task is history, but while it is there it can still be retried, with its event.
+/// A permanently failed task is history, but it can be retried with its event until it is pruned.
 pub async fn a_failed_task_can_be_retried_until_it_is_pruned(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let parked = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;

@@ -1,4 +1,4 @@
-//! Which tasks an event gets, and their names.
+//! Which tasks an event creates, and their ids.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Sequenced, TaskFilter};
@@ -6,7 +6,7 @@ use pointsman_core::store::{Sequenced, TaskFilter};
 use crate::Harness;
 use crate::fixture::*;
 
-/// The handlers of an event's tasks, in the order the receipt names them.
+/// The handlers of an event's tasks, in the order of the receipt.
 async fn task_handlers(fixture: &StoreFixture<'_>, event: &Sequenced) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
@@ -84,7 +84,7 @@ pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) 
     assert_eq!(ran.iter().filter(|task| task.event().id == before.id).count(), 4);
 }
 
-/// A handler that lost its route but is still defined finishes what it was given.
+/// A handler without the route that is still registered finishes its existing tasks.
 pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["notify"])).await;

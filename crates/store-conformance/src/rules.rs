@@ -1,4 +1,4 @@
-//! Pause and block hold a handler's tasks back; nothing is lost, and the order stands.
+//! Pause and block rules stop a handler's tasks from starting; nothing is lost, and the order is kept.
 
 use pointsman_core::store::TaskFilter;
 use pointsman_core::{RuleKind, Status};
@@ -94,7 +94,7 @@ pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
     expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
     let claimed = fixture.claim(10).await;
     assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
-    // A rule for all stands beside it, and lifting that one leaves it standing.
+    // A rule for all tenants is independent: lifting it keeps the tenant's rule.
     fixture.pause("index").await;
     assert!(fixture.resume("index").await);
     assert!(fixture.claim(10).await.is_empty());
@@ -131,7 +131,7 @@ pub async fn rules_survive_a_restart(harness: &dyn Harness) {
     assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
-/// A handler, a collection and a schedule may even share a name: each rule speaks of its own.
+/// A handler, a collection and a schedule may share a name; each rule applies to its own target only.
 pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;

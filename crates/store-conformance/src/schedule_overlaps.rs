@@ -1,4 +1,4 @@
-//! A planned time that comes while what the last one began has not ended.
+//! Planned times that are due while the tasks of the last fire are unfinished.
 
 use pointsman_core::fire::{Outcome, Overlap, Skipped};
 use pointsman_core::store::TaskFilter;
@@ -10,7 +10,7 @@ use crate::fixture::*;
 
 const SKIPPED_BY_OVERLAP: Outcome = Outcome::Skipped(Skipped::Overlap);
 
-/// A fixture with one schedule that has fired once; the planned time of the next firing.
+/// A fixture with one schedule that has fired once, and the next planned time.
 async fn fixture_with_one_fire<'h>(
     harness: &'h dyn Harness,
     what: &FiringBuilder,
@@ -104,7 +104,7 @@ pub async fn overlap_cancel_keeps_finished_tasks(harness: &dyn Harness) {
     }
 }
 
-/// Only what this schedule began counts.
+/// Only tasks that this schedule created count.
 pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harness) {
     for overlap in [Overlap::Skip, Overlap::Cancel] {
         let what = event_firing(overlap);
@@ -124,7 +124,7 @@ pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harn
     }
 }
 
-/// What was skipped began nothing, so that the one before it still counts.
+/// A skipped time creates nothing, so the fire before it still counts.
 pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness) {
     let what = run_firing(Overlap::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
@@ -161,7 +161,7 @@ pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-/// A pair never has two, whatever the policy: the row names the one that is there.
+/// A pair never has two unfinished runs, whatever the policy: the fire names the existing one.
 pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
     let what = run_firing(Overlap::Queue);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;
@@ -172,7 +172,7 @@ pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-/// Another expression makes no other schedule of it: what it began last still runs.
+/// A schedule with another expression is still the same one: the tasks of its last fire still count.
 pub async fn a_changed_expression_still_detects_the_overlap(harness: &dyn Harness) {
     let what = event_firing(Overlap::Skip);
     let (fixture, next) = fixture_with_one_fire(harness, &what).await;

@@ -1,4 +1,4 @@
-//! A planned time is settled once, whatever races, and what it makes is made with it.
+//! A planned time is resolved once, even if nodes race, and what it creates commits with it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn registration() -> RegistrationBuilder {
     RegistrationBuilder::single_handler().collection("shop/orders", 100)
 }
 
-/// A fixture whose one schedule `nightly` is set up, and the next planned time, which has just come.
+/// A fixture with the schedule `nightly`, and a planned time that is now due.
 async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.plan_daily_schedule("nightly").await;
@@ -238,7 +238,7 @@ pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
     expect_ok(fixture.store.made_up(&schedule_name("unheard-of"), planned).await);
 }
 
-/// Whoever makes up for one hold must not forget the next.
+/// Making up for one pause must not hide the times a later one skipped.
 pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let later = planned.plus(secs(60));
@@ -251,7 +251,7 @@ pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
     assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, Some(later));
 }
 
-/// A schedule's rule holds its firings and no task; a collection's rule holds its tasks and no firing.
+/// A schedule's rule blocks its firings and no task; a collection's rule blocks its tasks and no firing.
 pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn Harness) {
     let (fixture, planned) = fixture_with_due_schedule(harness).await;
     fixture.plan_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
@@ -303,7 +303,7 @@ pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
     assert_eq!(fixture.plan_schedules(&[other]).await, [anew]);
 }
 
-/// Two schedules that are settled up to the planned time.
+/// A fixture with two schedules that are resolved up to the planned time.
 async fn fixture_with_two_resolved_schedules(
     harness: &dyn Harness,
 ) -> (StoreFixture<'_>, [Plan; 2], Timestamp) {
@@ -319,7 +319,7 @@ async fn fixture_with_two_resolved_schedules(
     (fixture, both, planned)
 }
 
-/// Plans these over and over, as a clock does.
+/// Plans these schedules every half hour, as the clock service does.
 async fn plan_for_hours(fixture: &mut StoreFixture<'_>, plans: &[Plan], hours: u64) {
     for _ in 0..2 * hours {
         fixture.advance_clock(1800);
@@ -331,7 +331,7 @@ async fn resolved_times(fixture: &StoreFixture<'_>, plans: &[Plan]) -> Vec<Times
     fixture.plan_schedules(plans).await.iter().map(|standing| standing.settled).collect()
 }
 
-/// Another node may have what this one does not plan.
+/// Another node may plan schedules that this one does not.
 pub async fn a_schedule_planned_again_within_a_day_continues(harness: &dyn Harness) {
     let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
     plan_for_hours(&mut fixture, &both[1..], 23).await;
@@ -350,7 +350,7 @@ pub async fn a_schedule_not_planned_for_a_day_expires(harness: &dyn Harness) {
     assert_eq!(resolved_times(&fixture, &both).await, [fixture.now, fixture.now]);
 }
 
-/// After an outage the nodes come back one by one.
+/// After an outage the nodes start again one by one.
 pub async fn schedules_do_not_expire_while_no_node_plans(harness: &dyn Harness) {
     let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
     fixture.advance_clock(3 * 24 * 3600);

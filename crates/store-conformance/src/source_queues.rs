@@ -1,4 +1,4 @@
-//! All source tasks of a tenant are one queue, and rules hold a source whole or by the collection.
+//! All source tasks of a tenant share one queue, and rules block a whole source or one collection.
 
 use pointsman_core::RuleKind;
 
@@ -12,7 +12,7 @@ fn registration() -> RegistrationBuilder {
         .collection("crm/people", 100)
 }
 
-/// Whatever the source: fairness is between queues, and all of these are one.
+/// Runs of all sources share one queue, ordered by priority and age.
 pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .collection("shop/orders", 100)
@@ -89,7 +89,7 @@ pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dy
     assert!(fixture.read_queue("shop/orders_x").await.held && !fixture.read_queue("shop/orders").await.held);
     let fixture = fixture.reopen().await;
     assert!(fixture.claim(10).await.is_empty());
-    // A rule for another tenant is no rule for this one, and both kinds stand by themselves.
+    // A rule for another tenant does not apply, and both rule kinds are independent.
     expect_ok(
         fixture.store.hold(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
     );

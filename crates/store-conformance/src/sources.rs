@@ -1,4 +1,4 @@
-//! Sources: a pair of source and collection has one task at a time, whatever races, and no event.
+//! Sources: a pair of source and collection has at most one unfinished task, even if nodes race, and no event.
 
 use std::sync::Arc;
 
@@ -199,7 +199,7 @@ pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: 
     assert_missing_then_adopted(&mut fixture, &id).await;
 }
 
-/// What runs when the definition goes ends as it began.
+/// A task that is running when its source is undefined can still finish.
 pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.request_new_run("shop/orders").await;
@@ -208,7 +208,7 @@ pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dy
     assert_eq!(fixture.succeed(&running).await.status, Status::Done);
 }
 
-/// Whatever came in between, a pair never runs twice at a time.
+/// Neither requests nor adoptions make a pair run twice at a time.
 pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.request_new_run("shop/orders").await;
@@ -227,7 +227,7 @@ pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
     fixture.request_new_run("shop/orders").await;
 }
 
-/// A source that changes hands keeps the task it has.
+/// A source that moves to another tenant keeps its task.
 pub async fn a_pair_keeps_its_run_when_its_tenant_changes(harness: &dyn Harness) {
     let mut fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().collection("shop/orders", 100)).await;
@@ -253,7 +253,7 @@ pub async fn runs_survive_a_restart(harness: &dyn Harness) {
     assert_eq!((next.id.clone(), next.run().pair.clone()), (queued, pair("shop/orders")));
 }
 
-/// Collections are told apart whole, never by how they begin.
+/// Collection names are compared whole, not by prefix.
 pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let mut made = Vec::new();
@@ -310,7 +310,7 @@ pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
     assert_eq!(ends, [AttemptEnd::Failed; 3]);
 }
 
-/// There is no event that could be forgotten: only the history's own retention takes a run away.
+/// A run has no event that could expire: only the task history's retention deletes it.
 pub async fn runs_expire_by_task_history_retention_only(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let old = fixture.request_new_run("shop/orders").await;

@@ -1,4 +1,4 @@
-//! A step that fails is set back and tried again, or the order goes where errors lead, or it waits for a person.
+//! A failed step is retried, or the order follows `on_error`, or it is suspended.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Claimed, Ended};
@@ -14,11 +14,11 @@ fn failure_with_code(code: i64) -> Ended {
     Ended::Failed { error: "it broke".into(), code, after: None, last: false }
 }
 
-/// What is told of a step that is run again, and of an order that waits for a person.
+/// Summaries of the events of a step that runs again, and of a suspended order.
 const STEP_KEPT: &str = "OrderStepEnded Keep";
 const ORDER_SUSPENDED: &str = "OrderSuspended";
 
-/// Fails until the step is not tried again; answers how often it ran.
+/// Fails the step until it is not retried; returns the number of attempts.
 async fn fail_until_error(fixture: &mut StoreFixture<'_>, seconds: u64) -> u32 {
     for runs in 1..100 {
         let task = fixture.claim_one().await;
@@ -55,7 +55,7 @@ pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_summaries_after(since).await[0], "OrderStepEnded Success");
 }
 
-/// Each attempt begins and ends in the journal, and only the last of them is an error.
+/// Each attempt's start and end is published, and only the last one is an error.
 pub async fn only_the_last_failure_of_a_step_is_an_error(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration().step_retry("/x/y", "a", 1, 30)).await;
     fixture.add_order(new_order("/x/y,1")).await;
@@ -81,7 +81,7 @@ pub async fn a_chain_nodes_retry_policy_replaces_the_handlers(harness: &dyn Harn
     }
 }
 
-/// Only at its own node, and only for steps: the handler's events are tried as the handler says.
+/// Only at its own chain node and only for steps: the handler's events follow the handler's retry policy.
 pub async fn a_chain_nodes_retry_policy_applies_to_that_node_only(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .route("record", &["first"])
@@ -179,7 +179,7 @@ pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/z,1 b"], "a way may lead to another step");
 }
 
-/// A lane that halts is nothing to an order: it is suspended, and goes on when it is resumed.
+/// A halting handler does not block an order: it is suspended, and continues when it is resumed.
 pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration().halt_on_error("first")).await;
     fixture.add_order(new_order("/x/y,1")).await;
@@ -207,7 +207,7 @@ async fn assert_step_kept(
     assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((task.id, Status::New)), "{how}");
 }
 
-/// A step that is run again without having failed keeps its place, and costs no retry.
+/// A step that runs again without having failed stays at its chain node and uses no retry.
 pub async fn released_snoozed_and_crashed_steps_stay_at_their_chain_node(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration().step_retry("/x/y", "a", 0, 1)).await;
     fixture.add_order(new_order("/x/y,1")).await;
@@ -249,7 +249,7 @@ pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
     assert!(fixture.read_order("/x/y,1").await.order.suspended);
 }
 
-/// A stale end changes neither the task nor the order, and nothing is told of it.
+/// A stale ending changes neither the task nor the order, and is not published.
 pub async fn an_ending_with_a_stale_fence_changes_no_order(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order("/x/y,1").with_value("1")).await;

@@ -1,7 +1,7 @@
-//! The list of all behaviours, and the macro that makes a test of each.
+//! The list of all behaviours, and the macro that creates a test for each.
 
-/// Makes a test of every behaviour, in a module a topic. Takes an expression that gives a
-/// [`Harness`](crate::Harness); it is evaluated anew for each test.
+/// Creates a test for every behaviour, in a module for each topic. Takes an expression that returns a
+/// [`Harness`](crate::Harness); it is evaluated once for each test.
 ///
 /// The tests run on tokio, which the store's own crate must have among its dev-dependencies.
 #[macro_export]
@@ -533,7 +533,7 @@ macro_rules! suite {
     };
 }
 
-/// The inner half of [`suite!`](crate::suite).
+/// Creates the tests of [`suite!`](crate::suite).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! topic_tests {
@@ -556,7 +556,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// A behaviour that nobody runs proves nothing.
+    /// A behaviour that is not listed is never run.
     #[test]
     fn every_behaviour_is_listed() {
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

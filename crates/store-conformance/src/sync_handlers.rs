@@ -1,4 +1,4 @@
-//! An event's synchronous tasks run in list order, before its queued ones.
+//! An event's synchronous tasks run in route order, before its queued ones.
 
 use pointsman_core::store::{Claimed, Ended, Sequenced};
 
@@ -32,7 +32,7 @@ pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &d
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "side by side");
 }
 
-/// Whatever the first attempt came to, the others get their turn; the failed one is retried like any other.
+/// However the first attempt ends, the next tasks run; a failed one is retried like any other.
 pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) {
     for ended in [
         success(),
@@ -82,7 +82,7 @@ pub async fn cancelling_a_synchronous_task_opens_the_gate(harness: &dyn Harness)
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"]);
 }
 
-/// The second in line taken out of the middle lets nobody past the first.
+/// Removing the second synchronous task does not let later tasks run before the first.
 pub async fn cancelling_the_second_synchronous_task_does_not_bypass_the_first(harness: &dyn Harness) {
     let (fixture, sequenced) = fixture_with_one_event(harness).await;
     let first = fixture.claim_one().await;
@@ -107,7 +107,7 @@ pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["check", "enrich"]);
 }
 
-/// A gate opens once: the second task's turn is not skipped because the first one ends a second time.
+/// A gate opens once: the second task is not bypassed when the first one ends a second time.
 pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) {
     for how in ["cancel", "lose", "fail again", "crash"] {
         let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
@@ -138,7 +138,7 @@ pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) 
     }
 }
 
-/// Late is outside the order of the lane; the event's own order stands.
+/// A late task is outside the lane's order, but still follows the order of its event's tasks.
 pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
     let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.undefine_handler("index").await;
@@ -156,7 +156,7 @@ pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
     assert!(late.iter().all(|task| task.late));
 }
 
-/// Cancelled before its turn and retried: it comes late, and nobody waits for it a second time.
+/// Cancelled before it ran and then retried, the task is late, and no task waits for it again.
 pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn Harness) {
     let (fixture, sequenced) = fixture_with_one_event(harness).await;
     fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
@@ -167,7 +167,7 @@ pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn
     assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["enrich", "index", "notify"]);
 }
 
-/// Two events of one object: the gate is the event's, the lane the handler's.
+/// Two events of one object: the gate belongs to the event, the lane to the handler.
 pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))

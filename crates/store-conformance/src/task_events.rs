@@ -1,7 +1,8 @@
-//! Which attempts the journal tells of: all of a handler's, those that fail, or none.
+//! Which attempts are published as engine events: all of a handler's, those that fail, or none.
 //!
-//! An attempt that begins is TaskStarted, one that ends is TaskEnded with what it returned, and a task that will not be
-//! run again is TaskClosed. Where only failures are told of, nobody knows at the start which attempt will be one.
+//! The start of an attempt is TaskStarted, its end is TaskEnded with the return code, and a task that will not run
+//! again is TaskClosed. If only failures are observed, starts are not published, since a failure is not known at the
+//! start.
 
 use pointsman_core::handler::Observe;
 use pointsman_core::journal::Filter;
@@ -28,14 +29,14 @@ fn failure_with_code_7(last: bool) -> Ended {
     Ended::Failed { error: "it broke".into(), code: 7, after: None, last }
 }
 
-/// What the journal says of tasks, in words.
+/// Returns the summaries of all published task events.
 async fn task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
     let filter = Filter { kinds: vec![handling_key("TaskEvent")], ..Filter::default() };
     let events = fixture.read_events_after(fixture.journal_extent().await.forgotten, &filter).await;
     events.iter().map(|event| summarize_event(event)).collect()
 }
 
-/// Makes a task of each kind in turn and plays the same story with it; asserts what is told each time.
+/// Creates a task of each kind, runs the same scenario with it, and asserts the published events.
 async fn check_every_task_kind(
     harness: &dyn Harness,
     observe: Observe,
@@ -94,7 +95,7 @@ pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn H
     }
 }
 
-/// What is snoozed or given back has not failed.
+/// A snoozed or released attempt has not failed.
 pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness: &dyn Harness) {
     for (observe, want) in [(Observe::All, &[STARTED, DONE, STARTED, DONE][..]), (Observe::Failures, &[][..])]
     {
@@ -128,7 +129,7 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
     assert_eq!((told.len(), told[0].as_str(), told[2].as_str()), (3, STARTED, CLOSED), "{told:?}");
 }
 
-/// A start that is told late would be no start.
+/// A start must be published when it happens, not at the end.
 pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
     fixture.emit(new_event("record")).await;
@@ -152,7 +153,7 @@ pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_json_after(since).await, want);
 }
 
-/// Steps are told of as orders and as tasks; the one does not depend on the other.
+/// Steps are published as order events and as task events; these are independent.
 pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
     for observe in [Observe::All, Observe::Failures, Observe::None] {
         let fixture = StoreFixture::new(harness, registration(observe)).await;
@@ -180,7 +181,7 @@ pub async fn published_task_events_follow_the_registration(harness: &dyn Harness
     assert_eq!(task_event_summaries(&fixture).await, [STARTED, DONE, CLOSED]);
 }
 
-/// A stale end is none.
+/// A stale ending is not an end of the attempt.
 pub async fn a_stale_ending_is_not_published(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
     fixture.emit(new_event("record")).await;

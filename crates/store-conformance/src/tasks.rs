@@ -1,4 +1,4 @@
-//! Finding tasks, and steering single ones.
+//! Finding tasks, and commands to single tasks.
 
 use pointsman_core::store::{Sequenced, TaskFilter};
 use pointsman_core::task::{EndReason, Rejected, Task};
@@ -11,14 +11,14 @@ fn task_ids(tasks: &[Task]) -> Vec<TaskId> {
     tasks.iter().map(|task| task.id.clone()).collect()
 }
 
-/// The tasks of these events, newest first.
+/// The task ids of these events, newest first.
 fn task_ids_newest_first(events: &[Sequenced]) -> Vec<TaskId> {
     let mut tasks: Vec<_> = events.iter().flat_map(|event| event.tasks.clone()).collect();
     tasks.reverse();
     tasks
 }
 
-fn any_task() -> TaskFilter {
+fn any_task_filter() -> TaskFilter {
     TaskFilter::default()
 }
 
@@ -53,7 +53,7 @@ pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
     }
     let (mut before, mut found) = (None, Vec::new());
     loop {
-        let page = expect_ok(fixture.store.tasks(any_task(), before, 6).await);
+        let page = expect_ok(fixture.store.tasks(any_task_filter(), before, 6).await);
         assert!(page.tasks.len() <= 6);
         assert_eq!(page.extent, fixture.journal_extent().await);
         found.extend(task_ids(&page.tasks));
@@ -84,13 +84,13 @@ pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &
     fixture.fail_permanently(&fixture.claim_one_for_handler("notify").await).await;
 
     let with = |change: &dyn Fn(&mut TaskFilter)| {
-        let mut filter = any_task();
+        let mut filter = any_task_filter();
         change(&mut filter);
         filter
     };
     let at = |seconds| Some(START_TIME.plus(secs(seconds)));
     let cases: [(TaskFilter, &[&Sequenced]); 14] = [
-        (any_task(), &[&third, &second, &first]),
+        (any_task_filter(), &[&third, &second, &first]),
         (with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
         (with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
         (with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
@@ -125,7 +125,7 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     let reversed = |events: &[&Sequenced]| {
         task_ids_newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
-    let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any_task() };
+    let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any_task_filter() };
     assert_eq!(
         of(typed("record")).await,
         reversed(&[&one, &other]),
@@ -133,15 +133,15 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
     );
     assert_eq!(of(typed("record.published")).await, reversed(&[&child]));
     assert_eq!(of(typed("rec")).await, []);
-    assert_eq!(of(TaskFilter { event: Some(child.id), ..any_task() }).await, reversed(&[&child]));
-    let both = TaskFilter { event: Some(one.id), handler: Some(handler_name("notify")), ..any_task() };
+    assert_eq!(of(TaskFilter { event: Some(child.id), ..any_task_filter() }).await, reversed(&[&child]));
+    let both = TaskFilter { event: Some(one.id), handler: Some(handler_name("notify")), ..any_task_filter() };
     assert_eq!(of(both).await, [one.tasks[1].clone()]);
     let neither =
-        TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any_task() };
+        TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any_task_filter() };
     assert_eq!(of(neither).await, []);
 }
 
-/// The reasons speak of those in `error` alone.
+/// The reason filter applies only to tasks in `error`.
 pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     let registration = RegistrationBuilder::default()
         .route("record", &["index"])
@@ -174,7 +174,8 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     fixture.fail_permanently(&halted).await;
     let of = async |statuses: &[Status], reasons: &[EndReason]| {
         let (statuses, reasons) = (statuses.to_vec(), reasons.to_vec());
-        let mut found = task_ids(&fixture.list_tasks(&TaskFilter { statuses, reasons, ..any_task() }).await);
+        let mut found =
+            task_ids(&fixture.list_tasks(&TaskFilter { statuses, reasons, ..any_task_filter() }).await);
         found.sort();
         found
     };
@@ -210,7 +211,7 @@ pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &
     assert_eq!(listed.into_iter().map(|task| task.id).collect::<Vec<_>>(), found.tasks);
 }
 
-/// The list and the single view tell the same, but for the attempts.
+/// The list and the single view are equal except for the attempts.
 pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(3, new_event("record").with_key("a").with_priority(3)).await;
@@ -218,7 +219,7 @@ pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn
     fixture.advance_clock(RETRY_DELAY_SECS);
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.claim_one().await;
-    for task in fixture.list_tasks(&any_task()).await {
+    for task in fixture.list_tasks(&any_task_filter()).await {
         assert_eq!(task, Task { attempts: vec![], ..fixture.read_task(&task.id).await });
     }
 }
@@ -267,7 +268,7 @@ pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
     assert!(expect_ok(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
 }
 
-/// Ids lag behind a clock that leapt; the tasks were made when they were made all the same.
+/// Event ids lag behind a clock that jumped ahead; tasks keep their creation time.
 pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("record")).await;

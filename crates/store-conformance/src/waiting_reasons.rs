@@ -1,4 +1,4 @@
-//! Why a task is not running: each gate's verdict, and what holds it.
+//! Why a task is not running: the state of each gate, and what closes it.
 
 use pointsman_core::limit::{AILING, Target};
 use pointsman_core::store::{Abilities, Ended};
@@ -8,7 +8,7 @@ use pointsman_core::{Limits, RuleKind, TaskId};
 use crate::Harness;
 use crate::fixture::*;
 
-/// A fixture whose node has told that it can run everything.
+/// A fixture whose node has announced that it can run all handlers.
 async fn fixture_with_capable_node(
     harness: &dyn Harness,
     registration: RegistrationBuilder,
@@ -24,7 +24,7 @@ async fn announce_all_handlers(fixture: &StoreFixture<'_>) {
     expect_ok(fixture.store.announce(fixture.node, abilities).await);
 }
 
-/// The one gate of this kind.
+/// Returns the only gate of this kind.
 async fn read_gate(fixture: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> Gate {
     let mut gates = fixture.list_gates(id).await;
     gates.retain(|gate| gate.gate == kind);
@@ -47,7 +47,7 @@ pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
     assert_eq!(fixture.closed_gates(&events[0].tasks[0]).await, [], "it has been chosen");
 }
 
-/// Urgent ones come first, whenever they were made.
+/// Tasks of higher priority come first, whenever they were created.
 pub async fn the_queue_position_counts_tasks_by_priority(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let low = fixture.emit(new_event("record").with_priority(1)).await;
@@ -106,7 +106,7 @@ pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
     assert!(read_gate(&fixture, &ids[1], GateKind::Lane).await.open);
 }
 
-/// A late task stands in its lane as well.
+/// A late task is in its lane as well.
 pub async fn a_late_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
@@ -297,7 +297,7 @@ pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
     assert_eq!(read_gate(&fixture, &orders, GateKind::Concurrency).await.tasks, [items]);
 }
 
-/// Several gates may be closed at once; they come in the order in which they are passed.
+/// Several gates may be closed at once; they are listed in the order in which they are passed.
 pub async fn closed_gates_are_listed_in_the_order_they_are_passed(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(
         harness,

@@ -1,4 +1,4 @@
-//! Whose turn it is: by weight over tenants, then over a tenant's queues, then over the keys of a queue.
+//! Weighted round robin: over tenants, then over a tenant's queues, then over the keys of a queue.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use pointsman_core::{Limits, Tenant};
 use crate::Harness;
 use crate::fixture::*;
 
-/// The core counts ages from 2024 on, and stories begin before that.
+/// The core counts ages from 2024 on, and fixtures start before that.
 const AGEING_START_SECS: u64 = 10_000_000;
 
-/// Claims so many one by one, and ends each at once.
+/// Claims `count` tasks one by one and succeeds each.
 async fn claim_and_succeed(fixture: &StoreFixture<'_>, count: usize) -> Vec<Claimed> {
     let mut served = Vec::new();
     for _ in 0..count {
@@ -42,27 +42,27 @@ fn count_by_key(tasks: &[Claimed]) -> BTreeMap<String, usize> {
     count_by(tasks, |task| task.event().key.as_ref().map_or(String::new(), ToString::to_string))
 }
 
-/// Within a twentieth of all.
-fn assert_about(got: usize, want: usize, all: usize) {
+/// Asserts that `got` differs from `want` by at most a twentieth of `all`.
+fn assert_within_five_percent(got: usize, want: usize, all: usize) {
     assert!(got.abs_diff(want) * 20 <= all, "{got} instead of {want} of {all}");
 }
 
-fn two_handlers() -> RegistrationBuilder {
+fn two_handler_registration() -> RegistrationBuilder {
     RegistrationBuilder::default().route("big", &["big"]).route("small", &["small"])
 }
 
 pub async fn claims_follow_handler_weights(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, two_handlers().handler_weight("big", 3)).await;
+    let fixture = StoreFixture::new(harness, two_handler_registration().handler_weight("big", 3)).await;
     for kind in ["big", "small"] {
         fixture.emit_many(400, new_event(kind)).await;
     }
     let served = count_by_handler(&claim_and_succeed(&fixture, 400).await);
-    assert_about(served["big"], 300, 400);
+    assert_within_five_percent(served["big"], 300, 400);
     let mut claimed = Vec::new();
     for size in [16, 7, 16, 3, 16, 2] {
         claimed.extend(fixture.claim(size).await);
     }
-    assert_about(count_by_handler(&claimed)["big"], 45, 60);
+    assert_within_five_percent(count_by_handler(&claimed)["big"], 45, 60);
 }
 
 pub async fn claims_follow_tenant_weights(harness: &dyn Harness) {
@@ -72,22 +72,22 @@ pub async fn claims_follow_tenant_weights(harness: &dyn Harness) {
         fixture.emit_many(500, new_event("record").for_tenant(of)).await;
     }
     let served = count_by_tenant(&claim_and_succeed(&fixture, 500).await);
-    assert_about(served[&tenant("rich")], 400, 500);
+    assert_within_five_percent(served[&tenant("rich")], 400, 500);
 }
 
 pub async fn weights_change_with_the_registration_and_survive_a_restart(harness: &dyn Harness) {
-    let mut fixture = StoreFixture::new(harness, two_handlers()).await;
+    let mut fixture = StoreFixture::new(harness, two_handler_registration()).await;
     for kind in ["big", "small"] {
         fixture.emit_many(500, new_event(kind)).await;
     }
-    assert_about(count_by_handler(&claim_and_succeed(&fixture, 100).await)["big"], 50, 100);
-    fixture.register(two_handlers().handler_weight("big", 4)).await;
-    assert_about(count_by_handler(&claim_and_succeed(&fixture, 100).await)["big"], 80, 100);
+    assert_within_five_percent(count_by_handler(&claim_and_succeed(&fixture, 100).await)["big"], 50, 100);
+    fixture.register(two_handler_registration().handler_weight("big", 4)).await;
+    assert_within_five_percent(count_by_handler(&claim_and_succeed(&fixture, 100).await)["big"], 80, 100);
     let fixture = fixture.reopen().await;
-    assert_about(count_by_handler(&claim_and_succeed(&fixture, 200).await)["big"], 160, 200);
+    assert_within_five_percent(count_by_handler(&claim_and_succeed(&fixture, 200).await)["big"], 160, 200);
 }
 
-/// Having many handlers earns a tenant nothing.
+/// A tenant with many handlers gets no larger share.
 pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn Harness) {
     let names: Vec<_> = (0..10).map(|n| format!("handler-{n}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -99,19 +99,23 @@ pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn 
     fixture.emit_many(50, new_event("many").for_tenant("wide")).await;
     fixture.emit_many(200, new_event("one").for_tenant("narrow")).await;
     let served = claim_and_succeed(&fixture, 200).await;
-    assert_about(count_by_tenant(&served)[&tenant("wide")], 100, 200);
+    assert_within_five_percent(count_by_tenant(&served)[&tenant("wide")], 100, 200);
     let wide: Vec<_> = served.into_iter().filter(|task| task.event().tenant == tenant("wide")).collect();
     for (name, count) in count_by_handler(&wide) {
         assert!(count.abs_diff(10) <= 2, "{name} got {count} of about 10 turns");
     }
 }
 
-/// A tenant's share is its own, however its handlers weigh; the weights share it out among them.
+/// A tenant's share does not depend on its handlers' weights; the weights only divide that share.
 pub async fn handler_weights_apply_within_one_tenant_only(harness: &dyn Harness) {
-    let fixture = StoreFixture::new(harness, two_handlers().handler_weight("big", 1000)).await;
+    let fixture = StoreFixture::new(harness, two_handler_registration().handler_weight("big", 1000)).await;
     fixture.emit_many(200, new_event("big").for_tenant("heavy")).await;
     fixture.emit_many(200, new_event("small").for_tenant("light")).await;
-    assert_about(count_by_tenant(&claim_and_succeed(&fixture, 200).await)[&tenant("heavy")], 100, 200);
+    assert_within_five_percent(
+        count_by_tenant(&claim_and_succeed(&fixture, 200).await)[&tenant("heavy")],
+        100,
+        200,
+    );
 }
 
 pub async fn an_idle_tenant_earns_no_credit(harness: &dyn Harness) {
@@ -120,10 +124,14 @@ pub async fn an_idle_tenant_earns_no_credit(harness: &dyn Harness) {
     fixture.emit_many(400, new_event("record").for_tenant("busy")).await;
     claim_and_succeed(&fixture, 200).await;
     fixture.emit_many(100, new_event("record").for_tenant("sleepy")).await;
-    assert_about(count_by_tenant(&claim_and_succeed(&fixture, 60).await)[&tenant("sleepy")], 30, 60);
+    assert_within_five_percent(
+        count_by_tenant(&claim_and_succeed(&fixture, 60).await)[&tenant("sleepy")],
+        30,
+        60,
+    );
 }
 
-/// One flooding tenant, many quiet ones: each of them is served within a round.
+/// One busy tenant and many quiet ones: each of the quiet ones is served within a round.
 pub async fn a_busy_tenant_delays_others_by_at_most_one_round(harness: &dyn Harness) {
     let fixture =
         StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
@@ -158,7 +166,8 @@ pub async fn a_busy_unordered_key_delays_another_key_by_about_one_task(harness: 
 async fn check_keys_share_evenly(harness: &dyn Harness, registration: RegistrationBuilder) {
     let fixture = StoreFixture::new(harness, registration).await;
     for n in 0..10 {
-        // The first is emitted whole before the second, and so on: age alone would serve them in this order.
+        // All events of the first key come before those of the second, and so on: by age alone they would run in this
+        // order.
         fixture.emit_many(30, new_event("record").with_key(&format!("key-{n}"))).await;
     }
     let served = count_by_key(&claim_and_succeed(&fixture, 100).await);
@@ -176,7 +185,7 @@ pub async fn unordered_keys_share_a_queue_evenly(harness: &dyn Harness) {
     check_keys_share_evenly(harness, RegistrationBuilder::single_handler().unordered("index")).await;
 }
 
-/// Priority ranks what could run within a queue; keys take turns among equals.
+/// Priority orders the tasks of a queue; keys of the same priority take turns.
 pub async fn priority_comes_before_round_robin_between_keys(harness: &dyn Harness) {
     for registration in
         [RegistrationBuilder::single_handler(), RegistrationBuilder::single_handler().unordered("index")]
@@ -210,7 +219,7 @@ pub async fn ageing_raises_the_priority_of_waiting_tasks(harness: &dyn Harness) 
     }
 }
 
-/// So that low ones do not starve under a stream of urgent ones.
+/// Low-priority tasks do not starve under a stream of urgent ones.
 pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
     let ageing = Limits { ageing: Some(secs(1)), ..Limits::default() };
     for (limits, starves) in [(Limits::default(), true), (ageing, false)] {
@@ -228,7 +237,7 @@ pub async fn ageing_prevents_starvation(harness: &dyn Harness) {
     }
 }
 
-/// Whatever is remembered of the turns of keys, what waits of a key does not fall behind what comes later.
+/// Whatever the store keeps of the round robin, tasks of a key do not fall behind later tasks of that key.
 pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     let mut events = sequenced_ids(&fixture.emit_many(30, new_event("record").with_key("crowded")).await);
@@ -244,7 +253,7 @@ pub async fn tasks_of_a_key_keep_their_order_across_a_restart(harness: &dyn Harn
     assert_eq!(order, events[5..]);
 }
 
-/// What waited when the ageing changed is ranked with what comes after by the same measure.
+/// Tasks from before and after a change of ageing are ranked by the same measure.
 pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harness) {
     let aged = RegistrationBuilder::single_handler()
         .limits("index", Limits { ageing: Some(secs(60)), ..Limits::default() });
@@ -262,7 +271,7 @@ pub async fn changing_ageing_does_not_reorder_waiting_tasks(harness: &dyn Harnes
     }
 }
 
-/// What is urgent has its own round: it does not push those that are not behind each other.
+/// Urgent tasks have a separate round: they do not affect the round robin of other priorities.
 pub async fn round_robin_between_keys_is_separate_for_each_priority(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
     fixture.emit_many(50, new_event("record").with_key("patient")).await;

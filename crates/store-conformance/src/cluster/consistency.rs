@@ -1,4 +1,4 @@
-//! What a store tells of itself in different ways is the same.
+//! Checks that different views of a store agree with each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::fixture::expect_ok;
 
 const PAGE_SIZE: usize = 500;
 
-/// Panics unless each object's events are chained, queues count what is listed, and no fence was given to two. Nobody may
-/// write meanwhile.
+/// Panics unless `prev` links each object's events, queue counters match the listed tasks, and no two tasks have the
+/// same fence. No node may write during the check.
 pub async fn assert_store_consistent(store: &dyn Store) {
     assert_prev_links(store).await;
     assert_queue_counts(store).await;
@@ -29,7 +29,7 @@ async fn assert_prev_links(store: &dyn Store) {
         let Some(newest) = page.events.last() else { return };
         after = newest.id;
         for event in page.events {
-            // The engine's own events are in no chain.
+            // Engine events have no `prev` link.
             let is_engines = event.kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
             let Some(key) = event.key.as_ref().filter(|_| !is_engines) else { continue };
             let before = last.insert((event.tenant.clone(), key.clone()), event.id);
@@ -40,7 +40,7 @@ async fn assert_prev_links(store: &dyn Store) {
     }
 }
 
-/// What can be told of a queue by listing its tasks: unfinished ones that do not run, scheduled, running, missing.
+/// Task counts of a queue: unfinished but not running, scheduled, running, missing.
 type ListedCounts = [u64; 4];
 
 async fn assert_queue_counts(store: &dyn Store) {

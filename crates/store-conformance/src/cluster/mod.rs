@@ -1,4 +1,4 @@
-//! Several nodes on one store: they race, and agree. [`cluster_suite!`](crate::cluster_suite) makes a test of each behaviour.
+//! Behaviours of several nodes on one store. [`cluster_suite!`](crate::cluster_suite) creates a test for each.
 
 mod consistency;
 pub mod orders;
@@ -15,14 +15,14 @@ pub use round_robin_store::RoundRobinHarness;
 use crate::Harness;
 use crate::fixture::{RegistrationBuilder, StoreFixture};
 
-/// A place that every store is opened on, as one more node; the first finds it empty.
+/// A harness whose stores are all opened on the same location, each as one more node; the first finds it empty.
 #[async_trait]
 pub trait TestCluster: Harness {
-    /// Panics if what lies there does not agree with itself.
+    /// Panics if the stored data is inconsistent.
     async fn assert_consistent(&self);
 }
 
-/// So many nodes that are set up alike.
+/// Opens `N` nodes with the same registration on one store.
 pub async fn join_nodes<const N: usize>(
     cluster: &dyn TestCluster,
     registration: RegistrationBuilder,

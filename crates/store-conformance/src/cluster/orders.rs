@@ -1,4 +1,4 @@
-//! Orders whose steps run on one node and which are steered on another.
+//! Orders whose steps run on one node while another node sends the commands.
 
 use pointsman_core::chain::Action;
 use pointsman_core::store::{Ended, OrderCommand};

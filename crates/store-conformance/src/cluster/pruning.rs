@@ -1,4 +1,4 @@
-//! Nodes that delete unused objects while others use them.
+//! Nodes that delete unused objects while other nodes use them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn object_name(number: usize) -> String {
     format!("object:{number}")
 }
 
-/// Two days pass, and all nodes live.
+/// Lets two days pass while all nodes send heartbeats.
 async fn pass_two_days(nodes: &mut [StoreFixture<'_>]) {
     nodes.iter_mut().for_each(|node| node.advance_clock(2 * DAY));
     for _ in 0..=48 {
@@ -94,7 +94,7 @@ pub async fn emitting_while_another_node_prunes_keeps_prev_links_intact(cluster:
     cluster.assert_consistent().await;
 }
 
-/// A task that is retried when the pruner has passed it by.
+/// The task is retried after the pruner has already scanned its object.
 pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn TestCluster) {
     const OBJECT_COUNT: usize = 40;
     let registration = RegistrationBuilder::default().route("record", &["fails", "waits"]);
@@ -111,7 +111,7 @@ pub async fn retrying_while_another_node_prunes_keeps_the_object(cluster: &dyn T
     let retries = async {
         for event in &events {
             let parked = event.tasks.iter().find(|id| id.to_string().contains("fails"));
-            // Whether it comes before the end of the other task is open; both are right.
+            // The retry may run before or after the other task ends; both results are valid.
             let _ = retrier.retry_task(parked.expect("its task")).await;
         }
     };

@@ -1,4 +1,4 @@
-//! Nodes that race, and agree.
+//! Concurrent calls from several nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use pointsman_core::{EventId, RuleKind, TaskSeq};
 use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 
-/// What every node does at the same time, so many times over.
+/// Runs `work` concurrently on every node, `times` times each.
 async fn run_on_all_nodes<'w, F: Future>(
     nodes: &'w [StoreFixture<'w>],
     times: usize,
@@ -33,7 +33,7 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
                 .with_value(&n.to_string());
             ids.push(node.emit(new).await.id);
         }
-        // Whoever emits one after the other gets them in that order.
+        // Events emitted one after the other by one emitter get ascending ids.
         assert_ascending(&ids);
         ids
     });
@@ -47,7 +47,7 @@ pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestClus
     cluster.assert_consistent().await;
 }
 
-/// What runs now, and how far each object has come.
+/// Tracks the running tasks and the last event of each object.
 #[derive(Default)]
 struct LaneTracker {
     running_keys: BTreeSet<String>,
@@ -83,7 +83,7 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
             let claimed = node.claim(5).await;
             claimed.iter().for_each(|task| lanes.lock().expect("nobody has panicked").record_start(task));
             for task in claimed {
-                // Before it ends: its successor may be claimed by another as soon as it has.
+                // Recorded before the task is finished: another node may claim its successor right afterwards.
                 lanes.lock().expect("nobody has panicked").record_end(&task);
                 node.succeed(&task).await;
             }
@@ -137,7 +137,7 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
                 began += 1;
             }
         }
-        // What was saved up at the beginning may go at once.
+        // The initial burst may start immediately.
         assert!(began <= turn + 10, "{began} after {turn} turns");
         nodes.iter_mut().for_each(|node| node.advance_clock(6));
     }
@@ -189,7 +189,7 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
         join_nodes(cluster, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
     idle.emit(new_event("record").with_key("a")).await;
     let mut waiting = 1;
-    // A few, more than are told of, and thousands; of few queues, and of many.
+    // A few commits, more than invalidation records are kept for, and thousands; over few and over many queues.
     for (commits, tenants) in [(5, 1), (60, 20), (400, 100), (2000, 3)] {
         for n in 0..commits {
             let of = format!("t{}", n % tenants);
@@ -257,7 +257,8 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
     cluster.assert_consistent().await;
 }
 
-/// All nodes add the same orders: with an id, one wins and the others learn of it; under a key, all get one answer.
+/// All nodes add the same orders. With an order id, one node wins and the others are refused; with an idempotency
+/// key, all get the same receipt.
 pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
     let nodes: [_; 3] =
         join_nodes(cluster, RegistrationBuilder::single_handler().chain("/pay", "a=first>done done")).await;

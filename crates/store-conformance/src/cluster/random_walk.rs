@@ -1,5 +1,5 @@
-//! Three nodes do what nobody thought of, all at the same time. Whatever came of it, the tables agree with each other, and
-//! what is left can be brought to its end.
+//! Three nodes run random operations concurrently. Afterwards the tables are consistent, and all remaining work can
+//! be finished.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,9 +12,9 @@ use super::{TestCluster, join_nodes};
 use crate::fixture::*;
 use crate::random_walk::rng::Rng;
 
-/// How many verbs each of six walkers does, two on a node.
-/// How many ids orders have: so many that new ones are added all the while.
-const ORDER_IDS: usize = 240;
+/// Number of different order ids: high enough that new orders are added during the whole walk.
+const ORDER_ID_COUNT: usize = 240;
+/// Number of random operations of each walker.
 const OPERATIONS_PER_WALKER: usize = 500;
 const WALKERS_PER_NODE: usize = 2;
 
@@ -35,10 +35,10 @@ fn registration() -> RegistrationBuilder {
         .chain("/c", "a=first>b!x b=second>done x=first>done done")
 }
 
-/// What all walkers share.
+/// State shared by all walkers.
 struct SharedState {
     now: AtomicI64,
-    /// What runs, on whichever node; a task is ended by whoever comes by.
+    /// Running tasks of all nodes; any walker may finish any of them.
     running_tasks: Mutex<Vec<Claimed>>,
 }
 
@@ -115,7 +115,7 @@ impl RandomWalker<'_> {
         }
     }
 
-    /// Takes something that runs from the common shared.
+    /// Takes one of the shared running tasks.
     fn take_running_task(&mut self) -> Option<Claimed> {
         let mut running = self.shared.running_tasks.lock().expect("nobody has panicked");
         (!running.is_empty()).then(|| {
@@ -124,7 +124,7 @@ impl RandomWalker<'_> {
         })
     }
 
-    /// Ends an attempt, on this node or for another one. It may have been cancelled or rescued meanwhile.
+    /// Finishes an attempt that this or another node claimed. It may have been cancelled or rescued in the meantime.
     async fn finish_random_attempt(&mut self) {
         let Some(task) = self.take_running_task() else { return };
         let ended = match self.rng.below(10) {
@@ -151,7 +151,7 @@ impl RandomWalker<'_> {
         let failed = expect_ok(self.fixture.store.tasks(failed, None, 20).await).tasks;
         if !failed.is_empty() {
             let task = self.rng.choose(&failed).seq;
-            // Another may have been quicker, and a step waits for its order.
+            // Another walker may have retried it already, and a step is retried through its order.
             let _ = expect_ok(self.fixture.store.retry(vec![task], self.shared.next_timestamp()).await);
         }
     }
@@ -166,7 +166,7 @@ impl RandomWalker<'_> {
         }
     }
 
-    /// Sets a rule, or lifts one.
+    /// Sets a rule or lifts one.
     async fn set_or_lift_rule(&mut self) {
         let (name, of) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
         let rule = self.fixture.new_rule(RuleKind::Pause, name, (self.rng.below(2) == 0).then_some(of));
@@ -180,14 +180,14 @@ impl RandomWalker<'_> {
     }
 
     async fn add_random_order(&mut self) {
-        let new = new_order(&format!("/c,{}", self.rng.below(ORDER_IDS))).with_value("0");
-        // There may be one of that id, or there was one: an id is used once.
+        let new = new_order(&format!("/c,{}", self.rng.below(ORDER_ID_COUNT))).with_value("0");
+        // The id may be in use or used up: an order id runs once.
         let _ =
             expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.next_timestamp()).await);
     }
 
     async fn command_random_order(&mut self) {
-        let key = order_key(&format!("/c,{}", self.rng.below(ORDER_IDS)));
+        let key = order_key(&format!("/c,{}", self.rng.below(ORDER_ID_COUNT)));
         let command = match self.rng.below(5) {
             0 => OrderCommand::Suspend,
             1 | 2 => OrderCommand::Resume,
@@ -200,7 +200,7 @@ impl RandomWalker<'_> {
         );
     }
 
-    /// Nobody is silent for so long: there is nothing to rescue.
+    /// All nodes are within the lease, so there is nothing to rescue.
     async fn check_nothing_to_rescue(&mut self) {
         expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.next_timestamp()).await);
         let rescued = expect_ok(
@@ -210,7 +210,7 @@ impl RandomWalker<'_> {
     }
 }
 
-/// Lets everything run, and nothing be left.
+/// Lifts all rules and finishes all remaining tasks and orders.
 async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
     let now = shared.next_timestamp().plus(secs(3600));
     nodes.iter_mut().for_each(|node| node.now = now);
@@ -218,14 +218,14 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedSta
         expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
     }
     for (task, n) in shared.running_tasks.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
-        // Some were cancelled while they ran.
+        // Some were cancelled while they were running.
         let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
     }
     for view in nodes[1].list_orders("/").await {
         nodes[2].command_order(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
     }
     loop {
-        // What failed for good holds its lane.
+        // A permanently failed task blocks its lane.
         let halted = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
         let halted = nodes[0].list_tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
         for (chunk, n) in halted.chunks(50).zip(0..) {

@@ -1,5 +1,5 @@
-//! Three nodes that speak as one: each verb goes to the next of them. What holds for one node, behaviour by behaviour,
-//! holds for many, whichever of them is asked.
+//! A store that sends each call to the next of three nodes. Behaviours of one node must also hold when their calls
+//! are spread over several nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl RoundRobinStore {
     }
 }
 
-/// Hands each verb of a trait to the next node.
+/// Implements a store trait by forwarding each method to the next node.
 macro_rules! delegate_trait {
     ($of:ident { $($verb:ident($($name:ident: $kind:ty),*) -> $answer:ty;)* }) => {
         #[async_trait]
@@ -133,7 +133,7 @@ impl Store for RoundRobinStore {
     }
 }
 
-/// Every store is three nodes more on one place.
+/// Opens each store as a round-robin store over three more nodes on the same location.
 #[allow(missing_debug_implementations, reason = "a cluster need not have one")]
 pub struct RoundRobinHarness<'c>(pub &'c dyn TestCluster);
 

@@ -1,7 +1,7 @@
-//! The behaviours of several nodes.
+//! The list of cluster behaviours.
 
-/// Makes a test of each behaviour of several nodes. Takes an expression that gives a future of a
-/// [`TestCluster`](crate::cluster::TestCluster); it is evaluated anew for each test.
+/// Creates a test for each cluster behaviour. Takes an expression that returns a future of a
+/// [`TestCluster`](crate::cluster::TestCluster); it is evaluated once for each test.
 #[macro_export]
 macro_rules! cluster_suite {
     ($cluster:expr) => {
@@ -124,7 +124,7 @@ macro_rules! cluster_suite {
     };
 }
 
-/// Nodes that do things at the same time.
+/// Creates tests of nodes that call the store concurrently.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! cluster_tests {
@@ -143,7 +143,7 @@ macro_rules! cluster_tests {
     )+};
 }
 
-/// What holds for one node, behaviour by behaviour, holds for many.
+/// Creates tests that run single-node behaviours on a round-robin store.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! round_robin_tests {
@@ -171,7 +171,7 @@ macro_rules! round_robin_tests {
 
 #[cfg(test)]
 mod tests {
-    /// A behaviour that nobody runs proves nothing.
+    /// A behaviour that is not listed is never run.
     #[test]
     fn every_behaviour_is_listed() {
         let listed: Vec<&str> = include_str!("suite.rs").lines().map(str::trim).collect();

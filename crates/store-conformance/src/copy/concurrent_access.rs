@@ -1,4 +1,4 @@
-//! Others who are at a place while a store is moved to it, or from there.
+//! Servers and other copies that use the source or the target during a copy.
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
         let store = target.open(START_TIME).await;
         let (runtime, server) = (Handle::current(), store.clone());
         let moved = source.copy_to_with_hook(&target, page, move || {
-            // Once the move has begun, a server that was there before finds only a part of a store.
+            // Once the copy has begun, a server that had the target open finds an incomplete store.
             let joined = runtime.block_on(server.join("meanwhile", START_TIME));
             assert_eq!(joined.is_ok(), joins, "{joined:?}");
         });
@@ -35,7 +35,7 @@ pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
     assert_eq!(handlers, Some(0), "the second leaves nothing");
 }
 
-/// Two have found a place empty, and the other is first to write there. Answers with the place.
+/// Two copies find the target empty, and the other one writes first. Returns the target.
 pub async fn copy_disturbed_at_first_page<L: StoreLocation>() -> L {
     let (source, target) = (L::create_filled(L::OTHER_KIND).await, L::create_empty(L::TESTED_KIND).await);
     let to = target.clone();

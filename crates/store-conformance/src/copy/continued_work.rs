@@ -1,4 +1,4 @@
-//! A store that was filled and moved goes on where it was.
+//! Checks that a copied store continues its work.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use pointsman_core::{EventId, Status};
 
 use crate::fixture::*;
 
-/// It does all that it would have done where it was.
+/// Asserts that the copied store does everything the original would have done.
 pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     fixture.advance_clock(1);
     assert_emits_continue(&fixture).await;
@@ -25,7 +25,7 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     expect_ok(fixture.store.note(deed).await);
     assert_eq!(expect_ok(fixture.store.deeds(None, 1).await)[0].0, deeds + 1);
 
-    // What the old node held is free at the first sweep; what a worker fetched, when its lease has run out.
+    // The first rescue frees the tasks of the old node; a worker's tasks are freed when their lease expires.
     assert!(fixture.heartbeat().await);
     let rescued: BTreeSet<_> = fixture.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
     let locked: BTreeSet<_> = held.into_iter().map(|task| task.id).collect();
@@ -43,7 +43,7 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     assert!(fixture.list_tasks(&left).await.is_empty());
 }
 
-/// Ids, `prev` and idempotency keys.
+/// Checks ids, `prev` and idempotency keys.
 async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
     let head = fixture.journal_extent().await.head;
     let last = fixture.read_all_events().await.into_iter().rfind(|event| event.key == Some(object_key("r1")));
@@ -58,7 +58,7 @@ async fn assert_emits_continue(fixture: &StoreFixture<'_>) {
     assert!(answers[1].is_err());
 }
 
-/// One that was half-way comes to its end.
+/// Asserts that unfinished orders can be finished.
 async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
     let half_way = ["/publish/article,1", "/publish/article,2", "/publish/article,3"];
     fixture.set_node_action("/publish/article render", Action::Process).await;

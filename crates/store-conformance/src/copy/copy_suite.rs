@@ -1,6 +1,7 @@
-//! The behaviours of moves to a kind of place and from there.
+//! The list of behaviours of copies between stores of different kinds.
 
-/// Makes a test of every one of them, in a module a topic. Takes a type that is a [`StoreLocation`](crate::copy::StoreLocation).
+/// Creates a test for each copy behaviour, in a module for each topic. Takes a type that implements
+/// [`StoreLocation`](crate::copy::StoreLocation).
 #[macro_export]
 macro_rules! copy_suite {
     ($location:ty) => {
@@ -38,7 +39,7 @@ macro_rules! copy_suite {
     };
 }
 
-/// The inner half of [`copy_suite!`](crate::copy_suite).
+/// Creates the tests of [`copy_suite!`](crate::copy_suite).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! copy_tests {
@@ -61,7 +62,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// A behaviour that nobody runs proves nothing.
+    /// A behaviour that is not listed is never run.
     #[test]
     fn every_copy_behaviour_is_listed() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/copy");

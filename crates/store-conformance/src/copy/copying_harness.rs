@@ -1,4 +1,4 @@
-//! A harness that copy_count the store at every restart.
+//! A harness that copies the store to a new location at every restart.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -9,23 +9,23 @@ use pointsman_core::store::Store;
 use super::StoreLocation;
 use crate::Harness;
 
-/// A store begins at a place of the first kind, and goes to one of the next at every restart.
+/// Opens the store at a location of the first kind and copies it to one of the next kind at every restart.
 pub struct CopyingHarness<L: StoreLocation> {
     kinds: Vec<L::Kind>,
     state: Mutex<HarnessState<L>>,
 }
 
 struct HarnessState<L> {
-    /// How often the store was moved.
+    /// Number of copies so far.
     copy_count: usize,
-    /// Where to go next, if not along the kinds.
+    /// Target of the next copy, if it was set explicitly.
     chosen_location: Option<L>,
-    /// Where the store lies that was opened last.
+    /// Location and store that were opened last.
     current: Option<(L, Arc<dyn Store>)>,
 }
 
 impl<L: StoreLocation> CopyingHarness<L> {
-    pub fn through_kinds(kinds: &[L::Kind]) -> Self {
+    pub fn with_kinds(kinds: &[L::Kind]) -> Self {
         Self {
             kinds: kinds.to_vec(),
             state: Mutex::new(HarnessState { copy_count: 0, chosen_location: None, current: None }),
@@ -36,12 +36,12 @@ impl<L: StoreLocation> CopyingHarness<L> {
         self.state.lock().expect("nobody has panicked")
     }
 
-    /// The next move goes there.
+    /// Sets the target of the next copy.
     pub fn set_next_location(&self, location: &L) {
         self.state().chosen_location.replace(location.clone());
     }
 
-    /// Ends the store that was opened last, and answers where it lies.
+    /// Closes the store that was opened last and returns its location.
     pub fn close_current(&self) -> L {
         let (location, store) = self.state().current.take().expect("one was opened");
         store.close();
@@ -54,7 +54,7 @@ impl<L: StoreLocation> CopyingHarness<L> {
         store
     }
 
-    /// Where the next move goes.
+    /// Returns the target of the next copy.
     async fn next_location(&self) -> L {
         let (chosen, kind) = {
             let mut state = self.state();
@@ -85,7 +85,7 @@ impl<L: StoreLocation> Harness for CopyingHarness<L> {
     }
 }
 
-/// Nobody writes any more to a place that is given back.
+/// Closes the store, so that nothing writes to a location that is released.
 impl<L: StoreLocation> Drop for CopyingHarness<L> {
     fn drop(&mut self) {
         if let Some((_, store)) = self.state().current.take() {

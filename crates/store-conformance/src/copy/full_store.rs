@@ -1,4 +1,4 @@
-//! A store that holds something of everything.
+//! A store that contains data of every kind.
 
 use pointsman_core::chain::Action;
 use pointsman_core::fire::Punctual;
@@ -26,7 +26,7 @@ pub fn full_registration() -> RegistrationBuilder {
         .config_file("Job:/index", "1")
 }
 
-/// Fills a fixture that has this registration. Afterwards half of it is in the middle of something.
+/// Fills a fixture registered with [`full_registration`]. Afterwards about half of its work is unfinished.
 pub async fn fill_store(fixture: &mut StoreFixture<'_>) {
     let abilities = Abilities { handlers: fixture.registration.handler_names(), ..Abilities::default() };
     expect_ok(fixture.store.announce(fixture.node, abilities).await);
@@ -53,7 +53,7 @@ async fn emit_events(fixture: &mut StoreFixture<'_>) {
     fixture.undefine_handler("gone").await;
 }
 
-/// Some succeed, some fail, some fail for good, some run on.
+/// Some tasks succeed, some fail, some fail permanently, some are still running.
 async fn work_on_tasks(fixture: &mut StoreFixture<'_>) {
     for round in 0..3 {
         for (n, task) in fixture.claim(9).await.iter().enumerate() {
@@ -78,7 +78,8 @@ async fn work_on_tasks(fixture: &mut StoreFixture<'_>) {
     fixture.schedule_ahead(2).await;
 }
 
-/// One has ended, one has done its first step, one is suspended, one waits for its time, one waits behind a setback.
+/// One order has ended, one has finished its first step, one is suspended, one is planned for later, one waits for a
+/// retry.
 async fn add_orders(fixture: &mut StoreFixture<'_>) {
     for id in ["1", "2", "3", "4"] {
         fixture

@@ -1,4 +1,4 @@
-//! Moves that are cut off, and go on.
+//! Copies that are interrupted and continued.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
@@ -17,7 +17,7 @@ pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
     }
 }
 
-/// Moves over a wire that breaks before the seventh page, and then to the same place without it.
+/// Copies over a connection that breaks before the seventh page, and then to the same location without it.
 pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     to: L,
     over_the_wire: impl FnOnce() -> Box<dyn Movable> + Send + 'static,
@@ -41,7 +41,7 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     assert!(matches!(first, Some(Step::Copying { all, before }) if before > 6 && before < all), "{first:?}");
 }
 
-/// How often a move was cut off that writes a page at a time.
+/// Copies one page per call until the copy is complete. Returns the number of interruptions.
 async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
     let mut cuts = 0;
     loop {
@@ -59,7 +59,7 @@ async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
     }
 }
 
-/// Whether a store cannot be opened because a move to it has not ended.
+/// Returns whether a store cannot be opened because a copy to it is unfinished.
 pub(super) async fn is_unfinished_copy<L: StoreLocation>(location: &L) -> bool {
     match location.try_open(START_TIME).await {
         Ok(store) => {

@@ -1,4 +1,4 @@
-//! More than a page: events keep their numbers, and what is forgotten is forgotten.
+//! Copies of more than one page: events keep their ids, and expired events stay expired.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ pub async fn many_events_keep_their_ids_in_the_other_store<L: StoreLocation>() {
 }
 
 async fn assert_ids_survive_copy<L: StoreLocation>(way: &[L::Kind]) {
-    let harness = CopyingHarness::<L>::through_kinds(way);
+    let harness = CopyingHarness::<L>::with_kinds(way);
     let large = LargeStore::new(&harness).await.assert_survives_copy().await;
     large.assert_prunes_oldest().await;
     large.assert_waiting_task_runs().await;
 }
 
-/// A store with many events, which have all been worked off but for one that waits. The oldest are forgotten.
+/// A store with many events, all processed except one that waits. The oldest events have expired.
 #[derive(Debug)]
 pub struct LargeStore<'h> {
     pub fixture: StoreFixture<'h>,
@@ -52,7 +52,7 @@ impl<'h> LargeStore<'h> {
         Self { fixture, waiting_event, kept_events }
     }
 
-    /// Everything is there after a move.
+    /// Copies the store and asserts that events and tasks are unchanged.
     pub async fn assert_survives_copy(self) -> Self {
         let Self { fixture, waiting_event, kept_events } = self;
         let tasks = fixture.list_tasks(&TaskFilter::default()).await;
@@ -62,7 +62,7 @@ impl<'h> LargeStore<'h> {
         Self { fixture, waiting_event, kept_events }
     }
 
-    /// The newest stay, and what waits.
+    /// Prunes and asserts that the newest events and the waiting task are kept.
     pub async fn assert_prunes_oldest(&self) {
         let Self { fixture, kept_events, .. } = self;
         fixture.prune(keep_newest(2_000), keep_newest(1_500)).await;
@@ -71,7 +71,7 @@ impl<'h> LargeStore<'h> {
         self.assert_waiting_task_kept().await;
     }
 
-    /// What waited has its event, and runs.
+    /// Asserts that the waiting task still has its event and runs.
     pub async fn assert_waiting_task_runs(self) {
         self.assert_waiting_task_kept().await;
         assert!(self.fixture.resume("index").await);
@@ -94,7 +94,7 @@ fn keep_newest(count: u64) -> Retention {
     Retention { count, ..KEEP_EVERYTHING }
 }
 
-/// Emits to as large objects and, now and then, to none, and lets all that is ready end.
+/// Emits events of many objects, and some without a key, and runs all ready tasks.
 async fn emit_and_run_many(fixture: &StoreFixture<'_>) {
     for batch in 0..EVENT_COUNT / 500 {
         let bulk = new_event("bulk").with_value(&batch.to_string());

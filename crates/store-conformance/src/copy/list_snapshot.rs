@@ -1,4 +1,4 @@
-//! All that a store tells.
+//! A snapshot of all lists of a store, for comparison.
 
 use std::fmt::Debug;
 
@@ -7,23 +7,23 @@ use pointsman_core::store::{NodeId, TaskFilter};
 
 use crate::fixture::*;
 
-const OBJECTS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
-const SCHEDULES: [&str; 3] = ["nightly", "shop/orders", "held"];
+const OBJECT_KEYS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
+const SCHEDULE_NAMES: [&str; 3] = ["nightly", "shop/orders", "held"];
 
-/// Lists by name, as text. Of nodes, those up to this one.
+/// Returns all lists by name, as text. The node list contains nodes up to `node` only.
 pub(super) async fn snapshot_lists(fixture: &StoreFixture<'_>, node: NodeId) -> Vec<(String, String)> {
     let mut snapshot = ListSnapshot::default();
     add_registry(fixture, node, &mut snapshot).await;
     add_journal(fixture, &mut snapshot).await;
     add_tasks(fixture, &mut snapshot).await;
     add_orders(fixture, &mut snapshot).await;
-    for name in SCHEDULES {
+    for name in SCHEDULE_NAMES {
         snapshot.add(&format!("fires of {name}"), &fixture.list_fires(name).await);
     }
     snapshot.lists
 }
 
-/// Tells which lists are not the same.
+/// Panics with the name of the first list that differs.
 pub(super) fn assert_same_lists(after: &[(String, String)], before: &[(String, String)]) {
     assert_eq!(after.len(), before.len());
     for ((name, after), (_, before)) in after.iter().zip(before) {
@@ -37,7 +37,7 @@ struct ListSnapshot {
 }
 
 impl ListSnapshot {
-    /// What not every store can keep is snapshot as those say it that cannot.
+    /// NUL characters are replaced because not every store can keep them.
     fn add(&mut self, name: &str, list: &impl Debug) {
         self.lists.push((name.into(), format!("{list:#?}").replace("\\0", "\u{FFFD}")));
     }
@@ -64,7 +64,7 @@ async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
     for event in &events {
         snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.event(event.id).await));
     }
-    for name in OBJECTS {
+    for name in OBJECT_KEYS {
         for of in ["default", "acme"] {
             let object = expect_ok(fixture.store.object(&tenant(of), &object_key(name), 100).await);
             snapshot.add(&format!("object {name} of {of}"), &object);

@@ -1,4 +1,4 @@
-//! Where a store lies, whatever kind of store it is.
+//! The location of a store, independent of its kind.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -13,28 +13,28 @@ use super::page_hook::{copy_at_most_pages, copy_with_hook};
 use super::{CopyingHarness, fill_store, full_registration};
 use crate::fixture::StoreFixture;
 
-/// Why a store is not opened.
+/// The error of a store that cannot be opened.
 pub type OpenError = Box<dyn Error + Send + Sync>;
 
-/// A place that a store may be moved to, and from.
+/// A location that a store can be copied to and from.
 #[async_trait]
 pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
-    /// The kinds of places there are.
+    /// The kinds of locations.
     type Kind: Copy + Debug + Send + Sync;
-    /// The kind that is tested. Several servers may have a store there at once.
+    /// The tested kind. Several servers can open a store there at the same time.
     const TESTED_KIND: Self::Kind;
-    /// Another kind, where a store is only one's at a time.
+    /// Another kind, where only one server can open a store at a time.
     const OTHER_KIND: Self::Kind;
 
-    /// A place of this kind in which there is nothing, and which nobody else knows of.
+    /// Creates an empty location of this kind that nothing else uses.
     async fn create_empty(kind: Self::Kind) -> Self;
 
     async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, OpenError>;
 
-    /// Waits as no task may, as does whatever is asked of what it answers: see [`apart`].
+    /// Opens the location as a copy source. Blocks, as do all calls of the returned value: see [`run_blocking`].
     fn try_open_source(&self) -> Result<Box<dyn Movable>, OpenError>;
 
-    /// Waits as well.
+    /// Opens the location as a copy target. Blocks as well.
     fn try_open_target(&self) -> Result<Box<dyn Movable>, OpenError>;
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
@@ -49,9 +49,9 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         self.try_open_target().unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    /// A place of this kind with a store that holds something of everything, and has ended.
+    /// Creates a location of this kind with a closed store that contains data of every kind.
     async fn create_filled(kind: Self::Kind) -> Self {
-        let harness = CopyingHarness::<Self>::through_kinds(&[kind]);
+        let harness = CopyingHarness::<Self>::with_kinds(&[kind]);
         let mut fixture = StoreFixture::new(&harness, full_registration()).await;
         fill_store(&mut fixture).await;
         drop(fixture);
@@ -63,13 +63,13 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         run_blocking(move || transfer(&mut *from.open_source(), &mut *to.open_target(), &mut |_| {})).await
     }
 
-    /// Moves so many pages at most.
+    /// Copies at most `pages` pages.
     async fn copy_pages_to(&self, to: &Self, pages: usize) -> Result<Report, MoveError> {
         let (from, to) = (self.clone(), to.clone());
         run_blocking(move || copy_at_most_pages(&mut *from.open_source(), to.open_target(), pages)).await
     }
 
-    /// Something is done while it is moved, before this page (the first is 1) is written.
+    /// Copies and runs `action` before the given page (the first is 1) is written.
     async fn copy_to_with_hook(
         &self,
         to: &Self,
@@ -85,7 +85,7 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
         run_blocking(move || verify(&mut *one.open_source(), &mut *other.open_source(), &mut |_| {})).await
     }
 
-    /// The sections in which it is not the same as another.
+    /// Returns the tables that differ from those of another location.
     async fn differing_tables(&self, other: &Self) -> Vec<Section> {
         let (one, other) = (self.clone(), other.clone());
         let compared =
@@ -95,7 +95,7 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// Runs what waits as no task may.
+/// Runs blocking work outside the async runtime's threads.
 pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.expect("the work has not panicked")
 }

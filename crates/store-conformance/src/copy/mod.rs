@@ -1,12 +1,13 @@
-//! For moves from one store to another.
+//! Behaviours of copies from one store to another.
 //!
-//! - `full_store.rs` is a store that holds something of everything, `list_snapshot.rs` all that it tells, `continued_work.rs` how it goes on.
-//! - `location.rs` is where a store lies, `copying_harness.rs` a harness that moves it at every restart, `page_hook.rs` what may come
-//!   between two pages.
-//! - The other files are behaviours that hold for moves to a place and from there, whatever kind it is of: see
+//! - `full_store.rs` fills a store with data of every kind, `list_snapshot.rs` reads all of it, `continued_work.rs`
+//!   checks that the copy continues its work.
+//! - `location.rs` is the location of a store, `copying_harness.rs` a harness that copies the store at every restart,
+//!   `page_hook.rs` runs code between two pages.
+//! - The other files are behaviours of copies to and from a location of any kind: see
 //!   [`copy_suite!`](crate::copy_suite).
 //!
-//! What survives a restart survives a move, too: see [`copy_restart_suite!`](crate::copy_restart_suite).
+//! Data that survives a restart must also survive a copy: see [`copy_restart_suite!`](crate::copy_restart_suite).
 
 mod continued_work;
 mod copy_suite;

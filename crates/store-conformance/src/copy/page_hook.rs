@@ -1,9 +1,9 @@
-//! Moves in which something comes between two pages.
+//! Copies that run code between two pages.
 
 use pointsman_core::store::{self, StoreError};
 use pointsman_store::transfer::{Movable, MoveError, Page, Place, Report, Row, Section, transfer};
 
-/// Something is done before each page is written.
+/// A copy target that calls a function before each page is written.
 struct PageHook<F> {
     target: Box<dyn Movable>,
     before_page: F,
@@ -40,7 +40,7 @@ impl<F: FnMut() -> store::Result<()> + Send> Movable for PageHook<F> {
     }
 }
 
-/// Moves so many pages at most.
+/// Copies at most `pages` pages, then fails.
 pub(super) fn copy_at_most_pages(
     source: &mut dyn Movable,
     target: Box<dyn Movable>,
@@ -54,7 +54,7 @@ pub(super) fn copy_at_most_pages(
     transfer(source, &mut PageHook { target, before_page: page }, &mut |_| {})
 }
 
-/// Something is done before this page (the first is 1) is written.
+/// Copies and runs `action` before the given page (the first is 1) is written.
 pub(super) fn copy_with_hook(
     source: &mut dyn Movable,
     target: Box<dyn Movable>,

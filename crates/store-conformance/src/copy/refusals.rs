@@ -1,4 +1,4 @@
-//! What is not moved, and what is not moved to.
+//! Sources and targets that a copy refuses.
 
 use pointsman_store::transfer::{MoveError, NOTE, Section};
 
@@ -72,7 +72,7 @@ pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
         assert_copy_succeeds(&source, &target).await;
         let same = source.verify_copy(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
         assert!(same.differences().is_empty() && same.rows() > 100, "{same:?}");
-        // All is there, and yet a move has not ended.
+        // All data is there, but the copy is not marked as finished.
         write_progress_note(&target).await;
         assert_verify_refused(&source, &target).await;
     }
@@ -92,7 +92,7 @@ pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>(
     }
 }
 
-/// A store in which there is a handler, and nothing else.
+/// Creates a store that contains one handler and nothing else.
 async fn create_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
     let location = L::create_empty(kind).await;
     let store = location.open(START_TIME).await;
@@ -110,7 +110,7 @@ async fn interrupt_copy<L: StoreLocation>(from: &L, to: &L) {
     from.copy_pages_to(to, 3).await.expect_err("it has more than three pages");
 }
 
-/// Leaves a note as if a move had come so far.
+/// Writes a progress note, as an unfinished copy does.
 async fn write_progress_note<L: StoreLocation>(location: &L) {
     let location = location.clone();
     let left = run_blocking(move || {
@@ -121,7 +121,7 @@ async fn write_progress_note<L: StoreLocation>(location: &L) {
     assert!(left.await, "nobody else writes there");
 }
 
-/// Neither to where a move has not ended, nor from there.
+/// Asserts that an unfinished target is refused on either side of a verification.
 async fn assert_verify_refused<L: StoreLocation>(source: &L, target: &L) {
     let there = source.verify_copy(target).await;
     assert!(matches!(there, Err(MoveError::Unended)), "{there:?}");

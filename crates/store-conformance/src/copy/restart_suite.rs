@@ -1,7 +1,7 @@
-//! The behaviours that survive a move.
+//! The list of restart behaviours that are also run with a copy at each restart.
 
-/// Makes a test of every behaviour that survives a restart, for a [`Harness`](crate::Harness) that moves the store to another
-/// at each.
+/// Creates a test for every behaviour that survives a restart, for a [`Harness`](crate::Harness) that copies the
+/// store to another location at each restart.
 #[macro_export]
 macro_rules! copy_restart_suite {
     ($harness:expr) => {

@@ -1,4 +1,4 @@
-//! What was moved is the same, and goes on.
+//! A copied store is equal to the original and continues its work.
 
 use super::continued_work::assert_work_continues;
 use super::list_snapshot::{assert_same_lists, snapshot_lists};
@@ -21,9 +21,9 @@ pub async fn a_store_copied_within_its_kind_is_equal_and_continues<L: StoreLocat
     assert_equal_after_copies::<L>(&[L::TESTED_KIND, L::TESTED_KIND], 2).await;
 }
 
-/// Is the same after each of so many moves along a way, and then goes on.
+/// Asserts that the store is equal after each of several copies through the given kinds, and then continues its work.
 pub async fn assert_equal_after_copies<L: StoreLocation>(way: &[L::Kind], moves: usize) {
-    let harness = CopyingHarness::<L>::through_kinds(way);
+    let harness = CopyingHarness::<L>::with_kinds(way);
     let mut fixture = StoreFixture::new(&harness, full_registration()).await;
     fill_store(&mut fixture).await;
     let node = fixture.node;

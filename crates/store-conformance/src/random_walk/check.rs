@@ -1,4 +1,4 @@
-//! Comparing the store with the model.
+//! Compares the store with the model.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use super::model::{LaneHeads, QueueCounts, QueueKey};
 use crate::fixture::*;
 
 impl RandomWalk<'_> {
-    /// Whatever a claim gave must be what it could and had to give.
+    /// Checks that a claim returned exactly as many tasks as the model allows, and only claimable ones.
     pub(super) fn check_claims(&mut self, claim: &Claim, claims: &Claims) {
         let now = self.fixture.now;
         let (pulls, of) = match &claim.by {
@@ -60,7 +60,7 @@ impl RandomWalk<'_> {
         self.lock_claimed_tasks(claim, claims);
     }
 
-    /// Within one queue nobody overtakes a more urgent task.
+    /// Checks that within one queue no task is claimed before one of higher priority.
     fn check_priorities(&self, ready: &BTreeSet<TaskSeq>, taken: &BTreeSet<TaskSeq>) {
         let mut least_taken = BTreeMap::new();
         let mut most_left = BTreeMap::new();
@@ -69,7 +69,7 @@ impl RandomWalk<'_> {
             if self.model.is_limited(&task.handler) {
                 continue;
             }
-            // All sources of a tenant are one queue.
+            // All sources of a tenant share one queue.
             let queue = (Some(&task.handler).filter(|_| task.pair.is_none()), &task.tenant);
             if taken.contains(seq) {
                 let least = least_taken.entry(queue).or_insert(task.priority);
@@ -118,8 +118,8 @@ impl RandomWalk<'_> {
         }
     }
 
-    /// Counters equal a recount. What has fallen due since a queue was last looked at may still count as
-    /// waiting, and so may anything that is held: there only the sum is compared.
+    /// Checks the queue counters against the model. Tasks that have fallen due since the queue's last claim may still
+    /// count as waiting, and so may paused ones: there only the sum is compared.
     pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
         let want = self.model.queue_counts(self.fixture.now);
         let views = expect_ok(self.fixture.store.queues(None).await);
@@ -148,7 +148,7 @@ impl RandomWalk<'_> {
         self.model.rules.iter().any(|rule| rule.holds(handler, of, tenant))
     }
 
-    /// Every task of the model is in the store, lives there as in the model, and there are no others.
+    /// Checks that store and model contain the same tasks in the same states.
     pub(super) async fn check_tasks(&self) {
         let found = self.fixture.list_tasks(&Default::default()).await;
         assert_eq!(found.len(), self.model.tasks.len(), "no task is lost, none is made up");
@@ -159,7 +159,7 @@ impl RandomWalk<'_> {
         }
     }
 
-    /// In the lanes of every object stand those who should, in their order.
+    /// Checks the head and the length of every lane of every object.
     pub(super) async fn check_lanes(&self) {
         for ((tenant, key), want) in self.model.lane_heads_by_object() {
             let view =
@@ -170,7 +170,7 @@ impl RandomWalk<'_> {
         }
     }
 
-    /// Every attempt that ended is on record.
+    /// Checks that every ended attempt is recorded.
     pub(super) async fn check_attempts(&self) {
         for shadow in self.model.tasks.values() {
             let task = self.fixture.read_task(&shadow.id).await;
@@ -179,7 +179,7 @@ impl RandomWalk<'_> {
         }
     }
 
-    /// The journal holds every event that is not forgotten, as it was emitted.
+    /// Checks that the journal contains every unexpired event as it was emitted.
     pub(super) async fn check_journal(&self) {
         let extent = self.fixture.journal_extent().await;
         assert_eq!(extent.head, self.model.last_event_id());
@@ -188,14 +188,14 @@ impl RandomWalk<'_> {
         assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
     }
 
-    /// The oldest event that is younger than this and must therefore still be there.
+    /// The oldest event younger than this, which must not have expired.
     pub(super) fn oldest_event_younger_than(&self, seconds: u64) -> Option<EventId> {
         let cutoff = self.fixture.now.minus(secs(seconds));
         self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()
     }
 }
 
-/// The node of a worker's lease; which number a store writes there is its choice.
+/// Replaces the node of a worker's lease in comparisons; stores may write any number there.
 const WORKER_LEASE_NODE: i64 = 0;
 
 fn normalize_worker_lease(life: Life) -> Life {

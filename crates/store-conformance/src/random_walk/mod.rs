@@ -1,11 +1,10 @@
 //! A long random history, compared with a model after every step.
 //!
-//! Every other behaviour tells a story that somebody thought of. This one does what nobody thought of: it
-//! emits, claims, ends, holds, retries, cancels, loses handlers and nodes, prunes and restarts at random, and
-//! after each step asks whether the store and the [`model`] still agree. A walk ends by running everything
-//! that is left, so that a task which got stuck on the way is found.
+//! The other behaviours test known cases. A random walk tests combinations of them: it emits, claims, finishes, sets
+//! rules, retries, cancels, loses handlers and nodes, prunes and restarts at random, and compares the store with the
+//! [`model`] after each step. Finally it runs all remaining tasks, which finds tasks that got stuck.
 //!
-//! A walk is told by its seed, which a failure prints together with the last steps.
+//! A walk is determined by its seed, which a failure prints together with the last steps.
 
 mod check;
 mod model;
@@ -24,11 +23,11 @@ use crate::fixture::*;
 use model::StoreModel;
 use rng::Rng;
 
-/// How many steps a walk has.
-const STEPS: usize = 700;
+/// Number of steps of a walk.
+const STEP_COUNT: usize = 700;
 
-/// The handlers there are: one that halts, one that runs two at a time, one that is synchronous, one that is so for
-/// some events, one without order that runs two of an object at a time, one that workers fetch, and two sources.
+/// The handlers: one that halts, one limited to two tasks, one that is synchronous, one that is synchronous for some
+/// events, one that is unordered and limited to two tasks per object, one pulled by workers, and two sources.
 const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
 
 /// The pairs of the sources.
@@ -57,13 +56,13 @@ struct RandomWalk<'h> {
     step_log: StepLog,
     /// Two nodes that claim; a crash replaces one of them.
     nodes: [NodeId; 2],
-    /// Every claim so far, ended or not: zombies are made of these.
+    /// All tasks claimed so far, finished or not; stale endings are made from these.
     claimed_tasks: Vec<Claimed>,
-    /// Emissions under an idempotency key, and what they were answered.
+    /// Emissions with an idempotency key, and their receipts.
     keyed_receipts: Vec<(Emission, Receipt)>,
-    /// Handlers that are not defined at the moment.
+    /// Handlers that are currently not registered.
     undefined_handlers: BTreeSet<&'static str>,
-    /// The largest fence so far.
+    /// The highest fence so far.
     highest_fence: i64,
 }
 
@@ -81,12 +80,12 @@ pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
     run_random_walk(harness, 0xC0FF_EE00).await;
 }
 
-/// How many walks to take in a row. `POINTSMAN_WALKS=1000` makes a long run of it.
+/// Number of walks to run. `POINTSMAN_WALKS=1000` runs a thousand.
 fn walk_count() -> u64 {
     std::env::var("POINTSMAN_WALKS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// One walk. Any seed must do; the suite runs a few.
+/// Runs one walk. It must pass with any seed; the suite runs a few.
 pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let second = expect_ok(fixture.store.join("second", fixture.now).await);
@@ -101,7 +100,7 @@ pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
         undefined_handlers: BTreeSet::new(),
         highest_fence: i64::MIN,
     };
-    for n in 1..=STEPS {
+    for n in 1..=STEP_COUNT {
         walk = walk.take_step().await;
         if n % 25 == 0 {
             walk.check_lanes().await;
@@ -115,7 +114,7 @@ pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
 }
 
 impl RandomWalk<'_> {
-    /// Lifts everything that holds work back and runs what is left: in the end nothing may be.
+    /// Lifts everything that blocks tasks and runs the rest; afterwards none may be left.
     async fn run_remaining_tasks(&mut self) {
         self.step_log.add("run dry".into());
         self.fixture.node = self.nodes[0];
@@ -129,7 +128,7 @@ impl RandomWalk<'_> {
         for name in HANDLERS {
             self.adopt_handler(name).await;
         }
-        while !self.model.live.is_empty() {
+        while !self.model.live_tasks.is_empty() {
             self.succeed_running_tasks().await;
             for seq in self.model.live_tasks_with_status(Status::Error) {
                 let id = self.model.tasks[&seq].id.clone();
@@ -150,7 +149,9 @@ impl RandomWalk<'_> {
             }
             match next.filter(|_| idle) {
                 Some(due) => self.fixture.now = due,
-                None => assert!(!idle || self.model.live.is_empty(), "stuck: {:?}", self.model.live),
+                None => {
+                    assert!(!idle || self.model.live_tasks.is_empty(), "stuck: {:?}", self.model.live_tasks)
+                }
             }
         }
         self.check_tasks().await;
@@ -161,7 +162,7 @@ impl RandomWalk<'_> {
         assert!(self.fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
     }
 
-    /// Ends every running attempt well.
+    /// Finishes every running attempt successfully.
     async fn succeed_running_tasks(&mut self) {
         let mut endings = Vec::new();
         for seq in self.model.live_tasks_with_status(Status::Locked) {
@@ -184,7 +185,7 @@ impl RandomWalk<'_> {
     }
 }
 
-/// The way so far, printed when the walk fails.
+/// The steps so far, printed when the walk fails.
 struct StepLog {
     seed: u64,
     steps: Vec<String>,
@@ -208,7 +209,7 @@ impl Drop for StepLog {
     }
 }
 
-/// One of the rules a walk sets and lifts.
+/// Returns a random rule kind.
 fn random_rule_kind(rng: &mut Rng) -> RuleKind {
     if rng.is_true_percent(50) { RuleKind::Pause } else { RuleKind::Block }
 }

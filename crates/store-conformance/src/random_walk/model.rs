@@ -1,8 +1,7 @@
-//! What the store should hold, kept in plain maps.
+//! The expected content of the store, in plain maps.
 //!
-//! The model knows no queues, indexes or gates. It holds every task's life, as [`transition`] gives it, and
-//! derives the rest by looking at all of them: who heads a lane, whose gate is open, what could run now. Slow,
-//! and easy to believe.
+//! The model has no queues, indexes or gates. It keeps every task's state, as [`transition`] returns it, and derives
+//! the rest by scanning all tasks: lane heads, open gates, runnable tasks. That is slow, but simple enough to trust.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,7 +15,7 @@ use pointsman_core::{
 
 use crate::fixture::RegistrationBuilder;
 
-/// A task as the model sees it.
+/// A task as the model expects it.
 #[derive(Debug)]
 pub(super) struct ModelTask {
     pub(super) id: TaskId,
@@ -27,15 +26,15 @@ pub(super) struct ModelTask {
     /// None for a source's task, which has a pair instead.
     pub(super) event: Option<EventId>,
     pub(super) pair: Option<Pair>,
-    /// Where it stands in its lane: those with smaller numbers come before it.
+    /// Position in its lane; tasks with smaller numbers run first.
     lane_position: u64,
     pub(super) priority: Priority,
-    sync: bool,
-    /// An attempt has ended, or never will be: the event's next tasks need not wait for it any more.
+    is_sync: bool,
+    /// An attempt has ended, or none ever will: later tasks of the event no longer wait for it.
     gate_opened: bool,
     pub(super) life: Life,
     pub(super) attempts: Vec<AttemptEnd>,
-    /// What its first delivery told as the previous event; every other one must tell the same.
+    /// The previous event sent with its first attempt; every other attempt must carry the same.
     pub(super) prev_sent: Option<Option<EventId>>,
 }
 
@@ -46,22 +45,22 @@ impl ModelTask {
 }
 
 pub(super) struct StoreModel {
-    /// Every handler there ever is, defined at the moment or not.
+    /// All handlers, currently registered or not.
     pub(super) registration: RegistrationBuilder,
     pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
-    /// Those that are not in the history.
-    pub(super) live: BTreeSet<TaskSeq>,
+    /// Tasks that are not in the history.
+    pub(super) live_tasks: BTreeSet<TaskSeq>,
     tasks_by_event: HashMap<EventId, Vec<TaskSeq>>,
     pub(super) events: BTreeMap<EventId, Event>,
     last_event_by_object: HashMap<Object, EventId>,
     pub(super) rules: Vec<Rule>,
-    /// How many places in lanes have been given out.
+    /// The next unused lane position.
     next_lane_position: u64,
 }
 
 type Object = (Tenant, ObjectKey);
 
-/// By handler who is first in a lane, and how many are behind.
+/// The head of each handler's lane, and the number of tasks behind it.
 pub(super) type LaneHeads = BTreeMap<HandlerName, (TaskSeq, u64)>;
 
 pub(super) type QueueKey = (HandlerName, QueueOf, Tenant);
@@ -74,7 +73,7 @@ impl StoreModel {
         Self {
             registration,
             tasks: BTreeMap::new(),
-            live: BTreeSet::new(),
+            live_tasks: BTreeSet::new(),
             tasks_by_event: HashMap::new(),
             events: BTreeMap::new(),
             last_event_by_object: HashMap::new(),
@@ -87,7 +86,7 @@ impl StoreModel {
         self.events.keys().next_back().copied().unwrap_or(EventId::ZERO)
     }
 
-    /// Takes in what the store made of an emitted event. `seqs` are the numbers of its tasks.
+    /// Adds an event that the store journaled. `seqs` are the sequence numbers of its tasks.
     pub(super) fn add_event(
         &mut self,
         current: &RegistrationBuilder,
@@ -119,7 +118,7 @@ impl StoreModel {
                 pair: None,
                 lane_position: self.next_lane_position,
                 priority: new.priority,
-                sync: binding.sync,
+                is_sync: binding.sync,
                 gate_opened: false,
                 life: Life::beginning(new.due.unwrap_or(now), ordered && new.key.is_some()),
                 attempts: Vec::new(),
@@ -127,13 +126,13 @@ impl StoreModel {
             };
             self.next_lane_position += 1;
             self.tasks.insert(*seq, shadow);
-            self.live.insert(*seq);
+            self.live_tasks.insert(*seq);
         }
         self.tasks_by_event.insert(got.id, seqs.to_vec());
         self.events.insert(got.id, expected_event(new, got));
     }
 
-    /// Takes in a run that the store made for a pair.
+    /// Adds a run that the store created for a pair.
     pub(super) fn add_run(&mut self, pair: &Pair, task: &Task) {
         let shadow = ModelTask {
             id: task.id.clone(),
@@ -144,34 +143,34 @@ impl StoreModel {
             pair: Some(pair.clone()),
             lane_position: self.next_lane_position,
             priority: task.priority,
-            sync: false,
+            is_sync: false,
             gate_opened: false,
-            // Whether it belongs in a lane is the store's choice: a pair has one task at a time either way.
+            // The store may put it in a lane or not: a pair has at most one unfinished task either way.
             life: Life::beginning(task.created_at, task.life.laned),
             attempts: Vec::new(),
             prev_sent: None,
         };
         self.next_lane_position += 1;
         self.tasks.insert(task.seq, shadow);
-        self.live.insert(task.seq);
+        self.live_tasks.insert(task.seq);
     }
 
-    /// The task of a pair that is queued or running.
+    /// The queued or running task of a pair.
     pub(super) fn active_task_of_pair(&self, pair: &Pair) -> Option<TaskSeq> {
         let queued = [Status::New, Status::Scheduled, Status::Locked];
         let is = |seq: &&TaskSeq| {
             let task = &self.tasks[*seq];
             task.pair.as_ref() == Some(pair) && queued.contains(&task.life.state.status())
         };
-        self.live.iter().find(is).copied()
+        self.live_tasks.iter().find(is).copied()
     }
 
-    /// Whether a task cannot come back because another of its pair is queued or running.
+    /// Whether a task cannot be retried or adopted because another of its pair is queued or running.
     pub(super) fn pair_is_busy(&self, seq: TaskSeq) -> bool {
         self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active_task_of_pair(pair).is_some())
     }
 
-    /// Does to a task what the core says.
+    /// Applies a command to a task with the core's transition function.
     pub(super) fn apply_command(
         &mut self,
         seq: TaskSeq,
@@ -186,9 +185,9 @@ impl StoreModel {
             match effect {
                 Effect::RecordAttempt(end) => task.attempts.push(end),
                 Effect::OpenGate => task.gate_opened = true,
-                Effect::Archive => drop(self.live.remove(&seq)),
-                Effect::Restore => drop(self.live.insert(seq)),
-                // Who heads a lane is derived.
+                Effect::Archive => drop(self.live_tasks.remove(&seq)),
+                Effect::Restore => drop(self.live_tasks.insert(seq)),
+                // Lane heads are derived.
                 Effect::AdvanceLane => {}
                 Effect::JoinLane => {
                     task.lane_position = self.next_lane_position;
@@ -207,17 +206,17 @@ impl StoreModel {
         self.tasks.get_mut(&seq).expect("a task of the model")
     }
 
-    /// Live tasks in one of these states.
+    /// Live tasks with this status.
     pub(super) fn live_tasks_with_status(&self, status: Status) -> Vec<TaskSeq> {
         let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
-        self.live.iter().filter(is).copied().collect()
+        self.live_tasks.iter().filter(is).copied().collect()
     }
 
     pub(super) fn is_blocked_by_rule(&self, task: &ModelTask) -> bool {
         self.rules.iter().any(|rule| rule.holds(&task.handler, &task.queue_kind(), &task.tenant))
     }
 
-    /// Those that wait for nothing but their time: at the head of their lane, their gate open.
+    /// Tasks that wait only for their due time: at the head of their lane, with an open gate.
     pub(super) fn runnable_heads(&self) -> HashSet<TaskSeq> {
         let mut taken = HashSet::new();
         let mut heads = HashSet::new();
@@ -234,12 +233,12 @@ impl StoreModel {
     }
 
     fn tasks_by_lane_position(&self) -> Vec<(&TaskSeq, &ModelTask)> {
-        let mut by_place: Vec<_> = self.live.iter().map(|seq| (seq, &self.tasks[seq])).collect();
+        let mut by_place: Vec<_> = self.live_tasks.iter().map(|seq| (seq, &self.tasks[seq])).collect();
         by_place.sort_by_key(|(_, task)| task.lane_position);
         by_place
     }
 
-    /// Of every object its lanes in which somebody stands: who is first, and how many are behind.
+    /// The non-empty lanes of every object: the head and the number of tasks behind it.
     pub(super) fn lane_heads_by_object(&self) -> HashMap<Object, LaneHeads> {
         let mut lanes: HashMap<Object, LaneHeads> =
             self.last_event_by_object.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
@@ -251,21 +250,21 @@ impl StoreModel {
         lanes
     }
 
-    /// All synchronous tasks before this one have had their first attempt.
+    /// Whether all synchronous tasks before this one have had their first attempt.
     fn gate_is_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
         let Some(event) = task.event else { return true };
         let before =
             self.tasks_by_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
-        before.filter(|other| other.sync).all(|other| other.gate_opened)
+        before.filter(|other| other.is_sync).all(|other| other.gate_opened)
     }
 
-    /// Those whose time has come, held or not.
+    /// Due tasks, blocked by a rule or not.
     pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
         let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, State::New { due } if due <= now);
         self.runnable_heads().into_iter().filter(due).collect()
     }
 
-    /// How many of these could run side by side with what runs, as the limits of their handlers have it.
+    /// Number of these tasks that their handlers' limits allow to run beside the running ones.
     pub(super) fn free_slots_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
         let mut waiting: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
         for seq in tasks {
@@ -297,7 +296,7 @@ impl StoreModel {
         event.key.clone().map(|key| (event.tenant.clone(), key))
     }
 
-    /// A limit decides how many of the handler's tasks could run; which of them is then the store's choice.
+    /// Whether a limit applies to the handler; the store then chooses which of its tasks run.
     pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
         let limits = &self.registration.handler_def(handler.as_str()).limits;
         limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
@@ -311,7 +310,7 @@ impl StoreModel {
     pub(super) fn queue_counts(&self, now: Timestamp) -> BTreeMap<QueueKey, QueueCounts> {
         let ready = self.ready_tasks(now);
         let mut counts: BTreeMap<_, QueueCounts> = BTreeMap::new();
-        for seq in &self.live {
+        for seq in &self.live_tasks {
             let task = &self.tasks[seq];
             let column = match task.life.state {
                 State::New { .. } if ready.contains(seq) => 0,
@@ -329,7 +328,7 @@ impl StoreModel {
     }
 }
 
-/// The event as the journal should have it.
+/// The event as the journal should contain it.
 fn expected_event(new: &NewEvent, got: &Sequenced) -> Event {
     let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
     Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }

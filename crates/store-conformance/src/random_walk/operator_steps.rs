@@ -1,4 +1,4 @@
-//! The steps of operators, the rescuer and the pruner, each with what it means for the model.
+//! Steps of operators, the rescuer and the pruner, each with its effect on the model.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl RandomWalk<'_> {
                 self.model
                     .apply_command(seq, Command::Unschedule, self.fixture.now)
                     .expect("it was scheduled");
-                // A rule is set without telling the time: when the task falls due then is the store's choice.
+                // Setting a rule takes no time argument, so the store chooses the new due time.
                 let stored = self.fixture.read_task(&self.model.tasks[&seq].id).await.life;
                 assert!(matches!(stored.state, State::New { due } if due <= self.fixture.now), "{stored:?}");
                 self.model.life_mut(seq).state = stored.state;
@@ -43,10 +43,10 @@ impl RandomWalk<'_> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    /// Any task at all, unless it would wait for a handler that is not there.
+    /// Any task, unless its handler is undefined.
     fn random_task(&mut self) -> Option<TaskSeq> {
         let seqs: Vec<_> = match self.rng.is_true_percent(50) {
-            true => self.model.live.iter().copied().collect(),
+            true => self.model.live_tasks.iter().copied().collect(),
             false => self.model.tasks.keys().copied().collect(),
         };
         let seq = *self.rng.choose_if_any(&seqs)?;
@@ -68,7 +68,7 @@ impl RandomWalk<'_> {
         let answer = self.fixture.retry_task(&id).await;
         if answer == Err(Rejected::Forgotten) {
             let task = &self.model.tasks[&seq];
-            assert!(!self.model.live.contains(&seq), "an unfinished task keeps its event");
+            assert!(!self.model.live_tasks.contains(&seq), "an unfinished task keeps its event");
             let forgotten = self.fixture.journal_extent().await.forgotten;
             assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
             return;
@@ -104,7 +104,7 @@ impl RandomWalk<'_> {
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
         for seq in missing {
-            // Of a pair's missing tasks one comes back, and only if none is there.
+            // One missing task of a pair is adopted, and only if none is queued or running.
             if !self.model.pair_is_busy(seq) {
                 self.model.apply_command(seq, Command::Adopt, self.fixture.now).expect("it was missing");
                 adopted += 1;
@@ -114,7 +114,7 @@ impl RandomWalk<'_> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    /// A handler goes, with none of its tasks running; or all that have gone come back.
+    /// Undefines a handler that has no running tasks, or restores all undefined ones.
     pub(super) async fn undefine_or_restore_handler(&mut self) {
         if !self.undefined_handlers.is_empty() {
             self.step_log.add(format!("restore {:?}", self.undefined_handlers));
@@ -146,7 +146,7 @@ impl RandomWalk<'_> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    /// Takes from a dead node, and from workers whose leases have run out, what they held.
+    /// Expires the leases of a dead node and the overdue leases of workers in the model.
     fn expire_leases(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, Status)> {
         let mut expired = Vec::new();
         for seq in self.model.live_tasks_with_status(Status::Locked) {
@@ -171,7 +171,7 @@ impl RandomWalk<'_> {
         }
     }
 
-    /// One of the nodes falls silent for longer than its lease; the other one sweeps.
+    /// One node sends no heartbeats for longer than its lease; the other one rescues its tasks.
     pub(super) async fn crash_node(&mut self) {
         self.send_heartbeats().await;
         let (dead, alive) = if self.rng.is_true_percent(50) { (0, 1) } else { (1, 0) };
@@ -185,7 +185,7 @@ impl RandomWalk<'_> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    /// The journal forgets what is older than two minutes; no task and no young event goes with it.
+    /// Prunes events older than two minutes; no task and no younger event may be deleted.
     pub(super) async fn prune_old_events(&mut self) {
         self.step_log.add("forget".into());
         self.fixture.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;

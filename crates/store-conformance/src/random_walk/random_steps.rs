@@ -1,4 +1,4 @@
-//! What a walk does at random: one function a step, each with what it means for the model.
+//! Random steps of workers and producers, each with its effect on the model.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::fixture::*;
 pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
 
 impl<'h> RandomWalk<'h> {
-    /// One step, chosen at random.
+    /// Runs one step, chosen at random.
     pub(super) async fn take_step(mut self) -> Self {
         let chance = self.rng.below(1000);
         match chance {
@@ -76,12 +76,12 @@ impl<'h> RandomWalk<'h> {
         Claim { by: Claimant::Worker { until: self.lease_end(), tenant }, ..claim }
     }
 
-    /// When a lease ends that is given now: never on a full second, when nobody could say whether it has.
+    /// The end of a lease granted now: never on a full second, where expiry would be ambiguous.
     fn lease_end(&self) -> Timestamp {
         self.fixture.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
     }
 
-    /// A pair is to run, whether it does already or not.
+    /// Requests a run of a pair, whether one is unfinished or not.
     async fn request_random_run(&mut self) {
         let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
         self.step_log.add(format!("run {pair}"));
@@ -103,7 +103,7 @@ impl<'h> RandomWalk<'h> {
         self.check_counters(&BTreeSet::new()).await;
     }
 
-    /// A worker, or one that was given up, is still at it.
+    /// Renews a lease that a worker may already have lost.
     async fn renew_random_lease(&mut self) {
         let Some(task) = self.rng.choose_if_any(&self.claimed_tasks).cloned() else { return };
         let until = self.lease_end();
@@ -143,7 +143,7 @@ impl<'h> RandomWalk<'h> {
         self.check_claim_outcome(claim, claims).await;
     }
 
-    /// Tells the model of events that were journaled.
+    /// Adds journaled events to the model.
     async fn add_events_to_model(&mut self, new: &[NewEvent], got: &[Sequenced]) {
         assert_eq!(new.len(), got.len());
         for (new, got) in new.iter().zip(got) {
@@ -168,7 +168,7 @@ impl<'h> RandomWalk<'h> {
         }
     }
 
-    /// An emission again under its key, now and then with other content.
+    /// Repeats an emission under its idempotency key, sometimes with other content.
     async fn repeat_keyed_emission(&mut self) {
         let Some((mut emission, receipt)) = self.rng.choose_if_any(&self.keyed_receipts).cloned() else {
             return;
@@ -209,7 +209,7 @@ impl<'h> RandomWalk<'h> {
         self.check_claim_outcome(claim, claims).await;
     }
 
-    /// Mostly of a task that runs, sometimes of one that ran once, sometimes with a fence that never was.
+    /// Mostly the ending of a running task, sometimes of one that ran before, sometimes with an invalid fence.
     fn random_ending(&mut self) -> Option<Ending> {
         let zombie = self.rng.is_true_percent(10);
         let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == Status::Locked;
@@ -269,7 +269,7 @@ impl<'h> RandomWalk<'h> {
         let before = self.model.live_tasks_with_status(Status::Scheduled);
         let room = ahead.saturating_sub(before.len());
         let most = before.len() + self.model.free_slots_for(ready.iter().copied()).min(room);
-        // Whether what is limited or fetched by workers is looked ahead to is the store's choice.
+        // The store may or may not prefetch limited tasks and tasks of workers.
         let plain = |seq: &&TaskSeq| {
             let handler = &self.model.tasks[*seq].handler;
             !self.model.is_limited(handler) && !self.model.is_pulled(handler)

@@ -1,6 +1,6 @@
-//! A small random number generator: the same seed, the same walk, on every machine.
+//! A small random number generator that returns the same numbers for a seed on every machine.
 
-/// SplitMix64.
+/// The SplitMix64 generator.
 pub(crate) struct Rng(u64);
 
 impl Rng {
@@ -16,27 +16,27 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to below `n`.
+    /// Returns a number from 0 to below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next_u64() % n.max(1) as u64) as usize
     }
 
-    /// A number from 1 to `n`.
+    /// Returns a number from 1 to `n`.
     pub(crate) fn from_one_to(&mut self, n: usize) -> usize {
         1 + self.below(n)
     }
 
-    /// True so many times out of a hundred.
+    /// Returns true with this probability in percent.
     pub(crate) fn is_true_percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    /// One of some.
+    /// Returns a random item of a non-empty slice.
     pub(crate) fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// One of those that there are, if there are any.
+    /// Returns a random item, if there is one.
     pub(crate) fn choose_if_any<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
