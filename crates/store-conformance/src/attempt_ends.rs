@@ -22,7 +22,7 @@ pub async fn a_successful_task_stores_its_result(harness: &dyn Harness) {
     let stored = fixture.read_task(&task.id).await;
     assert_eq!(stored.result.as_ref().map(|json| json.as_str()), Some(result.as_str()));
     assert_eq!((stored.finished_at, stored.error), (Some(fixture.now), None));
-    assert_eq!(fixture.read_all_events().await[0].value.as_str(), "1", "the input is never changed");
+    assert_eq!(fixture.read_all_events().await[0].value.as_str(), "1", "the event value is never changed");
 }
 
 pub async fn attempts_are_recorded_in_order(harness: &dyn Harness) {
@@ -111,7 +111,7 @@ pub async fn emitted_events_commit_with_the_end_of_the_attempt(harness: &dyn Har
     let finished = fixture
         .finish_attempt(Ending { emits: emits.clone(), ..attempt_ending(&task, success()) })
         .await
-        .expect("ours");
+        .expect("the fence is current");
     let prevs: Vec<_> = finished.emitted.iter().map(|event| event.prev).collect();
     assert_eq!(prevs, [Some(before.id), Some(finished.emitted[0].id), None]);
     let counts: Vec<_> = finished.emitted.iter().map(|event| event.tasks.len()).collect();
@@ -131,8 +131,10 @@ pub async fn emitted_events_commit_with_failures_and_snoozes(harness: &dyn Harne
     for ended in [retryable_failure(), Ended::Snoozed { until: fixture.now }, permanent_failure()] {
         let task = fixture.claim_one().await;
         let emits = vec![new_event("note").caused_by(&task)];
-        let finished =
-            fixture.finish_attempt(Ending { emits, ..attempt_ending(&task, ended) }).await.expect("ours");
+        let finished = fixture
+            .finish_attempt(Ending { emits, ..attempt_ending(&task, ended) })
+            .await
+            .expect("the fence is current");
         assert_eq!(finished.emitted.len(), 1);
         fixture.advance_clock(RETRY_DELAY_SECS);
     }

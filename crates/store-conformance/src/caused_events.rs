@@ -17,15 +17,17 @@ fn registration() -> RegistrationBuilder {
 }
 
 async fn caused_event_ids(fixture: &StoreFixture<'_>, id: EventId) -> Vec<EventId> {
-    let view = expect_ok(fixture.store.event(id).await).expect("it is remembered");
+    let view = expect_ok(fixture.store.event(id).await).expect("the event has not expired");
     view.caused.iter().map(|event| event.id).collect()
 }
 
 /// Finishes a task successfully with these emitted events, each with the task as its cause. Returns their ids.
 async fn finish_emitting(fixture: &StoreFixture<'_>, task: &Claimed, emits: Vec<NewEvent>) -> Vec<EventId> {
     let emits = emits.into_iter().map(|event| event.caused_by(task)).collect();
-    let finished =
-        fixture.finish_attempt(Ending { emits, ..attempt_ending(task, success()) }).await.expect("ours");
+    let finished = fixture
+        .finish_attempt(Ending { emits, ..attempt_ending(task, success()) })
+        .await
+        .expect("the fence is current");
     sequenced_ids(&finished.emitted)
 }
 
@@ -50,7 +52,7 @@ pub async fn an_event_view_includes_all_events_it_caused(harness: &dyn Harness) 
         finish_emitting(&fixture, &fixture.claim_one_for_handler("third").await, vec![new_event("leaf")])
             .await;
     let whole = [of_root.clone(), deeper.clone(), deepest.clone()].concat();
-    assert_eq!(caused_event_ids(&fixture, root).await, whole, "the nearer first");
+    assert_eq!(caused_event_ids(&fixture, root).await, whole, "the nearer events first");
     assert_eq!(caused_event_ids(&fixture, of_root[0]).await, [deeper[0], deepest[0]]);
     assert_eq!(caused_event_ids(&fixture, deepest[0]).await, []);
     assert_eq!(caused_event_ids(&fixture, unrelated).await, []);
@@ -66,7 +68,7 @@ pub async fn every_caused_event_names_its_cause(harness: &dyn Harness) {
     let child = finish_emitting(&fixture, &task, vec![new_event("two").with_value("[1]")]).await[0];
     let below = fixture.claim_one_for_handler("second").await;
     let grandchild = finish_emitting(&fixture, &below, vec![new_event("leaf")]).await[0];
-    let view = expect_ok(fixture.store.event(root).await).expect("it is remembered");
+    let view = expect_ok(fixture.store.event(root).await).expect("the event has not expired");
     let causes: Vec<_> =
         view.caused.iter().filter_map(|event| event.cause).map(|cause| (cause.event, cause.task)).collect();
     assert_eq!(causes, [(Some(root), task.seq), (Some(child), below.seq)]);
@@ -94,7 +96,7 @@ pub async fn the_number_of_caused_events_shown_is_limited(harness: &dyn Harness)
     finish_emitting(&fixture, &task, vec![new_event("leaf"); MOST_CAUSED + 100]).await;
     let shown = caused_event_ids(&fixture, root).await;
     assert_eq!(shown.len(), MOST_CAUSED);
-    assert_eq!(shown[..20], near, "the nearer first");
+    assert_eq!(shown[..20], near, "the nearer events first");
     assert_eq!(caused_event_ids(&fixture, task.event().id).await.len(), MOST_CAUSED);
 }
 
@@ -109,8 +111,12 @@ pub async fn expired_events_are_not_shown_as_causes(harness: &dyn Harness) {
     let grandchild = finish_emitting(&fixture, &task, vec![new_event("leaf")]).await[0];
     fixture.prune(Retention { count: 0, age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(fixture.store.event(root).await).is_none());
-    let seen = expect_ok(fixture.store.event(grandchild).await).expect("it is young");
-    assert_eq!(seen.event.cause.and_then(|cause| cause.event), Some(child), "it still names its cause");
+    let seen = expect_ok(fixture.store.event(grandchild).await).expect("the event has not expired");
+    assert_eq!(
+        seen.event.cause.and_then(|cause| cause.event),
+        Some(child),
+        "the event still names its cause"
+    );
     assert!(seen.caused.is_empty());
 }
 
@@ -121,7 +127,7 @@ pub async fn events_emitted_by_a_manually_added_order_have_no_cause_event(harnes
     let task = fixture.claim_one().await;
     assert_eq!((task.subject.cause(), task.subject.depth()), (None, 0));
     let emitted = finish_emitting(&fixture, &task, vec![new_event("one")]).await[0];
-    let view = expect_ok(fixture.store.event(emitted).await).expect("it is remembered");
+    let view = expect_ok(fixture.store.event(emitted).await).expect("the event has not expired");
     let cause = view.event.cause.expect("a task emitted it");
     assert_eq!((cause.event, cause.task, cause.depth), (None, task.seq, 1));
     let below =
@@ -148,14 +154,18 @@ pub async fn events_emitted_by_a_step_are_caused_by_the_orders_event(harness: &d
     let below =
         finish_emitting(&fixture, &fixture.claim_one_for_handler("first").await, vec![new_event("leaf")])
             .await;
-    assert_eq!(caused_event_ids(&fixture, root).await, [emitted, below].concat(), "and what that caused");
+    assert_eq!(
+        caused_event_ids(&fixture, root).await,
+        [emitted, below].concat(),
+        "and indirectly caused events"
+    );
     fixture.advance_clock(100);
     fixture.prune(Retention { count: 0, age: secs(50) }, KEEP_EVERYTHING).await;
     assert!(expect_ok(fixture.store.event(root).await).is_none());
     assert_eq!(
         fixture.claim_one_for_handler("step").await.subject.cause(),
         Some(root),
-        "the order still knows"
+        "the order keeps its cause"
     );
 }
 
@@ -169,11 +179,11 @@ pub async fn causation_depth_increases_through_orders(harness: &dyn Harness) {
         let task = fixture.claim_one().await;
         assert_eq!((task.subject.cause(), task.subject.depth()), (Some(last), depth));
         let view = expect_ok(fixture.store.order(&tenant("default"), &task.step().order).await)
-            .expect("it is on its way")
+            .expect("the order is unfinished")
             .0;
         assert_eq!(view.order.origin, Some(Origin { event: last, depth }));
         last = finish_emitting(&fixture, &task, vec![new_event("round")]).await[0];
-        let made = expect_ok(fixture.store.event(last).await).expect("it is remembered").event;
+        let made = expect_ok(fixture.store.event(last).await).expect("the event has not expired").event;
         assert_eq!(made.depth(), depth + 1);
     }
 }

@@ -41,16 +41,16 @@ pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness)
     let mut fixture = fixture_with_waiting_order(harness).await;
     fixture.register(registration_without_first_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.stranded && !view.order.suspended, "it says so");
+    assert!(view.stranded && !view.order.suspended, "the order is orphaned");
     assert_eq!((view.order.node.as_str(), view.task), ("a", None));
-    fixture.assert_nothing_claimable("its node is gone").await;
+    fixture.assert_nothing_claimable("its chain node was removed").await;
     assert_eq!(count_live_tasks(&fixture).await, 0);
     let mut fixture = fixture.reopen().await;
     assert!(fixture.read_order(ORDER_KEY).await.stranded, "after a restart, too");
     assert_eq!(
         fixture.list_chains().await[0].orders,
         [(chain_node_id("a"), 1)],
-        "nodes that are gone are named"
+        "removed chain nodes are listed"
     );
     fixture.register(registration()).await;
     let view = fixture.read_order(ORDER_KEY).await;
@@ -65,7 +65,7 @@ pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
     let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
     assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("a")).await, nowhere);
     let since = fixture.journal_head().await;
-    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
     assert!(!fixture.read_order(ORDER_KEY).await.stranded);
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
@@ -76,7 +76,7 @@ pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harnes
     fixture.register(registration_without_first_node()).await;
     fixture.suspend_order(ORDER_KEY).await;
     fixture.resume_order(ORDER_KEY).await;
-    fixture.assert_nothing_claimable("its node is gone").await;
+    fixture.assert_nothing_claimable("its chain node was removed").await;
     fixture.remove_order(ORDER_KEY).await;
     fixture.register(registration()).await;
     fixture.assert_nothing_claimable("it is gone").await;
@@ -87,18 +87,22 @@ pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Har
     let task = fixture.claim_one().await;
     fixture.register(registration_without_first_node()).await;
     let view = fixture.read_order(ORDER_KEY).await;
-    assert!(view.stranded && view.order.running, "what runs is let end");
+    assert!(view.stranded && view.order.running, "the running step can finish");
     let since = fixture.journal_head().await;
     assert_eq!(fixture.succeed(&task).await.status, Status::Done);
     assert_eq!(
         fixture.engine_event_summaries_after(since).await,
         ["OrderStepEnded Success"],
-        "and leads nowhere"
+        "and the order does not move"
     );
-    fixture.assert_nothing_claimable("its node is gone").await;
+    fixture.assert_nothing_claimable("its chain node was removed").await;
     let mut fixture = fixture.reopen().await;
     fixture.register(registration()).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"], "what is done is not done again");
+    assert_eq!(
+        describe_steps(&fixture.claim(10).await),
+        ["/x/y,1 b"],
+        "the finished step does not run again"
+    );
 }
 
 /// The chain node was a step when its step started, and is an end when the step finishes.
@@ -119,7 +123,7 @@ pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn 
     fixture.register(registration_without_first_node()).await;
     fixture.fail(&task).await;
     fixture.advance_clock(RETRY_DELAY_SECS);
-    fixture.assert_nothing_claimable("its node is gone").await;
+    fixture.assert_nothing_claimable("its chain node was removed").await;
     let view = fixture.read_order(ORDER_KEY).await;
     assert_eq!((view.task, view.stranded), (None, true));
     fixture.register(registration()).await;
@@ -173,7 +177,7 @@ pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harn
     fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
     let task = fixture.claim_one().await;
     assert_eq!((&task.handler, &task.step().order), (&handler_name("other"), &order_key("/x/y,2")));
-    fixture.assert_nothing_claimable("the other one's time has not come").await;
+    fixture.assert_nothing_claimable("the other order is not due").await;
     fixture.advance_clock(60);
     assert_eq!(fixture.claim_one().await.handler, handler_name("other"));
 }
@@ -197,20 +201,20 @@ pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
     let gone = Err(OrderRefused::NoSuchChain(chain_path("/x/y")));
     assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
     let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.stranded).collect();
-    assert_eq!(stranded, [true, true], "its orders are still there");
+    assert_eq!(stranded, [true, true], "its orders still exist");
     fixture.assert_nothing_claimable("there is no such chain").await;
     fixture.succeed(&running[0]).await;
     assert_eq!(
         fixture.read_order("/x/y,2").await.order.node,
         chain_node_id("b"),
-        "a step that ends leads nowhere"
+        "the order stays when its step finishes"
     );
     assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("b")).await, gone);
     let mut fixture = fixture.reopen().await;
     assert_eq!(fixture.order_statistics("/").await.total, 2);
     fixture.register(registration()).await;
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
-    assert!(fixture.find_order("/x/y,2").await.is_none(), "its step was done, and now leads to the end");
+    assert!(fixture.find_order("/x/y,2").await.is_none(), "its step had finished, and now leads to the end");
 }
 
 pub async fn orders_of_a_removed_chain_can_be_removed(harness: &dyn Harness) {

@@ -53,7 +53,7 @@ pub async fn a_stopped_chain_starts_no_step(harness: &dyn Harness) {
     let stopped = r#"{"key":"/x/y","TYPE":"JobChainStateChanged","state":"stopped"}"#;
     assert_eq!(fixture.engine_event_json_after(since).await, [stopped]);
     fixture.add_order(new_order("/x/y,3")).await;
-    assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"], "the other chain goes on");
+    assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"], "the other chain continues");
     assert_eq!(fixture.claim(10).await.len(), 2);
     fixture.assert_nothing_claimable("the chain is stopped").await;
     assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.held);
@@ -119,10 +119,10 @@ pub async fn chain_stops_and_chain_node_stops_are_independent(harness: &dyn Harn
     fixture.set_chain_stopped("/x/y", true).await;
     fixture.set_node_action("/x/y a", Action::Stop).await;
     fixture.set_chain_stopped("/x/y", false).await;
-    fixture.assert_nothing_claimable("the node still is").await;
+    fixture.assert_nothing_claimable("the chain node is still stopped").await;
     fixture.set_chain_stopped("/x/y", true).await;
     fixture.set_node_action("/x/y a", Action::Process).await;
-    fixture.assert_nothing_claimable("the chain still is").await;
+    fixture.assert_nothing_claimable("the chain is still stopped").await;
     fixture.set_chain_stopped("/x/y", false).await;
     assert_eq!(run_startable_steps(&fixture).await.len(), 2);
 }
@@ -132,7 +132,7 @@ pub async fn setting_the_same_chain_state_publishes_no_event(harness: &dyn Harne
     let since = fixture.journal_head().await;
     fixture.set_chain_stopped("/x/y", false).await;
     fixture.set_node_action("/x/y a", Action::Process).await;
-    assert_eq!(fixture.journal_head().await, since, "it was so");
+    assert_eq!(fixture.journal_head().await, since, "the state was already set");
     for _ in 0..2 {
         fixture.set_chain_stopped("/x/y", true).await;
         fixture.set_node_action("/x/y a", Action::Stop).await;
@@ -148,13 +148,13 @@ pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     let moved = "OrderNodeChanged fromNodeId:a,nodeId:b";
     let told = fixture.engine_event_summaries_after(since).await;
     assert_eq!(told[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
-    assert_eq!(told[1..], [moved, moved], "those that wait go on");
+    assert_eq!(told[1..], [moved, moved], "waiting orders skip the node");
     let since = fixture.journal_head().await;
     fixture.add_order(new_order("/x/y,3")).await;
     assert_eq!(
         fixture.engine_event_summaries_after(since).await,
         ["FileBasedAdded nodeId:a", moved],
-        "so do those that come"
+        "new orders skip the node too"
     );
     let want = ["/x/y,1 b", "/x/y,2 b", "/x/y,3 b", "/x/z,1 a", "/x/z,2 a"];
     assert_eq!(run_startable_steps(&fixture).await, want);
@@ -190,15 +190,23 @@ pub async fn running_suspended_and_stopped_orders_are_not_skipped_immediately(ha
     for place in ["/x/y a", "/x/z a"] {
         fixture.set_node_action(place, Action::NextState).await;
     }
-    assert_eq!(fixture.engine_event_summaries_after(since).await.len(), 2, "only that they were set so");
+    assert_eq!(
+        fixture.engine_event_summaries_after(since).await.len(),
+        2,
+        "only the changed node actions are published"
+    );
     fixture.resume_order("/x/y,2").await;
-    assert_eq!(fixture.read_order("/x/y,2").await.order.node, chain_node_id("b"), "resumed, it passes");
+    assert_eq!(
+        fixture.read_order("/x/y,2").await.order.node,
+        chain_node_id("b"),
+        "resumed, the order skips the node"
+    );
     fixture.set_chain_stopped("/x/z", false).await;
     for key in ["/x/z,1", "/x/z,2"] {
         assert_eq!(
             fixture.read_order(key).await.order.node,
             chain_node_id("b"),
-            "so do those of a chain that is started"
+            "orders of a started chain skip the node"
         );
     }
     fixture.succeed(&running[0]).await;
@@ -210,7 +218,7 @@ pub async fn a_planned_order_skips_the_chain_node_and_keeps_its_time(harness: &d
     let mut fixture = StoreFixture::new(harness, registration()).await;
     fixture.set_node_action("/x/y a", Action::NextState).await;
     fixture.add_order(new_order("/x/y,1").planned_at(fixture.seconds_from_now(60))).await;
-    fixture.assert_nothing_claimable("its time has not come").await;
+    fixture.assert_nothing_claimable("its planned time has not come").await;
     fixture.advance_clock(60);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 b"]);
 }
@@ -238,7 +246,7 @@ pub async fn a_rule_blocks_a_chain(harness: &dyn Harness) {
         assert_eq!((held.len(), held[0].gate, &held[0].rule), (1, GateKind::Rule, &Some(rule)));
         let fixture = fixture.reopen().await;
         assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
-        fixture.assert_nothing_claimable("the rule stands").await;
+        fixture.assert_nothing_claimable("the rule is set").await;
         assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.held);
         assert!(expect_ok(fixture.store.release(kind, &rule_target("/x/y"), None).await));
         assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a"]);
@@ -270,7 +278,7 @@ pub async fn a_rule_can_block_one_tenant_of_a_chain(harness: &dyn Harness) {
     expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Pause, "/x/y", Some("shop"))).await);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,2 a"]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,2 b"]);
-    fixture.assert_nothing_claimable("the tenant is held").await;
+    fixture.assert_nothing_claimable("the tenant is blocked").await;
 }
 
 /// Chain names are compared whole, not by prefix.
@@ -308,7 +316,7 @@ pub async fn chain_state_survives_registration_and_restart(harness: &dyn Harness
     assert_eq!(states(&fixture).await, want, "after another registration");
     let fixture = fixture.reopen().await;
     assert_eq!(states(&fixture).await, want, "after a restart");
-    fixture.assert_nothing_claimable("all are held").await;
+    fixture.assert_nothing_claimable("all orders are blocked").await;
     assert_eq!(fixture.read_order("/x/y,1").await.order.node, chain_node_id("a"));
 }
 
@@ -354,7 +362,7 @@ pub async fn an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processe
         fixture.set_node_action("/x/y a", Action::NextState).await;
         fixture.set_node_action("/x/y b", Action::NextState).await;
         fixture.add_order(new_order("/x/y,1")).await;
-        fixture.assert_nothing_claimable("there is nothing to do").await;
+        fixture.assert_nothing_claimable("all nodes are skipped").await;
         fixture.set_node_action(&format!("/x/y {node}"), Action::Process).await;
         assert_eq!(describe_steps(&fixture.claim(10).await), [format!("/x/y,1 {node}")]);
     }

@@ -67,7 +67,7 @@ pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
     };
     assert_eq!((lease.node, lease.fence, lease.since), (fixture.node, claimed.fence, fixture.now));
     assert_eq!(task.started_at, Some(fixture.now));
-    assert!(fixture.claim(10).await.is_empty(), "nobody else gets it");
+    assert!(fixture.claim(10).await.is_empty(), "the claimed task is not claimed again");
 }
 
 pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
@@ -138,7 +138,7 @@ pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
         if !claims.more && !due {
             break;
         }
-        assert!(!claims.tasks.is_empty(), "there is more, but it does not come");
+        assert!(!claims.tasks.is_empty(), "`more` is set, but no task is returned");
     }
     assert_eq!(claimed, 2500);
 }
@@ -157,7 +157,7 @@ pub async fn schedule_prefetches_at_most_the_requested_number(harness: &dyn Harn
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit_many(10, new_event("record")).await;
     assert_eq!(fixture.schedule_ahead(2).await, 2);
-    assert_eq!(fixture.schedule_ahead(2).await, 2, "in all, not each time");
+    assert_eq!(fixture.schedule_ahead(2).await, 2, "in total, not per call");
     assert_eq!(fixture.schedule_ahead(4).await, 4);
     assert_eq!(fixture.read_queue("index").await.scheduled, 4);
     fixture.claim(3).await;
@@ -221,7 +221,7 @@ pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
     let (answers, claims) =
         expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
-    assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older one first");
+    assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older task first");
     assert!(claims.more);
     assert_eq!(fixture.task_status(&claims.tasks[1].id).await, Status::Locked);
     assert_eq!(event_ids_of(&fixture.claim(10).await), [new[1].id]);
@@ -261,7 +261,7 @@ pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
     }
     let mut seen = Vec::new();
     for racer in racers {
-        seen.extend(racer.await.expect("the racer ended well").iter().map(|task| task.seq));
+        seen.extend(racer.await.expect("the racing call succeeded").iter().map(|task| task.seq));
     }
     assert_eq!(seen.len(), 100);
     seen.sort();

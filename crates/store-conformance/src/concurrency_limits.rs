@@ -24,7 +24,7 @@ pub async fn running_tasks_never_exceed_the_concurrency_limit(harness: &dyn Harn
     let events = fixture.emit_many(5, new_event("record")).await;
     let mut ran = Vec::new();
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((claims.tasks.len(), claims.more), (2, false), "what may not run is not ready");
+    assert_eq!((claims.tasks.len(), claims.more), (2, false), "tasks beyond the limit are not ready");
     let mut held = claims.tasks;
     while let Some(task) = held.pop() {
         assert!(fixture.claim(10).await.is_empty());
@@ -116,7 +116,7 @@ pub async fn racing_nodes_respect_the_concurrency_limit(harness: &dyn Harness) {
     }
     let mut claimed = 0;
     for racer in racers {
-        claimed += racer.await.expect("the racer ended well");
+        claimed += racer.await.expect("the racing call succeeded");
     }
     assert_eq!(claimed, 2);
 }
@@ -160,11 +160,14 @@ pub async fn concurrency_limit_changes_with_the_registration(harness: &dyn Harne
     let mut held = fixture.claim(20).await;
     fixture.register(registration().concurrency_limit("index", 5)).await;
     held.extend(fixture.claim(20).await);
-    assert_eq!(held.len(), 5, "wider");
+    assert_eq!(held.len(), 5, "with a higher limit");
     fixture.register(registration().concurrency_limit("index", 1)).await;
     for task in held.drain(..4) {
         fixture.succeed(&task).await;
-        assert!(fixture.claim(20).await.is_empty(), "narrower: what runs may end, and then one at a time");
+        assert!(
+            fixture.claim(20).await.is_empty(),
+            "with a lower limit: running tasks finish, then one at a time"
+        );
     }
     fixture.succeed(&held[0]).await;
     assert_eq!(fixture.claim(20).await.len(), 1);
@@ -221,7 +224,7 @@ pub async fn prefetch_does_not_starve_a_limited_handler(harness: &dyn Harness) {
             fixture.succeed(task).await;
         }
     }
-    assert!(narrow >= 10, "{narrow} turns of 20 in which one was free");
+    assert!(narrow >= 10, "{narrow} tasks of the limited handler in 20 rounds");
 }
 
 pub async fn concurrency_limit_survives_a_restart(harness: &dyn Harness) {
@@ -315,7 +318,7 @@ pub async fn cancelling_the_next_tenants_task_lets_the_following_tenant_run(harn
     let second = TaskFilter { tenant: Some(tenant("b")), ..TaskFilter::default() };
     let second = fixture.list_tasks(&second).await.remove(0);
     assert_eq!(fixture.cancel_task(&second.id).await, Ok(()));
-    assert_eq!(fixture.claim(10).await.len(), 1, "the third has its turn");
+    assert_eq!(fixture.claim(10).await.len(), 1, "the third tenant's task is claimed");
 }
 
 pub async fn a_worker_of_one_tenant_does_not_wait_for_other_tenants(harness: &dyn Harness) {

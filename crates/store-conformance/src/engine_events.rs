@@ -43,7 +43,7 @@ pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_json_after(since).await, want);
     publish_engine_events(&fixture, vec![]).await;
     let fixture = fixture.reopen().await;
-    assert_eq!(fixture.engine_event_json_after(since).await, want, "they are kept like any others");
+    assert_eq!(fixture.engine_event_json_after(since).await, want, "engine events survive a restart");
 }
 
 /// Engine events and emitted events share one order of ids.
@@ -54,7 +54,7 @@ pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
         ids.push(fixture.emit(new_event("note")).await.id);
         publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
         ids.push(fixture.journal_head().await);
-        ids.push(fixture.try_add_order(new_order("/x/y")).await.expect("nothing to refuse").event);
+        ids.push(fixture.try_add_order(new_order("/x/y")).await.expect("the request is valid").event);
         fixture.advance_clock(1);
     }
     assert_ascending(&ids);
@@ -75,7 +75,7 @@ pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 1, "the order's step alone");
     for event in fixture.read_all_events().await {
-        let view = expect_ok(fixture.store.event(event.id).await).expect("it is remembered");
+        let view = expect_ok(fixture.store.event(event.id).await).expect("the event has not expired");
         assert!(view.tasks.is_empty() && view.caused.is_empty());
         assert_eq!(*view.event, *event);
         assert!(event.is_engine() && event.prev.is_none() && event.cause.is_none() && event.sub.is_none());
@@ -251,7 +251,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
     fixture.register(filed(registration())).await;
     let mut fixture = fixture.reopen().await;
     fixture.register(filed(registration())).await;
-    assert_eq!(fixture.journal_head().await, since, "a start without changes tells nothing");
+    assert_eq!(fixture.journal_head().await, since, "a start without changes publishes nothing");
 
     fixture
         .register(filed(registration()).config_file("Job:/first", "2").without_config_file("JobChain:/x/y"))

@@ -24,7 +24,7 @@ pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dy
     }
     fixture.emit(new_event("drop")).await;
     let next = [fixture.claim_one().await, fixture.claim_one().await];
-    assert_eq!(count_claims_of_handler(&next, "quiet").0, 1, "two queues make a round of two");
+    assert_eq!(count_claims_of_handler(&next, "quiet").0, 1, "a round of two queues has two claims");
 }
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
@@ -102,7 +102,7 @@ pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Ha
     assert_eq!(count_claims_of_handler(&append("drop").await, "quiet"), (1, 0));
     let newest = fixture.read_all_events().await.last().map(|event| event.id);
     let own = append("flood").await;
-    assert!(Some(own[0].event().id) < newest, "but those of its own queue come first");
+    assert!(Some(own[0].event().id) < newest, "but older tasks of its own queue run first");
 }
 
 pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {

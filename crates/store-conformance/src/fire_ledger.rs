@@ -50,7 +50,7 @@ pub async fn fires_are_listed_latest_first_in_pages(harness: &dyn Harness) {
     assert!(page.fires.is_empty());
     let between = rows[3].planned.plus(secs(1));
     let page = expect_ok(fixture.store.fires(&schedule_name("nightly"), Some(between), 1).await);
-    assert_eq!(page.fires, rows[3..4], "any time will do");
+    assert_eq!(page.fires, rows[3..4], "any time can be a cursor");
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.list_fires("nightly").await, rows);
 }

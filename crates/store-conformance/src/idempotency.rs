@@ -108,7 +108,7 @@ pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) 
         .collect();
     let mut receipts = Vec::new();
     for racer in racers {
-        receipts.push(racer.await.expect("the racer ended well"));
+        receipts.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));

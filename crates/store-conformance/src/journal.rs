@@ -181,7 +181,7 @@ pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
         .collect();
     let mut events = Vec::new();
     for emitter in emitters {
-        events.push(emitter.await.expect("the emitter ended well"));
+        events.push(emitter.await.expect("the emitter succeeded"));
     }
     events.sort_by_key(|event| event.id);
     let mut prev: Option<EventId> = None;

@@ -151,7 +151,7 @@ pub async fn an_event_view_includes_its_tasks(harness: &dyn Harness) {
     fixture.emit(new_event("record").with_key("a")).await;
     let task = fixture.claim_one_for_handler("notify").await;
     fixture.succeed(&task).await;
-    let view = expect_ok(fixture.store.event(sequenced.id).await).expect("it is there");
+    let view = expect_ok(fixture.store.event(sequenced.id).await).expect("it exists");
     assert_eq!((view.event.id, view.event.value.as_str()), (sequenced.id, "[1]"));
     let shown: Vec<TaskId> = view.tasks.iter().map(|task| task.id.clone()).collect();
     assert_eq!(shown, sequenced.tasks, "in the order of their routes, ended or not");
@@ -170,12 +170,12 @@ pub async fn an_object_view_includes_its_events(harness: &dyn Harness) {
     fixture.emit(new_event("record").with_key("b")).await;
     fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await;
     let (home, a) = (tenant("default"), object_key("a"));
-    let view = expect_ok(fixture.store.object(&home, &a, 4).await).expect("it is there");
+    let view = expect_ok(fixture.store.object(&home, &a, 4).await).expect("it exists");
     assert_eq!(view.last, events[9].id);
     let newest: Vec<_> = sequenced_ids(&events).into_iter().rev().take(4).collect();
-    assert_eq!(event_ids(&view.events), newest, "newest first, no more than asked");
+    assert_eq!(event_ids(&view.events), newest, "newest first, no more than requested");
     assert_eq!(view.extent, fixture.journal_extent().await);
-    let all = expect_ok(fixture.store.object(&home, &a, 100).await).expect("it is there");
+    let all = expect_ok(fixture.store.object(&home, &a, 100).await).expect("it exists");
     assert_eq!(all.events.len(), 10, "its own, not another tenant's");
     for pair in all.events.windows(2) {
         assert_eq!(pair[0].prev, Some(pair[1].id));

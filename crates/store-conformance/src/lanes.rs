@@ -128,7 +128,7 @@ pub async fn priority_orders_lane_heads_but_not_tasks_within_a_lane(harness: &dy
     let middle = fixture.emit(new_event("record").with_key("b").with_priority(50)).await;
     let ran = event_ids_of(&fixture.run_all_ready().await);
     let place = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
-    assert!(place(low.id) < place(high.id), "the lane's order stands");
+    assert!(place(low.id) < place(high.id), "the lane's order is kept");
     assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
 }
 
@@ -139,7 +139,7 @@ pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) 
     assert_eq!((finished.status, finished.due), (Status::Error, None));
     let ran = fixture.run_all_ready().await;
     assert_eq!(event_ids_of(&ran), sequenced_ids(&events[1..]));
-    assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery tells of the hole");
+    assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery names the failed event as prev");
 }
 
 pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) {
@@ -164,7 +164,7 @@ pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness
     let events = emit_three_events(&fixture).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let elsewhere = fixture.emit(new_event("record").with_key("b")).await;
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [elsewhere.id], "other lanes go on");
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [elsewhere.id], "other lanes continue");
     assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
     assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
     assert_eq!(fixture.read_queue("index").await.halted, 0);

@@ -49,7 +49,7 @@ pub async fn retrying_a_failed_task_marks_it_late(harness: &dyn Harness) {
 
 pub async fn a_late_task_goes_to_the_end_of_its_lane(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let ran = fixture.run_all_ready().await;
     let want = [&events[1], &events[2], &events[3], &events[0], &newest].map(|event| event.id);
@@ -61,7 +61,7 @@ pub async fn a_late_task_waits_for_the_lane_head(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
     let head = fixture.claim_one().await;
     assert_eq!(head.event().id, events[1].id);
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     assert!(fixture.claim(10).await.is_empty(), "the head still runs");
     fixture.succeed(&head).await;
     let ran = fixture.run_all_ready().await;
@@ -71,15 +71,15 @@ pub async fn a_late_task_waits_for_the_lane_head(harness: &dyn Harness) {
 pub async fn later_tasks_wait_for_a_late_task(harness: &dyn Harness) {
     let (mut fixture, events) = fixture_with_one_failed_task(harness).await;
     fixture.run_all_ready().await;
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let late = fixture.claim(10).await;
     assert_eq!(event_ids_of(&late), [events[0].id]);
     fixture.fail(&late[0]).await;
-    assert!(fixture.claim(10).await.is_empty(), "while it waits to be retried, too");
+    assert!(fixture.claim(10).await.is_empty(), "also while it waits for its retry");
     fixture.advance_clock(RETRY_DELAY_SECS);
     let again = fixture.claim_one().await;
-    assert!(again.late, "late it stays");
+    assert!(again.late, "the task stays late");
     fixture.succeed(&again).await;
     let ran = fixture.run_all_ready().await;
     assert_eq!((event_ids_of(&ran), ran[0].late), (vec![newest.id], false));
@@ -116,7 +116,7 @@ pub async fn every_retry_in_a_batch_gets_its_own_result(harness: &dyn Harness) {
 
 pub async fn cancelling_a_late_task_does_not_unblock_the_lane(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let head = fixture.claim_one().await;
     assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
@@ -132,7 +132,7 @@ pub async fn cancelling_a_late_task_does_not_unblock_the_lane(harness: &dyn Harn
 pub async fn a_late_task_that_fails_again_follows_the_lane_failure_policy(harness: &dyn Harness) {
     let (mut fixture, events) = fixture_with_one_failed_task(harness).await;
     fixture.run_all_ready().await;
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!(fixture.read_queue("index").await.halted, 0);
     fixture.register(RegistrationBuilder::single_handler().halt_on_error("index")).await;
@@ -176,7 +176,7 @@ pub async fn late_tasks_of_different_lanes_run_concurrently(harness: &dyn Harnes
 pub async fn the_late_mark_survives_a_restart(harness: &dyn Harness) {
     let (fixture, events) = fixture_with_one_failed_task(harness).await;
     fixture.succeed(&fixture.claim_one().await).await;
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     let fixture = fixture.reopen().await;
     let newest = fixture.emit(new_event("record").with_key("a")).await;
     let ran = fixture.run_all_ready().await;

@@ -28,13 +28,16 @@ pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
     fixture
         .finish_attempt(Ending { logs, ..attempt_ending(&task, retryable_failure()) })
         .await
-        .expect("ours");
+        .expect("the fence is current");
     assert_eq!(fixture.log_messages(&task.id).await, ["one", "two", "three", "four", "five"]);
     fixture.advance_clock(RETRY_DELAY_SECS);
     let again = fixture.claim_one().await;
     write_log_lines(&fixture, &again, &["six"]).await;
     let logs = vec![info_line(fixture.now, "seven")];
-    fixture.finish_attempt(Ending { logs, ..attempt_ending(&again, success()) }).await.expect("ours");
+    fixture
+        .finish_attempt(Ending { logs, ..attempt_ending(&again, success()) })
+        .await
+        .expect("the fence is current");
     let fixture = fixture.reopen().await;
     let want = ["one", "two", "three", "four", "five", "six", "seven"];
     assert_eq!(fixture.log_messages(&task.id).await, want);
@@ -82,16 +85,16 @@ pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
     let (fixture, task) = fixture_with_running_task(harness).await;
     let said: Vec<String> = (0..25).map(|n| n.to_string()).collect();
     write_log_lines(&fixture, &task, &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let first = expect_ok(fixture.store.logs(&task.id, 0, 10).await).expect("the task is there");
+    let first = expect_ok(fixture.store.logs(&task.id, 0, 10).await).expect("the task exists");
     assert_eq!((first.lines.len(), first.status), (10, Status::Locked));
     let from = first.lines[9].number + 1;
-    let next = expect_ok(fixture.store.logs(&task.id, from, 100).await).expect("the task is there");
+    let next = expect_ok(fixture.store.logs(&task.id, from, 100).await).expect("the task exists");
     let rest: Vec<_> = next.lines.iter().map(|line| line.line.message.clone()).collect();
     assert_eq!(rest, said[10..]);
-    let beyond = expect_ok(fixture.store.logs(&task.id, from + 1000, 10).await).expect("the task is there");
+    let beyond = expect_ok(fixture.store.logs(&task.id, from + 1000, 10).await).expect("the task exists");
     assert!(beyond.lines.is_empty());
     fixture.succeed(&task).await;
-    let ended = expect_ok(fixture.store.logs(&task.id, 0, 1).await).expect("the task is there");
+    let ended = expect_ok(fixture.store.logs(&task.id, 0, 1).await).expect("the task exists");
     assert_eq!((ended.lines.len(), ended.status), (1, Status::Done));
 }
 

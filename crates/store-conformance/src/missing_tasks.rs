@@ -28,7 +28,7 @@ pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn 
         assert_eq!(task.life.state.status(), Status::Missing);
     }
     let filter = TaskFilter { statuses: vec![Status::Missing], ..TaskFilter::default() };
-    assert_eq!(fixture.list_tasks(&filter).await.len(), 6, "and nobody else's");
+    assert_eq!(fixture.list_tasks(&filter).await.len(), 6, "and tasks of no other handler");
     let queue = fixture.read_queue("index").await;
     assert_eq!((queue.missing, queue.ready, queue.waiting, queue.scheduled), (4, 0, 0, 0));
     assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty());
@@ -42,7 +42,7 @@ pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harne
     fixture.emit_many(2, new_event("record").with_key("a")).await;
     fixture.pause("index").await;
     assert_eq!(fixture.undefine_handler("index").await, 2);
-    assert_eq!(fixture.run_all_ready().await.len(), 2, "the others go on");
+    assert_eq!(fixture.run_all_ready().await.len(), 2, "the other handler continues");
 }
 
 /// Tasks of a registered handler that no node can run stay `new`.
@@ -80,9 +80,9 @@ pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) 
     fixture.run_all_ready().await;
     fixture.register(registration()).await;
     assert_eq!(fixture.rescue_tasks().await.missing, 0);
-    assert!(fixture.claim(10).await.is_empty(), "coming back is not enough");
+    assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.read_queue("index").await.missing, 3);
-    assert!(fixture.read_task(&old[0].tasks[0]).await.error.is_some(), "it says why it does not run");
+    assert!(fixture.read_task(&old[0].tasks[0]).await.error.is_some(), "its error says why it does not run");
     assert_eq!(fixture.adopt_missing_tasks("index").await, 3);
     assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
     assert_eq!(fixture.read_task(&old[0].tasks[0]).await.error, None);
@@ -180,7 +180,7 @@ pub async fn an_adopted_task_keeps_its_due_time(harness: &dyn Harness) {
     assert_eq!(fixture.undefine_handler("index").await, 1);
     fixture.register(registration()).await;
     assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
-    assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty(), "its time has not come");
+    assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty(), "its planned time has not come");
     fixture.advance_clock(3601);
     assert_eq!(fixture.claim_for_handlers(&["index"], 10).await.len(), 1);
 }

@@ -7,7 +7,7 @@ use crate::fixture::*;
 
 async fn read_node(fixture: &StoreFixture<'_>, node: NodeId) -> NodeView {
     let found = expect_ok(fixture.store.nodes().await);
-    found.into_iter().find(|view| view.id == node).expect("the node is told of")
+    found.into_iter().find(|view| view.id == node).expect("the node is listed")
 }
 
 fn node_capabilities(names: &[&str], slots: usize) -> Abilities {

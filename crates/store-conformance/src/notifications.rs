@@ -32,7 +32,7 @@ pub(crate) async fn wait_for_signal(
     wanted: impl Fn(Signal) -> bool,
 ) {
     let wait = async { while !heard.recv().await.is_some_and(&wanted) {} };
-    tokio::time::timeout(SIGNAL_TIMEOUT, wait).await.expect("the signal comes");
+    tokio::time::timeout(SIGNAL_TIMEOUT, wait).await.expect("the signal arrives");
 }
 
 /// Signals may be lost when a store loses the connection to its listeners; here no connection is lost.
@@ -69,7 +69,7 @@ pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dy
     wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
     let mut heard = subscribe_to_signals(&fixture);
-    fixture.retry_task(&events[1].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[1].tasks[0]).await.expect("the task has failed permanently");
     wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
 }
 
@@ -128,7 +128,7 @@ pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
     let last = fixture.journal_extent().await.head;
     let mut told = None;
     while told != Some(last) {
-        let signal = tokio::time::timeout(SIGNAL_TIMEOUT, heard.recv()).await.expect("the signal comes");
+        let signal = tokio::time::timeout(SIGNAL_TIMEOUT, heard.recv()).await.expect("the signal arrives");
         if let Some(Signal::Journal(id)) = signal {
             assert!(fixture.journal_extent().await.head >= id);
             told = Some(id);

@@ -8,7 +8,7 @@ use crate::Harness;
 use crate::fixture::*;
 
 async fn read_object(fixture: &StoreFixture<'_>, of: &str, name: &str) -> ObjectView {
-    expect_ok(fixture.store.object(&tenant(of), &object_key(name), 1).await).expect("it is there")
+    expect_ok(fixture.store.object(&tenant(of), &object_key(name), 1).await).expect("it exists")
 }
 
 /// The lanes of the object `a`.
@@ -114,7 +114,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
     assert_eq!(
         (&last.head.id, last.behind, last.is_halted()),
         (first_task_id(&events, 2), 0, true),
-        "nobody waits"
+        "no task waits"
     );
 }
 
@@ -122,7 +122,7 @@ pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Har
 pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     fixture.emit(new_event("note").with_key("a")).await;
-    assert_eq!(read_lanes(&fixture).await, [], "nobody handles it");
+    assert_eq!(read_lanes(&fixture).await, [], "no handler is routed");
     let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
@@ -142,7 +142,7 @@ pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness)
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    fixture.retry_task(first_task_id(&events, 0)).await.expect("it is parked");
+    fixture.retry_task(first_task_id(&events, 0)).await.expect("the task has failed permanently");
     assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 2)]);
     fixture.succeed(&fixture.claim_one().await).await;
     fixture.succeed(&fixture.claim_one().await).await;

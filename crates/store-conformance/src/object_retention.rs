@@ -41,7 +41,7 @@ pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dy
     assert_eq!((first.prev, second.prev), (None, Some(first.id)));
     let claimed = fixture.claim_one().await;
     assert_eq!((claimed.event().prev, claimed.prev_sent), (None, None));
-    assert!(fixture.claim(10).await.is_empty(), "its lane runs one at a time");
+    assert!(fixture.claim(10).await.is_empty(), "its lane runs one task at a time");
     fixture.succeed(&claimed).await;
     assert_eq!(fixture.claim_one().await.prev_sent, Some(first.id));
     let fixture = fixture.reopen().await;
@@ -114,7 +114,7 @@ pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
     let mut fixture = fixture.reopen().await;
     assert_eq!(read_object(&fixture, "a").await.map(|view| view.last), Some(last));
     fixture.pass_time(DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "until it is old, too");
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "once its last event is old, too");
 }
 
 /// One object for each way in which a task may be unfinished.
@@ -148,7 +148,7 @@ pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     fixture.pass_time(10 * DAY).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "the unused one");
     fixture.pass_time(10 * DAY).await;
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0, "however long it takes");
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0, "however long the task is unfinished");
     fixture.register(registration).await;
     for (kind, last) in kinds.into_iter().zip(last) {
         assert_eq!(fixture.emit(new_event("note").with_key(kind)).await.prev, Some(last), "{kind}");
@@ -183,7 +183,7 @@ pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
     fixture.pass_time(10 * DAY).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
     let parked = emitted.tasks.iter().find(|id| id.to_string().contains("fails")).expect("its task").clone();
-    fixture.retry_task(&parked).await.expect("its event is kept");
+    fixture.retry_task(&parked).await.expect("its event has not expired");
     fixture.succeed(&fixture.claim_one_for_handler("waits").await).await;
     fixture.pass_time(10 * DAY).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
@@ -315,9 +315,9 @@ pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) 
     fixture.pass_time(DAY - HOUR / 2).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
     fixture.advance_clock(HOUR / 3);
-    assert_eq!(count_prune_calls(&fixture).await, (1, 0), "one object is not worth a round yet");
+    assert_eq!(count_prune_calls(&fixture).await, (1, 0), "one object does not start a round yet");
     fixture.advance_clock(HOUR / 3);
-    assert_eq!(fixture.prune_objects(ONE_DAY).await, 601, "many are");
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 601, "many objects start a round");
     fixture.emit(new_event("note").with_key("third")).await;
     fixture.pass_time(DAY + 60).await;
     assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);

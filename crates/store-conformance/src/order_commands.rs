@@ -34,7 +34,11 @@ pub async fn a_suspended_order_does_not_run(harness: &dyn Harness) {
     assert_eq!((view.task, view.order.task), (None, None), "it has no task that waits");
     fixture.assert_nothing_claimable("it is suspended").await;
     fixture.suspend_order(ORDER_KEY).await;
-    assert_eq!(fixture.engine_event_summaries_after(since).await.len(), 1, "once is enough");
+    assert_eq!(
+        fixture.engine_event_summaries_after(since).await.len(),
+        1,
+        "suspending twice publishes one event"
+    );
     let fixture = fixture.reopen().await;
     fixture.assert_nothing_claimable("after a restart, too").await;
     let since = fixture.journal_head().await;
@@ -57,7 +61,7 @@ pub async fn suspending_an_order_cancels_its_waiting_task(harness: &dyn Harness)
     let task = fixture.claim_one().await;
     assert_ne!(task.id, never, "no name is given twice");
     fixture.fail(&task).await;
-    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
     assert_eq!(fixture.read_task(&task.id).await.life.state.reason(), Some(EndReason::Canceled));
 }
 
@@ -140,7 +144,7 @@ pub async fn a_resumed_order_keeps_its_planned_time(harness: &dyn Harness) {
     fixture.add_order(new_order(ORDER_KEY).planned_at(fixture.seconds_from_now(60))).await;
     fixture.suspend_order(ORDER_KEY).await;
     fixture.resume_order(ORDER_KEY).await;
-    fixture.assert_nothing_claimable("its time has not come").await;
+    fixture.assert_nothing_claimable("its planned time has not come").await;
     fixture.advance_clock(60);
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -193,7 +197,7 @@ pub async fn a_running_order_cannot_be_removed_or_changed(harness: &dyn Harness)
 pub async fn an_order_value_can_be_changed(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let task = fixture.order_task_id(ORDER_KEY).await;
-    fixture.command_order(ORDER_KEY, change_value_to("[2]")).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, change_value_to("[2]")).await.expect("no step is running");
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.value.as_str(), "[2]");
     assert_eq!(fixture.order_task_id(ORDER_KEY).await, task, "the step waits where it waited");
     let fixture = fixture.reopen().await;
@@ -203,12 +207,12 @@ pub async fn an_order_value_can_be_changed(harness: &dyn Harness) {
 pub async fn an_order_can_be_moved_to_another_chain_node(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let since = fixture.journal_head().await;
-    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
     assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"], "the step at the old node is gone");
     fixture.add_order(new_order("/x/y,2")).await;
     let since = fixture.journal_head().await;
-    fixture.command_order("/x/y,2", move_to_node("done")).await.expect("nothing runs");
+    fixture.command_order("/x/y,2", move_to_node("done")).await.expect("no step is running");
     let want = ["OrderNodeChanged fromNodeId:a,nodeId:done", "OrderFinished nodeId:done", "FileBasedRemoved"];
     assert_eq!(fixture.engine_event_summaries_after(since).await, want);
 }
@@ -222,7 +226,7 @@ pub async fn a_suspended_order_is_moved_and_stays_suspended(harness: &dyn Harnes
             node: Some(chain_node_id(node)),
             at: None,
         };
-        fixture.command_order(ORDER_KEY, change).await.expect("nothing runs");
+        fixture.command_order(ORDER_KEY, change).await.expect("no step is running");
         let view = fixture.read_order(ORDER_KEY).await;
         assert_eq!((view.order.suspended, view.order.node.as_str()), (true, node));
         fixture.assert_nothing_claimable("it is suspended").await;
@@ -235,12 +239,12 @@ pub async fn a_suspended_order_is_moved_and_stays_suspended(harness: &dyn Harnes
 pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
     let mut fixture = fixture_with_waiting_order(harness).await;
     let later = fixture.seconds_from_now(60);
-    fixture.command_order(ORDER_KEY, reschedule_to(later)).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, reschedule_to(later)).await.expect("no step is running");
     assert_eq!(fixture.read_order(ORDER_KEY).await.order.planned, Some(later));
     fixture.assert_nothing_claimable("it is planned for later").await;
     assert_eq!(fixture.order_statistics("/").await.planned, 1);
     let sooner = fixture.seconds_from_now(30);
-    fixture.command_order(ORDER_KEY, reschedule_to(sooner)).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, reschedule_to(sooner)).await.expect("no step is running");
     fixture.advance_clock(30);
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -248,7 +252,7 @@ pub async fn an_order_can_be_rescheduled(harness: &dyn Harness) {
 pub async fn an_empty_order_change_changes_nothing(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     let (before, since) = (fixture.read_order(ORDER_KEY).await, fixture.journal_head().await);
-    fixture.command_order(ORDER_KEY, EMPTY_ORDER_CHANGE).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, EMPTY_ORDER_CHANGE).await.expect("no step is running");
     assert_eq!((fixture.read_order(ORDER_KEY).await, fixture.journal_head().await), (before, since));
 }
 
@@ -271,7 +275,7 @@ pub async fn commands_to_unknown_orders_and_chain_nodes_are_refused(harness: &dy
     assert_eq!(
         fixture.read_order(ORDER_KEY).await.order.value.as_str(),
         "1",
-        "a change is made whole or not at all"
+        "a change is applied completely or not at all"
     );
     assert_eq!(fixture.journal_head().await, since);
 }
@@ -314,9 +318,9 @@ pub async fn an_order_has_at_most_one_live_task(harness: &dyn Harness) {
     for _ in 0..3 {
         fixture.suspend_order(ORDER_KEY).await;
         fixture.resume_order(ORDER_KEY).await;
-        fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("nothing runs");
-        fixture.command_order(ORDER_KEY, move_to_node("a")).await.expect("nothing runs");
-        fixture.command_order(ORDER_KEY, change_value_to("2")).await.expect("nothing runs");
+        fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
+        fixture.command_order(ORDER_KEY, move_to_node("a")).await.expect("no step is running");
+        fixture.command_order(ORDER_KEY, change_value_to("2")).await.expect("no step is running");
     }
     let live = TaskFilter { statuses: vec![Status::New, Status::Scheduled], ..TaskFilter::default() };
     assert_eq!(fixture.list_tasks(&live).await.len(), 1);
@@ -331,7 +335,7 @@ pub async fn a_suspended_order_whose_step_fails_follows_on_error(harness: &dyn H
     let since = fixture.journal_head().await;
     fixture.fail_permanently(&task).await;
     let want = ["OrderStepEnded Error,returnCode:1", "OrderNodeChanged fromNodeId:b,nodeId:failed"];
-    assert_eq!(fixture.engine_event_summaries_after(since).await, want, "and waits there");
+    assert_eq!(fixture.engine_event_summaries_after(since).await, want, "and the order waits there");
     assert!(fixture.read_order(ORDER_KEY).await.order.suspended);
 }
 
@@ -340,11 +344,11 @@ pub async fn a_change_of_an_order_is_published(harness: &dyn Harness) {
     let fixture = fixture_with_waiting_order(harness).await;
     for change in [change_value_to("[7]"), reschedule_to(fixture.seconds_from_now(60))] {
         let since = fixture.journal_head().await;
-        fixture.command_order(ORDER_KEY, change).await.expect("nothing runs");
+        fixture.command_order(ORDER_KEY, change).await.expect("no step is running");
         assert_eq!(fixture.engine_event_summaries_after(since).await, ["FileBasedReplaced"]);
     }
     let since = fixture.journal_head().await;
-    fixture.command_order(ORDER_KEY, change_value_to("[7]")).await.expect("nothing runs");
+    fixture.command_order(ORDER_KEY, change_value_to("[7]")).await.expect("no step is running");
     assert!(
         fixture.engine_event_summaries_after(since).await.is_empty(),
         "the value that it has is no change"

@@ -25,7 +25,7 @@ pub async fn an_event_creates_an_order(harness: &dyn Harness) {
         .emit(new_event("record").with_key("k").with_value("[1]").for_tenant("shop").with_priority(7))
         .await;
     let key = format!("/x/y,{}", made.id);
-    let view = fixture.find_tenant_order("shop", &key).await.expect("it is on its way");
+    let view = fixture.find_tenant_order("shop", &key).await.expect("the order is unfinished");
     assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("[1]", "a"));
     assert_eq!((view.order.tenant.as_str(), view.order.priority.get()), ("shop", 7));
     let told: Vec<_> = fixture.read_events_after(made.id, &Default::default()).await;
@@ -36,7 +36,7 @@ pub async fn an_event_creates_an_order(harness: &dyn Harness) {
     fixture.run_all_ready().await;
     assert!(fixture.find_tenant_order("shop", &key).await.is_none());
     assert_eq!(fixture.emit(new_event("note")).await.tasks.len(), 0);
-    assert!(fixture.list_orders("/").await.is_empty(), "others make none");
+    assert!(fixture.list_orders("/").await.is_empty(), "other events create none");
 }
 
 /// In addition to the tasks of its handlers.
@@ -83,8 +83,10 @@ pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
     let task = fixture.claim_one().await;
     let emits =
         vec![new_event("record").caused_by(&task).with_value("1"), new_event("record").with_value("2")];
-    let finished =
-        fixture.finish_attempt(Ending { emits, ..attempt_ending(&task, success()) }).await.expect("ours");
+    let finished = fixture
+        .finish_attempt(Ending { emits, ..attempt_ending(&task, success()) })
+        .await
+        .expect("the fence is current");
     for (emitted, value) in finished.emitted.iter().zip(["1", "2"]) {
         assert_eq!(fixture.read_order(&format!("/x/y,{}", emitted.id)).await.order.value.as_str(), value);
     }
@@ -209,7 +211,7 @@ pub async fn an_unfinished_order_causes_a_skip(harness: &dyn Harness) {
     assert_eq!(
         fixture.resolve_firing(firing(3, Overlap::Skip)).await.0.outcome,
         Outcome::Fired,
-        "it has arrived"
+        "the order has finished"
     );
 }
 
@@ -225,7 +227,7 @@ pub async fn a_paused_schedule_creates_no_order(harness: &dyn Harness) {
     assert_eq!(
         fixture.resolve_firing(firing(1)).await.0.outcome,
         Outcome::Fired,
-        "a chain's rule holds steps alone"
+        "a chain's rule blocks only its steps"
     );
     fixture.assert_nothing_claimable("the chain is paused").await;
     assert_eq!(fixture.list_orders("/").await.len(), 1);
@@ -237,7 +239,7 @@ pub async fn a_delayed_event_creates_a_planned_order(harness: &dyn Harness) {
     let due = fixture.seconds_from_now(60);
     let made = fixture.emit(new_event("record").due_at(due)).await;
     assert_eq!(fixture.read_order(&format!("/x/y,{}", made.id)).await.order.planned, Some(due));
-    fixture.assert_nothing_claimable("its time has not come").await;
+    fixture.assert_nothing_claimable("its planned time has not come").await;
     fixture.advance_clock(60);
     assert_eq!(fixture.claim(10).await.len(), 1);
 }

@@ -79,7 +79,7 @@ pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harn
         fixture.fail_permanently(&task).await;
         fixture.suspend_order(key).await;
     }
-    fixture.command_order("/long,2", move_to_node("b")).await.expect("nothing runs");
+    fixture.command_order("/long,2", move_to_node("b")).await.expect("no step is running");
     let fixture = fixture.reopen().await;
     for key in ["/long,1", "/long,2"] {
         fixture.resume_order(key).await;
@@ -139,7 +139,7 @@ fn keyed_order_batch(content: u8) -> OrderBatch {
 
 pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
-    let first = fixture.add_order_batch(keyed_order_batch(1)).await.expect("nothing to refuse");
+    let first = fixture.add_order_batch(keyed_order_batch(1)).await.expect("the request is valid");
     assert!(!first.repeated);
     let again = OrderReceipt { repeated: true, ..first };
     assert_eq!(fixture.add_order_batch(keyed_order_batch(1)).await, Ok(again.clone()));
@@ -163,7 +163,13 @@ pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harn
     );
     fixture.advance_clock(86_401);
     fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    assert!(!fixture.add_order_batch(keyed_order_batch(1)).await.expect("all of it is forgotten").repeated);
+    assert!(
+        !fixture
+            .add_order_batch(keyed_order_batch(1))
+            .await
+            .expect("the idempotency record has expired")
+            .repeated
+    );
 }
 
 /// A refused request leaves no record: it may be sent again once the reason is gone.
@@ -187,7 +193,7 @@ pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harn
         .collect();
     let mut receipts = Vec::new();
     for racer in racers {
-        receipts.push(racer.await.expect("the racer ended well"));
+        receipts.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
@@ -198,17 +204,21 @@ pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness)
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let run = || pointsman_core::store::NewRun { pair: pair("shop/orders"), priority: None };
     let key = |content| Some(idempotency_key("default", "sync", content));
-    let first = expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is there");
+    let first =
+        expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is registered");
     assert!(first.created && !first.repeated);
     assert_eq!(fixture.run_all_ready().await.len(), 1);
     fixture.advance_clock(10);
     let fixture = fixture.reopen().await;
-    let again = expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is there");
+    let again =
+        expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is registered");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
     assert!(fixture.run_all_ready().await.is_empty(), "nothing new was created");
     let conflict = RunRefused::Idempotency(Refused::IdempotencyConflict("sync".into()));
     assert_eq!(expect_ok(fixture.store.run(run(), key(2), fixture.now).await), Err(conflict));
-    assert!(expect_ok(fixture.store.run(run(), None, fixture.now).await).expect("the pair is there").created);
+    assert!(
+        expect_ok(fixture.store.run(run(), None, fixture.now).await).expect("the pair is registered").created
+    );
 }
 
 pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
@@ -273,10 +283,10 @@ pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dy
     let emitted =
         fixture.append(vec![keyed_emission("default", "event", 1, [new_event("record")])]).await.remove(0);
     let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
-    let added = fixture.add_order_batch(batch).await.expect("nothing to refuse");
+    let added = fixture.add_order_batch(batch).await.expect("the request is valid");
     let run = NewRun { pair: pair("shop/orders"), priority: None };
-    let ran =
-        expect_ok(fixture.store.run(run, Some(key("run")), fixture.now).await).expect("the pair is there");
+    let ran = expect_ok(fixture.store.run(run, Some(key("run")), fixture.now).await)
+        .expect("the pair is registered");
 
     let read = async |name| {
         let answer = expect_ok(fixture.store.recorded_answer(key(name)).await).expect("the same request");

@@ -92,7 +92,7 @@ pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
     fixture.remove_order(ORDER_KEYS[3]).await;
     fixture.add_order(new_order("/a/x,11")).await;
     let page = expect_ok(fixture.store.orders(&everything, None, page.next, 100).await);
-    assert_eq!(order_keys(&page.orders), ORDER_KEYS[4..], "reading goes on though the order is gone");
+    assert_eq!(order_keys(&page.orders), ORDER_KEYS[4..], "reading continues though the order is gone");
     assert_eq!(page.next, None);
     let page = expect_ok(fixture.store.orders(&everything, None, None, 9).await);
     assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
@@ -217,7 +217,7 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
     for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
         fixture.add_order(new_order(key).for_tenant(of)).await;
     }
-    fixture.command_tenant_order("shop", "/x,1", OrderCommand::Suspend).await.expect("the order is there");
+    fixture.command_tenant_order("shop", "/x,1", OrderCommand::Suspend).await.expect("the order exists");
     let counted = async |of: &str, text: &str| {
         let (of, path) = (tenant(of), path_filter(text));
         let numbers = expect_ok(fixture.store.order_statistics(&path, Some(&of), fixture.now).await).0;
@@ -232,8 +232,8 @@ pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) 
 
 pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
     let fixture = fixture_with_many_orders(harness).await;
-    fixture.command_order("/a/x,2", move_to_node("b")).await.expect("nothing runs");
-    fixture.command_order("/a/x,1", move_to_node("done")).await.expect("nothing runs");
+    fixture.command_order("/a/x,2", move_to_node("b")).await.expect("no step is running");
+    fixture.command_order("/a/x,1", move_to_node("done")).await.expect("no step is running");
     let chains = fixture.list_chains().await;
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
@@ -259,7 +259,7 @@ pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) 
         let one = expect_ok(fixture.store.order(&tenant("default"), &order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));
         fixture.claim_one_for_handler("first").await;
-        assert!(fixture.journal_head().await > head.head, "a step that begins is told of");
+        assert!(fixture.journal_head().await > head.head, "the start of a step is published");
     }
 }
 

@@ -193,11 +193,14 @@ impl OrderWalk<'_> {
                         node: json_field(fields, "nodeId").into(),
                         ..ObservedOrder::default()
                     };
-                    assert!(self.observed_orders.insert(key.clone(), fresh).is_none(), "{key} came twice");
+                    assert!(
+                        self.observed_orders.insert(key.clone(), fresh).is_none(),
+                        "{key} was added twice"
+                    );
                     continue;
                 }
                 "FileBasedRemoved" => {
-                    self.observed_orders.remove(&key).unwrap_or_else(|| panic!("{key} went twice"));
+                    self.observed_orders.remove(&key).unwrap_or_else(|| panic!("{key} was removed twice"));
                     continue;
                 }
                 kind if !kind.starts_with("Order") => continue,
@@ -206,7 +209,7 @@ impl OrderWalk<'_> {
             let order = self
                 .observed_orders
                 .get_mut(&key)
-                .unwrap_or_else(|| panic!("{key} is told of, and is not there"));
+                .unwrap_or_else(|| panic!("{key} has an event but was not added"));
             match event.kind.as_str() {
                 "OrderStarted" => assert!(!std::mem::replace(&mut order.started, true), "{key} starts once"),
                 "OrderStepStarted" => {
@@ -232,7 +235,7 @@ impl OrderWalk<'_> {
         let views = self.fixture.list_orders("/").await;
         let seen: BTreeMap<_, _> =
             views.iter().map(|view| (view.order.key.to_string(), observed_from_view(view))).collect();
-        assert_eq!(seen, self.observed_orders, "the stream tells what the list shows");
+        assert_eq!(seen, self.observed_orders, "the stream and the list agree");
         let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
         let live = self.fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await;
         let live: BTreeSet<_> = live.into_iter().map(|task| task.id).collect();

@@ -33,10 +33,11 @@ pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
     let finished = fixture
         .finish_attempt(Ending { emits, logs, ..attempt_ending(&task, success()) })
         .await
-        .expect("ours");
+        .expect("the fence is current");
     assert_eq!(fixture.log_messages(&task.id).await, ["one line"]);
-    let emitted =
-        expect_ok(fixture.store.event(finished.emitted[0].id).await).expect("it is remembered").event;
+    let emitted = expect_ok(fixture.store.event(finished.emitted[0].id).await)
+        .expect("the event has not expired")
+        .event;
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
     assert_eq!(fixture.claim_for_handlers(&["index"], 10).await.len(), 1);
 }
@@ -73,7 +74,11 @@ pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Har
     assert_eq!(fixture.retry_task(&task.id).await, Err(Rejected::ResumeItsOrder));
     assert_eq!((fixture.read_task(&task.id).await, fixture.journal_head().await), (before, since));
     fixture.resume_order("/x/y,1").await;
-    assert_eq!(fixture.retry_task(&task.id).await, Err(Rejected::ResumeItsOrder), "nor beside the next one");
+    assert_eq!(
+        fixture.retry_task(&task.id).await,
+        Err(Rejected::ResumeItsOrder),
+        "nor while the next step waits"
+    );
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
@@ -188,7 +193,7 @@ pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) 
     fixture.advance_clock(200_000);
     let nothing = Retention { count: 0, age: secs(1) };
     fixture.prune(nothing, nothing).await;
-    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 2, "those that wait are kept");
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 2, "waiting tasks are kept");
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.run_all_ready().await.len(), 3);
     assert!(fixture.list_orders("/").await.is_empty());

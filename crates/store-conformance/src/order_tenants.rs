@@ -34,7 +34,7 @@ pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) 
     let mut ran: Vec<_> =
         fixture.claim(10).await.iter().map(|task| task.step().value.as_str().to_owned()).collect();
     ran.sort();
-    assert_eq!(ran, ["\"default\"", "\"depot\"", "\"shop\""], "each has a task of its own");
+    assert_eq!(ran, ["\"default\"", "\"depot\"", "\"shop\""], "each order has its own task");
 }
 
 pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harness) {

@@ -19,7 +19,7 @@ async fn succeed_with_result(fixture: &StoreFixture<'_>, task: &Claimed, value: 
 
 pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
-    let added = fixture.try_add_order(new_order("/x/y,117")).await.expect("nothing to refuse");
+    let added = fixture.try_add_order(new_order("/x/y,117")).await.expect("the request is valid");
     assert_eq!(added.order, order_key("/x/y,117"));
     let since = fixture.journal_extent().await.forgotten;
     let first = fixture.claim_one().await;
@@ -45,7 +45,7 @@ pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
         ]
     );
     let events = fixture.engine_events_after(since).await;
-    assert_eq!(events[0].id, added.event, "the first of them tells that it was added");
+    assert_eq!(events[0].id, added.event, "the first event is that of the addition");
     for (number, task) in [(1, &first), (2, &first), (5, &second)] {
         assert!(events[number].value.as_str().contains(task.id.as_str()), "the task is named whole");
     }
@@ -103,7 +103,7 @@ pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     fixture.add_order(new_order("/x/y,1").with_value(r#"{"n":1}"#).for_tenant("shop").with_priority(7)).await;
     let task = fixture.claim_one().await;
-    let uuid = task.id.uuid().expect("the name ends in a uuid");
+    let uuid = task.id.uuid().expect("the task id ends in a uuid");
     assert_eq!(task.id.as_str(), format!("first_a_{uuid}"));
     let step = task.step();
     assert_eq!((&step.order, step.node.as_str()), (&order_key("/x/y,1"), "a"));

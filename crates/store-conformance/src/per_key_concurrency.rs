@@ -34,7 +34,7 @@ pub async fn running_tasks_of_an_object_never_exceed_the_per_key_limit(harness: 
         .expect("one of them");
     fixture.succeed(a).await;
     let next = fixture.claim(100).await;
-    assert_eq!((count_tasks_of_object(&next, "a"), next.len()), (1, 1), "one ended, one begins");
+    assert_eq!((count_tasks_of_object(&next, "a"), next.len()), (1, 1), "one finished, one starts");
 }
 
 pub async fn all_tasks_of_limited_keys_run_eventually(harness: &dyn Harness) {
@@ -92,7 +92,7 @@ pub async fn delayed_tasks_use_no_per_key_slot(harness: &dyn Harness) {
         assert_eq!(held.len(), 2, "two others");
         assert!(held.iter().all(|task| task.attempt == 1));
         fixture.advance_clock(RETRY_DELAY_SECS);
-        assert!(fixture.claim(10).await.is_empty(), "the places are taken");
+        assert!(fixture.claim(10).await.is_empty(), "all slots are in use");
         for task in &held {
             fixture.succeed(task).await;
         }
@@ -136,11 +136,11 @@ pub async fn the_per_key_limit_changes_with_the_registration(harness: &dyn Harne
     let mut held = fixture.claim(10).await;
     fixture.register(registration(4)).await;
     held.extend(fixture.claim(10).await);
-    assert_eq!(held.len(), 4, "wider");
+    assert_eq!(held.len(), 4, "with a higher limit");
     fixture.register(registration(2)).await;
     for task in held.drain(..2) {
         fixture.succeed(&task).await;
-        assert!(fixture.claim(10).await.is_empty(), "narrower");
+        assert!(fixture.claim(10).await.is_empty(), "with a lower limit");
     }
     fixture.succeed(&held.remove(0)).await;
     assert_eq!(fixture.claim(10).await.len(), 1);

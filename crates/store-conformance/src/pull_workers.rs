@@ -40,14 +40,14 @@ pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
     assert_eq!(
         (handler_names_of(&claims.tasks), claims.more),
         (vec!["index"], false),
-        "nor when they are born"
+        "nor by the claim of an append"
     );
     let endings = vec![attempt_ending(&claims.tasks[0], success())];
     let (_, claims) =
         expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(10)), fixture.now).await);
-    assert!(claims.tasks.is_empty() && !claims.more, "nor with an end");
+    assert!(claims.tasks.is_empty() && !claims.more, "nor by the claim of a finish");
     fixture.schedule_ahead(10).await;
-    assert!(fixture.claim(10).await.is_empty(), "nor by looking ahead");
+    assert!(fixture.claim(10).await.is_empty(), "nor after prefetching");
     assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 2);
 }
 
@@ -61,12 +61,12 @@ pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
     assert_eq!(
         (handler_names_of(&claims.tasks), claims.more),
         (vec!["remote"], false),
-        "index has no part in it"
+        "index is not pulled"
     );
     let emissions = vec![emission([new_event("record")])];
     let (_, claims) = expect_ok(fixture.store.append(emissions, Some(asked), fixture.now).await);
     assert_eq!(handler_names_of(&claims.tasks), ["remote"]);
-    assert_eq!(fixture.claim(10).await.len(), 4, "the nodes' own");
+    assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
 }
 
 pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
@@ -78,7 +78,10 @@ pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
         (lease.fence, lease.since, lease.until),
         (task.fence, fixture.now, Some(fixture.seconds_from_now(LEASE_SECS)))
     );
-    assert!(fixture.fetch_as_worker(&["remote"], 10).await.is_empty(), "nobody else gets it");
+    assert!(
+        fixture.fetch_as_worker(&["remote"], 10).await.is_empty(),
+        "the claimed task is not claimed again"
+    );
     let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: info_line(fixture.now, "at it") }];
     assert_eq!(expect_ok(fixture.store.log(lines).await), 1);
     assert_eq!(fixture.succeed(&task).await.status, Status::Done);
@@ -184,7 +187,11 @@ pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
     let asked = |of| Claim { by: by(of), ..fixture.worker_claim_request(&["remote"], 10) };
     let claims = expect_ok(fixture.store.claim(asked(Some(tenant("shop"))), fixture.now).await);
     let tenants: Vec<_> = claims.tasks.iter().map(|task| task.event().tenant.as_str()).collect();
-    assert_eq!((tenants, claims.more), (vec!["shop"; 2], false), "others' tasks are no more to it");
+    assert_eq!(
+        (tenants, claims.more),
+        (vec!["shop"; 2], false),
+        "tasks of other tenants do not count as more"
+    );
     let claims = expect_ok(fixture.store.claim(asked(Some(tenant("nobody"))), fixture.now).await);
     assert!(claims.tasks.is_empty() && !claims.more);
     assert_eq!(expect_ok(fixture.store.claim(asked(None), fixture.now).await).tasks.len(), 2);
@@ -263,7 +270,7 @@ pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
     assert!(!fixture.request_run("shop/orders").await.created);
     fixture.advance_clock(LEASE_SECS + 1);
     assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);
-    assert!(!fixture.request_run("shop/orders").await.created, "it goes on");
+    assert!(!fixture.request_run("shop/orders").await.created, "the run continues");
     let again = fixture.fetch_as_worker(&["shop", "crm"], 1).await;
     assert_eq!(pair_names_of(&again), ["crm/people"], "the more urgent one first");
 }
@@ -293,7 +300,7 @@ pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
     }
     let mut seen = Vec::new();
     for racer in racers {
-        seen.extend(racer.await.expect("the racer ended well").iter().map(|task| task.seq));
+        seen.extend(racer.await.expect("the racing call succeeded").iter().map(|task| task.seq));
     }
     assert_eq!(seen.len(), 100);
     seen.sort();

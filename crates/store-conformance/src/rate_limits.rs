@@ -29,7 +29,7 @@ pub async fn starts_never_exceed_the_rate_limit(harness: &dyn Harness) {
     for task in &claims.tasks {
         fixture.succeed(task).await;
     }
-    assert!(fixture.claim(20).await.is_empty(), "ending is no new start");
+    assert!(fixture.claim(20).await.is_empty(), "finishing does not count as a start");
     fixture.advance_clock(1);
     let claims = fixture.claim_outcome(20).await;
     assert_eq!((claims.tasks.len(), claims.next_due), (1, Some(fixture.seconds_from_now(1))));
@@ -207,6 +207,6 @@ pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Har
     while fixture.claim(1).await.is_empty() {
         fixture.advance_clock(60);
         minutes += 1;
-        assert!(minutes < 5, "it waits for as long as the clock was ahead");
+        assert!(minutes < 5, "the handler is blocked as long as the clock was ahead");
     }
 }

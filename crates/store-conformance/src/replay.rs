@@ -27,7 +27,7 @@ async fn list_handler_tasks(fixture: &StoreFixture<'_>, name: &str) -> Vec<point
 async fn run_newcomer_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
     let mut ran = Vec::new();
     while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 1).await.pop() {
-        assert!(task.late, "{} comes late", task.id);
+        assert!(task.late, "{} is late", task.id);
         fixture.succeed(&task).await;
         ran.push(task.event().id);
     }
@@ -50,7 +50,7 @@ pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harne
     fixture.run_all_ready().await;
     fixture.register(registration_with_newcomer()).await;
     fixture.advance_clock(100);
-    assert!(fixture.claim(10).await.is_empty(), "being there is not enough");
+    assert!(fixture.claim(10).await.is_empty(), "registering the handler is not enough");
     let head = fixture.journal_extent().await;
     assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
     assert_eq!(fixture.journal_extent().await, head, "no event is journaled again");

@@ -138,7 +138,7 @@ pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
     let task = fixture.read_task(id).await;
     assert_eq!(task.life.state.reason(), Some(EndReason::Crashed));
     assert_eq!((task.life.crashes, task.life.retries, task.attempts.len()), (3, 0, 3));
-    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id], "and its lane goes on");
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id], "and its lane continues");
 }
 
 pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {

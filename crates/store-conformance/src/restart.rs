@@ -42,7 +42,11 @@ pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
     let held = fixture.claim(3).await;
     fixture.succeed(&held[0]).await;
     let mut fixture = fixture.reopen().await;
-    assert_eq!(fixture.task_status(&held[1].id).await, Status::Locked, "perhaps it is still running");
+    assert_eq!(
+        fixture.task_status(&held[1].id).await,
+        Status::Locked,
+        "the old process may still be running"
+    );
     fixture.advance_clock(LEASE_SECS + 1);
     assert!(fixture.heartbeat().await);
     assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);

@@ -97,7 +97,7 @@ pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
     assert_eq!(fixture.task_status(&delayed.tasks[0]).await, Status::Done);
     fixture.advance_clock(2 * DAY);
     fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
-    assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty(), "and then it goes too");
+    assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty(), "and then the task expires, too");
 }
 
 pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
@@ -107,7 +107,7 @@ pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let fixture = fixture.reopen().await;
     let view = expect_ok(fixture.store.object(&tenant("default"), &object_key("a"), 10).await)
-        .expect("it is remembered");
+        .expect("the event has not expired");
     assert_eq!((view.last, view.events.len()), (last, 0));
     assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
@@ -121,7 +121,7 @@ pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
     let fixture = fixture.reopen().await;
     let extent = fixture.journal_extent().await;
     assert_eq!((extent.forgotten, extent.head), (last, last));
-    assert!(!extent.is_torn(last), "who had read everything has missed nothing");
+    assert!(!extent.is_torn(last), "a reader at the head has missed nothing");
     assert!(fixture.emit(new_event("note")).await.id > last);
 }
 
@@ -136,7 +136,7 @@ pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
     assert_eq!(fixture.read_task(&sequenced.tasks[0]).await, before);
     let filter = TaskFilter { key: Some(object_key("a")), ..TaskFilter::default() };
     let found: Vec<_> = fixture.list_tasks(&filter).await.into_iter().map(|task| task.id).collect();
-    assert_eq!(found, [before.id], "and is found as before");
+    assert_eq!(found, [before.id], "and the task is found as before");
 }
 
 pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
@@ -153,7 +153,7 @@ pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
     assert_eq!(pruned.tasks, 300 - tasks.len() as u64);
     let kept: Vec<_> = tasks.iter().rev().map(|task| task.id.clone()).collect();
     assert_eq!(kept, ended[300 - kept.len()..], "the youngest");
-    assert_eq!(fixture.read_all_events().await.len(), 300, "the journal is another matter");
+    assert_eq!(fixture.read_all_events().await.len(), 300, "the journal is not pruned");
 }
 
 pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
@@ -161,7 +161,10 @@ pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) 
     let old = fixture.emit(new_event("record")).await.tasks.remove(0);
     let task = fixture.claim_one().await;
     let logs = vec![info_line(fixture.now, "said once")];
-    fixture.finish_attempt(Ending { logs, ..attempt_ending(&task, success()) }).await.expect("ours");
+    fixture
+        .finish_attempt(Ending { logs, ..attempt_ending(&task, success()) })
+        .await
+        .expect("the fence is current");
     fixture.advance_clock(2 * DAY);
     let young = fixture.emit(new_event("record")).await.tasks.remove(0);
     fixture.run_all_ready().await;
@@ -190,7 +193,10 @@ pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Har
     let tasks = fixture.emit_many(10, new_event("record")).await;
     for task in fixture.claim(10).await {
         let logs = vec![info_line(fixture.now, "said often"); 10_000];
-        fixture.finish_attempt(Ending { logs, ..attempt_ending(&task, success()) }).await.expect("ours");
+        fixture
+            .finish_attempt(Ending { logs, ..attempt_ending(&task, success()) })
+            .await
+            .expect("the fence is current");
     }
     fixture.advance_clock(2 * DAY);
     assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
@@ -230,7 +236,7 @@ pub async fn a_failed_task_can_be_retried_until_it_is_pruned(harness: &dyn Harne
     fixture.fail_permanently(&fixture.claim_one().await).await;
     fixture.advance_clock(100);
     fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
-    fixture.retry_task(&parked.tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&parked.tasks[0]).await.expect("the task has failed permanently");
     fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     assert_eq!(fixture.claim_one().await.event().value.as_str(), "\"kept\"");
 }

@@ -59,7 +59,7 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
     let mut seen = Vec::new();
     for id in &sequenced.tasks {
         let task = fixture.read_task(id).await;
-        let uuid = id.uuid().expect("the name ends in a uuid");
+        let uuid = id.uuid().expect("the task id ends in a uuid");
         assert_eq!(id.as_str(), format!("{}_record.published_{uuid}", task.handler));
         assert_eq!(uuid.get_version_num(), 8);
         assert_eq!(task.id, *id);

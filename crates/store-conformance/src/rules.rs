@@ -17,7 +17,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
         let claims = fixture.claim_outcome(10).await;
         assert_eq!(claims.tasks.len(), 3);
         assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
-        assert!(!claims.more, "what is held is not ready");
+        assert!(!claims.more, "blocked tasks are not ready");
         assert_eq!(fixture.schedule_ahead(10).await, 0);
         assert!(fixture.read_queue("index").await.held);
         let (_, claims) = expect_ok(
@@ -26,7 +26,7 @@ pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
                 .append(vec![emission([new_event("record")])], Some(fixture.claim_request(10)), fixture.now)
                 .await,
         );
-        assert_eq!(claims.tasks.len(), 1, "nor in the transaction that journals");
+        assert_eq!(claims.tasks.len(), 1, "nor by the claim of an append");
     }
 }
 
@@ -81,7 +81,7 @@ pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
     assert_eq!(expect_ok(fixture.store.rules().await).len(), 2);
     assert!(expect_ok(fixture.store.release(RuleKind::Pause, &index, None).await));
     assert!(!expect_ok(fixture.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
-    assert!(fixture.claim(10).await.is_empty(), "the block still stands");
+    assert!(fixture.claim(10).await.is_empty(), "the block rule is still set");
     assert!(expect_ok(fixture.store.release(RuleKind::Block, &index, None).await));
     assert_eq!(fixture.claim(10).await.len(), 1);
 }

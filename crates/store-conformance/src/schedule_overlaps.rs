@@ -46,8 +46,8 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
         fixture.resolve_firing(what.clone().build("nightly", next.plus(secs(times)))).await.0
     };
     let fire = settle(&fixture).await;
-    assert_eq!((fire.outcome, fire.event), (SKIPPED_BY_OVERLAP, None), "they wait");
-    assert!(begun.contains(&fire.task.expect("what was in the way")));
+    assert_eq!((fire.outcome, fire.event), (SKIPPED_BY_OVERLAP, None), "its tasks wait");
+    assert!(begun.contains(&fire.task.expect("the overlapping task")));
     fixture.succeed(&fixture.claim_one_for_handler("index").await).await;
     let left = fixture.claim_one().await;
     let fire = settle(&fixture).await;
@@ -57,7 +57,7 @@ pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harnes
         "one of them still runs"
     );
     fixture.fail(&left).await;
-    assert_eq!(settle(&fixture).await.outcome, SKIPPED_BY_OVERLAP, "or is to be tried again");
+    assert_eq!(settle(&fixture).await.outcome, SKIPPED_BY_OVERLAP, "or waits for its retry");
     let mut fixture = fixture.reopen().await;
     assert_eq!(settle(&fixture).await.outcome, SKIPPED_BY_OVERLAP, "also after a restart");
     fixture.advance_clock(RETRY_DELAY_SECS);

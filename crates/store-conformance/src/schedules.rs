@@ -81,10 +81,10 @@ pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
         .collect();
     let mut answers = Vec::new();
     for racer in racers {
-        answers.push(racer.await.expect("the racer ended well"));
+        answers.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(answers.iter().filter(|(_, written)| *written).count(), 1);
-    assert!(answers.iter().all(|(fire, _)| *fire == answers[0].0), "all hear of the same");
+    assert!(answers.iter().all(|(fire, _)| *fire == answers[0].0), "all get the same fire");
     assert_eq!(fixture.read_all_events().await.len(), 1);
     assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
@@ -123,7 +123,7 @@ pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
     let answers = fixture.resolve_firings(firings).await;
     assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == Outcome::Fired));
     let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned).collect();
-    assert_eq!(times, [planned, planned, planned, next], "answered in the order asked");
+    assert_eq!(times, [planned, planned, planned, next], "results are in the order of the firings");
     let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event).collect();
     assert_eq!(events.len(), 3);
     assert_ascending(&events);
@@ -175,7 +175,7 @@ pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
         expect_ok(fixture.store.hold(fixture.new_rule(kind, "@nightly", None)).await);
     }
     assert!(expect_ok(fixture.store.release(RuleKind::Pause, &rule_target("@nightly"), None).await));
-    assert!(fixture.plan_daily_schedule("nightly").await.held, "the block still stands");
+    assert!(fixture.plan_daily_schedule("nightly").await.held, "the block rule is still set");
     for time in [planned, later] {
         let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", time)).await;
         assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Held), true));
@@ -199,7 +199,7 @@ pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
     let (held, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
     let catch_up = || event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
     let (still, _) = fixture.resolve_firing(catch_up()).await;
-    assert_eq!((still.outcome, still.event), (held.outcome, None), "not while it is held");
+    assert_eq!((still.outcome, still.event), (held.outcome, None), "not while the schedule is paused");
     fixture.resume("@nightly").await;
     fixture.advance_clock(500);
     assert_eq!(

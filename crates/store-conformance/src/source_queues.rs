@@ -65,12 +65,12 @@ pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Ha
     }
     assert_eq!(fixture.schedule_ahead(10).await, 2);
     fixture.pause("shop").await;
-    assert_eq!(fixture.schedule_ahead(10).await, 0, "what was scheduled is new again");
+    assert_eq!(fixture.schedule_ahead(10).await, 0, "scheduled tasks are new again");
     fixture.request_new_run("crm/people").await;
     let claims = fixture.claim_outcome(10).await;
     assert_eq!((pair_names_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
     assert!(fixture.read_queue("shop/orders").await.held && fixture.read_queue("shop/orders_x").await.held);
-    assert!(!fixture.request_run("shop/orders").await.created, "it keeps its task");
+    assert!(!fixture.request_run("shop/orders").await.created, "the pair keeps its task");
     assert!(fixture.resume("shop").await);
     assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
 }

@@ -30,7 +30,7 @@ pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration()).await;
     let head = fixture.journal_extent().await;
     let id = fixture.request_new_run("shop/orders").await;
-    let uuid = id.uuid().expect("the name ends in a uuid");
+    let uuid = id.uuid().expect("the task id ends in a uuid");
     assert_eq!(id.as_str(), format!("shop_orders_{uuid}"));
     let task = fixture.read_task(&id).await;
     assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler_name("shop"), "orders"));
@@ -105,14 +105,14 @@ pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
         .map(|_| {
             let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             let run = NewRun { pair: pair("shop/orders"), priority: None };
-            tokio::spawn(
-                async move { expect_ok(store.run(run, None, now).await).expect("the pair is there") },
-            )
+            tokio::spawn(async move {
+                expect_ok(store.run(run, None, now).await).expect("the pair is registered")
+            })
         })
         .collect();
     let mut answers = Vec::new();
     for racer in racers {
-        answers.push(racer.await.expect("the racer ended well"));
+        answers.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(answers.iter().filter(|run| run.created).count(), 1);
     assert!(answers.iter().all(|run| run.task == answers[0].task));
@@ -133,7 +133,7 @@ pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harnes
     let fixture = StoreFixture::new(harness, registration()).await;
     let own = Priority::try_from(7).expect("a priority");
     let run = NewRun { pair: pair("shop/orders"), priority: Some(own) };
-    let answer = expect_ok(fixture.store.run(run, None, fixture.now).await).expect("the pair is there");
+    let answer = expect_ok(fixture.store.run(run, None, fixture.now).await).expect("the pair is registered");
     assert_eq!(fixture.read_task(&answer.task).await.priority, own);
     let other = fixture.request_new_run("shop/orders_x").await;
     assert_eq!(fixture.read_task(&other).await.priority.get(), 500);
@@ -166,11 +166,11 @@ pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn H
 
 async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
     assert_eq!(fixture.task_status(id).await, Status::Missing);
-    assert!(fixture.read_task(id).await.error.is_some(), "it says why it does not run");
+    assert!(fixture.read_task(id).await.error.is_some(), "its error says why it does not run");
     assert!(fixture.claim(10).await.is_empty());
     fixture.register(registration()).await;
     assert_eq!(fixture.rescue_tasks().await.missing, 0);
-    assert!(fixture.claim(10).await.is_empty(), "coming back is not enough");
+    assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
     assert_eq!(fixture.adopt_missing_tasks("shop").await, 1);
     let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.late), (id, true));
@@ -288,7 +288,7 @@ pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
     let finished = fixture
         .finish_attempt(Ending { emits, logs, ..attempt_ending(&task, success()) })
         .await
-        .expect("ours");
+        .expect("the fence is current");
     let emitted = &fixture.read_all_events().await[0];
     assert_eq!(emitted.id, finished.emitted[0].id);
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));

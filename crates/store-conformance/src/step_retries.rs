@@ -28,7 +28,7 @@ async fn fail_until_error(fixture: &mut StoreFixture<'_>, seconds: u64) -> u32 {
         }
         fixture.advance_clock(seconds);
     }
-    panic!("the step is tried for ever");
+    panic!("the step is retried forever");
 }
 
 pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
@@ -41,7 +41,7 @@ pub async fn a_failed_step_is_retried_after_its_delay(harness: &dyn Harness) {
     assert_eq!(fixture.engine_event_summaries_after(since).await, [STEP_KEPT, "OrderSetBack nodeId:a"]);
     let view = fixture.read_order("/x/y,1").await;
     assert_eq!((view.setback, view.order.node.as_str()), (Some(fixture.seconds_from_now(30)), "a"));
-    assert_eq!(view.task.map(|(id, ..)| id), Some(task.id.clone()), "it keeps its task");
+    assert_eq!(view.task.map(|(id, ..)| id), Some(task.id.clone()), "the pair keeps its task");
     assert!(!view.order.suspended && !view.order.running);
     fixture.advance_clock(29);
     fixture.assert_nothing_claimable("a second too early").await;
@@ -176,7 +176,7 @@ pub async fn a_failed_order_with_on_error_follows_it(harness: &dyn Harness) {
     assert!(fixture.find_order("/x/y,1").await.is_none());
     fixture.add_order(new_order("/x/z,1")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/z,1 b"], "a way may lead to another step");
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/z,1 b"], "on_error may lead to another step");
 }
 
 /// A halting handler does not block an order: it is suspended, and continues when it is resumed.
@@ -187,7 +187,7 @@ pub async fn a_halting_handler_does_not_block_other_orders(harness: &dyn Harness
     let failed = fixture.claim_one().await;
     fixture.fail_permanently(&failed).await;
     assert!(fixture.read_order(&failed.step().order.to_string()).await.order.suspended);
-    assert_eq!(fixture.claim(10).await.len(), 1, "the other order goes on");
+    assert_eq!(fixture.claim(10).await.len(), 1, "the other order continues");
     fixture.resume_order(&failed.step().order.to_string()).await;
     assert_eq!(fixture.claim(10).await.len(), 1);
 }
@@ -268,7 +268,7 @@ pub async fn an_ending_with_a_stale_fence_changes_no_order(harness: &dyn Harness
         assert!(fixture.finish_attempt(attempt_ending(&zombie, ended)).await.is_err());
     }
     assert_eq!(fixture.read_order("/x/y,1").await, before);
-    assert_eq!(fixture.journal_head().await, since, "nothing is told");
+    assert_eq!(fixture.journal_head().await, since, "nothing is published");
     fixture.succeed(&task).await;
     assert!(fixture.finish_attempt(attempt_ending(&task, success())).await.is_err(), "an attempt ends once");
     let view = fixture.read_order("/x/y,1").await;

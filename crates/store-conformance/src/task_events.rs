@@ -115,7 +115,7 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
         fixture.advance_clock(LEASE_SECS + 1);
         fixture.rescue_tasks().await;
         let told = task_event_summaries(&fixture).await;
-        let last = told.last().expect("something is told");
+        let last = told.last().expect("an event is published");
         assert!(last.starts_with("TaskEnded") && last != DONE, "{told:?}");
     }
 }

@@ -25,7 +25,7 @@ fn any_task_filter() -> TaskFilter {
 pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let sequenced = fixture.emit(new_event("record").with_key("a")).await;
-    let (task, extent) = expect_ok(fixture.store.task(&sequenced.tasks[0]).await).expect("it is there");
+    let (task, extent) = expect_ok(fixture.store.task(&sequenced.tasks[0]).await).expect("it exists");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
     assert_eq!(extent, fixture.journal_extent().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
@@ -126,11 +126,7 @@ pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
         task_ids_newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
     let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any_task_filter() };
-    assert_eq!(
-        of(typed("record")).await,
-        reversed(&[&one, &other]),
-        "the type itself, not what stands below"
-    );
+    assert_eq!(of(typed("record")).await, reversed(&[&one, &other]), "the type itself, not its subtypes");
     assert_eq!(of(typed("record.published")).await, reversed(&[&child]));
     assert_eq!(of(typed("rec")).await, []);
     assert_eq!(of(TaskFilter { event: Some(child.id), ..any_task_filter() }).await, reversed(&[&child]));
@@ -196,7 +192,7 @@ pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
     assert_eq!(
         of(&[Status::Error, Status::Done], &[EndReason::Canceled]).await,
         sorted(&[&canceled, &done]),
-        "others are not asked why"
+        "the reason filter does not apply to other statuses"
     );
 }
 

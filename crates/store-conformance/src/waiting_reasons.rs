@@ -95,7 +95,7 @@ pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
         .into_iter()
         .map(|event| event.tasks[0].clone())
         .collect();
-    assert_eq!(fixture.closed_gates(&ids[0]).await, [GateKind::Turn], "the head waits for nobody");
+    assert_eq!(fixture.closed_gates(&ids[0]).await, [GateKind::Turn], "the head waits for no other task");
     assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()]);
     let holder = read_gate(&fixture, &ids[2], GateKind::Lane).await.tasks;
     assert!(holder.len() == 1 && ids[..2].contains(&holder[0]), "one of those before it");
@@ -111,7 +111,7 @@ pub async fn a_late_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
     let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
     let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     fixture.fail_permanently(&fixture.claim_one().await).await;
-    fixture.retry_task(&events[0].tasks[0]).await.expect("it is parked");
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
     assert_eq!(read_gate(&fixture, &events[0].tasks[0], GateKind::Lane).await.tasks, events[1].tasks);
     assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Lane).await.open);
 }
@@ -225,7 +225,7 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
     }
     let held = read_gate(&fixture, &last, GateKind::Target).await;
     assert!(!held.open && held.detail.contains("failed 5 times"), "{held:?}");
-    fixture.now = held.until.expect("it is tried again some time");
+    fixture.now = held.until.expect("a retry time is set");
     let trial = fixture.claim_one().await;
     let held = read_gate(&fixture, &last, GateKind::Concurrency).await;
     assert_eq!((held.open, held.tasks), (false, vec![trial.id]), "tried by one at a time");
@@ -234,7 +234,7 @@ pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Ha
 pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let id = fixture.emit(new_event("record")).await.tasks.remove(0);
-    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "nobody has told that it can");
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "no node has announced the handler");
     let other = Abilities { handlers: [handler_name("notify")].into(), slots: 16, ..Abilities::default() };
     expect_ok(fixture.store.announce(fixture.node, other).await);
     assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker]);
@@ -261,11 +261,15 @@ pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Har
         .into_iter()
         .map(|event| event.tasks[0].clone())
         .collect();
-    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Worker], "a node is no help");
+    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Worker], "a node cannot run a pulled task");
     fixture.fetch_as_worker(&["index"], 1).await;
     assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Turn]);
     fixture.advance_clock(3600);
-    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Worker], "it has not asked for long");
+    assert_eq!(
+        fixture.closed_gates(&ids[1]).await,
+        [GateKind::Worker],
+        "the worker has not polled for an hour"
+    );
 }
 
 pub async fn a_missing_task_reports_its_undefined_handler(harness: &dyn Harness) {

@@ -102,7 +102,7 @@ pub async fn tenants_share_equally_however_many_handlers_they_use(harness: &dyn 
     assert_within_five_percent(count_by_tenant(&served)[&tenant("wide")], 100, 200);
     let wide: Vec<_> = served.into_iter().filter(|task| task.event().tenant == tenant("wide")).collect();
     for (name, count) in count_by_handler(&wide) {
-        assert!(count.abs_diff(10) <= 2, "{name} got {count} of about 10 turns");
+        assert!(count.abs_diff(10) <= 2, "{name} got {count} of about 10 claims");
     }
 }
 

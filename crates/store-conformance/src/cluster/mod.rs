@@ -31,5 +31,5 @@ pub async fn join_nodes<const N: usize>(
     for _ in 0..N {
         nodes.push(StoreFixture::new(cluster, registration.clone()).await);
     }
-    nodes.try_into().unwrap_or_else(|_| unreachable!("as many as were asked for"))
+    nodes.try_into().unwrap_or_else(|_| unreachable!("N nodes were opened"))
 }

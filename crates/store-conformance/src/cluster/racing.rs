@@ -79,12 +79,14 @@ pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCl
     }
     let lanes = Mutex::new(LaneTracker::default());
     run_on_all_nodes(&nodes, 2, async |node, _| {
-        while lanes.lock().expect("nobody has panicked").claimed_tasks.len() < TASK_COUNT {
+        while lanes.lock().expect("no lock holder has panicked").claimed_tasks.len() < TASK_COUNT {
             let claimed = node.claim(5).await;
-            claimed.iter().for_each(|task| lanes.lock().expect("nobody has panicked").record_start(task));
+            claimed
+                .iter()
+                .for_each(|task| lanes.lock().expect("no lock holder has panicked").record_start(task));
             for task in claimed {
                 // Recorded before the task is finished: another node may claim its successor right afterwards.
-                lanes.lock().expect("nobody has panicked").record_end(&task);
+                lanes.lock().expect("no lock holder has panicked").record_end(&task);
                 node.succeed(&task).await;
             }
         }
@@ -138,7 +140,7 @@ pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster)
             }
         }
         // The initial burst may start immediately.
-        assert!(began <= turn + 10, "{began} after {turn} turns");
+        assert!(began <= turn + 10, "{began} starts after {turn} rounds");
         nodes.iter_mut().for_each(|node| node.advance_clock(6));
     }
     assert!(began >= 36, "{began}");
@@ -176,7 +178,7 @@ pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestClus
     other.request_new_run("crm/people").await;
     let again = NewRun { pair: pair("crm/people"), priority: None };
     assert!(
-        !expect_ok(one.store.run(again, None, one.now).await).expect("the pair is known").created,
+        !expect_ok(one.store.run(again, None, one.now).await).expect("the pair is registered").created,
         "it is queued on both"
     );
     one.register(RegistrationBuilder::single_handler()).await;
@@ -246,12 +248,12 @@ pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dy
     one.emit(new_event("record").with_key("a")).await;
     let held = one.claim_one().await;
     assert_eq!(held.id, first.tasks[0]);
-    other.cancel_task(&held.id).await.expect("it is done");
+    other.cancel_task(&held.id).await.expect("the command is accepted");
     assert!(one.finish_attempt(attempt_ending(&held, success())).await.is_err());
     assert_eq!(expect_ok(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
-    other.retry_task(&held.id).await.expect("it is done");
+    other.retry_task(&held.id).await.expect("the command is accepted");
     let next = one.claim_one().await;
-    assert_ne!(next.seq, held.seq, "what comes back stands at the end of its lane");
+    assert_ne!(next.seq, held.seq, "a retried task is at the end of its lane");
     one.succeed(&next).await;
     assert_eq!(other.run_all_ready().await.len(), 1);
     cluster.assert_consistent().await;

@@ -97,13 +97,13 @@ impl RandomWalker<'_> {
             self.fixture.store.append(vec![emission(events)], claim, self.shared.next_timestamp()).await,
         );
         assert!(receipts.iter().all(Result::is_ok));
-        self.shared.running_tasks.lock().expect("nobody has panicked").extend(claims.tasks);
+        self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
     }
 
     async fn claim_tasks(&mut self) {
         let asking = self.fixture.claim_request(1 + self.rng.below(3));
         let claims = expect_ok(self.fixture.store.claim(asking, self.shared.next_timestamp()).await);
-        let mut running = self.shared.running_tasks.lock().expect("nobody has panicked");
+        let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         for task in claims.tasks {
             let before = running.iter().find(|other| other.seq == task.seq);
             assert!(
@@ -117,7 +117,7 @@ impl RandomWalker<'_> {
 
     /// Takes one of the shared running tasks.
     fn take_running_task(&mut self) -> Option<Claimed> {
-        let mut running = self.shared.running_tasks.lock().expect("nobody has panicked");
+        let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
         (!running.is_empty()).then(|| {
             let index = self.rng.below(running.len());
             running.swap_remove(index)
@@ -143,7 +143,7 @@ impl RandomWalker<'_> {
         let claim = (self.rng.below(2) == 0).then(|| self.fixture.claim_request(1));
         let (_, claims) =
             expect_ok(self.fixture.store.finish(vec![ending], claim, self.shared.next_timestamp()).await);
-        self.shared.running_tasks.lock().expect("nobody has panicked").extend(claims.tasks);
+        self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
     }
 
     async fn retry_failed_task(&mut self) {
@@ -217,12 +217,17 @@ async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedSta
     for rule in expect_ok(nodes[0].store.rules().await) {
         expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
     }
-    for (task, n) in shared.running_tasks.into_inner().expect("nobody has panicked").into_iter().zip(0..) {
+    for (task, n) in
+        shared.running_tasks.into_inner().expect("no lock holder has panicked").into_iter().zip(0..)
+    {
         // Some were cancelled while they were running.
         let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
     }
     for view in nodes[1].list_orders("/").await {
-        nodes[2].command_order(&view.order.key.to_string(), OrderCommand::Resume).await.expect("it is done");
+        nodes[2]
+            .command_order(&view.order.key.to_string(), OrderCommand::Resume)
+            .await
+            .expect("the command is accepted");
     }
     loop {
         // A permanently failed task blocks its lane.

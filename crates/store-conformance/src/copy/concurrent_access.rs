@@ -32,7 +32,7 @@ pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
 pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
     let target = copy_disturbed_at_first_page::<L>().await;
     let handlers = run_blocking(move || expect_ok(target.open_target().count(Section::Handlers))).await;
-    assert_eq!(handlers, Some(0), "the second leaves nothing");
+    assert_eq!(handlers, Some(0), "the second copy leaves nothing");
 }
 
 /// Two copies find the target empty, and the other one writes first. Returns the target.
@@ -58,7 +58,7 @@ pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() 
     let moved = moved.await;
     assert!(matches!(moved, Err(MoveError::Written)), "{moved:?}");
     store.close();
-    assert!(is_unfinished_copy(&target).await, "it stays closed");
+    assert!(is_unfinished_copy(&target).await, "the target stays closed");
 }
 
 pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {

@@ -70,7 +70,7 @@ async fn assert_orders_continue(fixture: &mut StoreFixture<'_>) {
         }
     }
     for key in half_way {
-        assert!(fixture.find_order(key).await.is_none(), "{key} has come to its end");
+        assert!(fixture.find_order(key).await.is_none(), "{key} has ended");
     }
     assert!(fixture.find_order("/publish/article,4").await.is_some(), "this one is suspended");
 }

@@ -33,7 +33,7 @@ impl<L: StoreLocation> CopyingHarness<L> {
     }
 
     fn state(&self) -> MutexGuard<'_, HarnessState<L>> {
-        self.state.lock().expect("nobody has panicked")
+        self.state.lock().expect("no lock holder has panicked")
     }
 
     /// Sets the target of the next copy.

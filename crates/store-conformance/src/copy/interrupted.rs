@@ -54,8 +54,8 @@ async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
             Err(error) => panic!("{error:?}"),
         }
         cuts += 1;
-        assert!(cuts < 100, "it does not come to an end");
-        assert!(is_unfinished_copy(to).await, "what is there in part is not opened");
+        assert!(cuts < 100, "the copy does not end");
+        assert!(is_unfinished_copy(to).await, "an incomplete store is not opened");
     }
 }
 

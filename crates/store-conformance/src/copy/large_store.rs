@@ -78,13 +78,13 @@ impl<'h> LargeStore<'h> {
         assert_eq!(
             event_ids_of(&self.fixture.run_all_ready().await),
             [self.waiting_event.id],
-            "its event was kept for it"
+            "its event was kept while it waited"
         );
     }
 
     async fn assert_waiting_task_kept(&self) {
         let tasks = self.fixture.list_tasks(&TaskFilter::default()).await;
-        assert_eq!(tasks.len(), 1_501, "the waiting one stays");
+        assert_eq!(tasks.len(), 1_501, "the waiting task is kept");
         assert_eq!(self.fixture.log_messages(&tasks[0].id).await, ["begun", "done"]);
         assert_eq!(self.fixture.read_task(&self.waiting_event.tasks[0]).await.seq.0, 1);
     }

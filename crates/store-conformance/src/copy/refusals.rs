@@ -79,7 +79,7 @@ pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
 }
 
 pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>() {
-    assert_eq!(NOTE, "move", "stores tell it by this name from what is moved");
+    assert_eq!(NOTE, "move", "stores exclude the row of this name from the copied data");
     for kind in [L::TESTED_KIND, L::OTHER_KIND] {
         let target = L::create_empty(kind).await;
         write_progress_note(&target).await;
@@ -118,7 +118,7 @@ async fn write_progress_note<L: StoreLocation>(location: &L) {
         expect_ok(target.note());
         expect_ok(target.write(Section::Texts, vec![], "a note"))
     });
-    assert!(left.await, "nobody else writes there");
+    assert!(left.await, "no other copy writes to the target");
 }
 
 /// Asserts that an unfinished target is refused on either side of a verification.

@@ -43,7 +43,7 @@ impl RandomWalk<'_> {
             let free = |seq: &&TaskSeq| !self.model.is_limited(&self.model.tasks[*seq].handler);
             assert!(
                 scheduled.iter().filter(free).all(|seq| taken.contains(seq)),
-                "what is scheduled comes first"
+                "scheduled tasks are claimed first"
             );
         }
         self.check_priorities(&ready, &taken);
@@ -54,7 +54,7 @@ impl RandomWalk<'_> {
         });
         if let Some(soonest) = dues.min() {
             let told = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
-            assert!(told <= soonest, "told {told}, but a task falls due at {soonest}");
+            assert!(told <= soonest, "next_due is {told}, but a task is due at {soonest}");
         }
         assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
         self.lock_claimed_tasks(claim, claims);
@@ -103,7 +103,10 @@ impl RandomWalk<'_> {
             let told = (task.attempt, task.retries, task.late);
             assert_eq!(told, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
             let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
-            assert!(task.late || task.prev_sent == prev_sent, "a resend tells the same previous event");
+            assert!(
+                task.late || task.prev_sent == prev_sent,
+                "a repeated attempt carries the same previous event"
+            );
             self.claimed_tasks.push(task.clone());
             let shadow = &self.model.tasks[&task.seq];
             let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
@@ -120,20 +123,20 @@ impl RandomWalk<'_> {
 
     /// Checks the queue counters against the model. Tasks that have fallen due since the queue's last claim may still
     /// count as waiting, and so may paused ones: there only the sum is compared.
-    pub(super) async fn check_counters(&self, looked_at: &BTreeSet<HandlerName>) {
+    pub(super) async fn check_counters(&self, claimed_handlers: &BTreeSet<HandlerName>) {
         let want = self.model.queue_counts(self.fixture.now);
         let views = expect_ok(self.fixture.store.queues(None).await);
         let mut seen = HashSet::new();
         for view in &views {
             let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
-            assert!(seen.insert(queue.clone()), "{queue:?} is told of twice");
+            assert!(seen.insert(queue.clone()), "{queue:?} is listed twice");
             let want = want.get(&queue).copied().unwrap_or_default();
             let held = self.is_queue_blocked(&queue);
             if want != [0; 6] {
                 assert_eq!(view.held, held, "{queue:?} held");
             }
             let got = view_counts(view);
-            if !held && looked_at.contains(&view.handler) && !self.model.is_limited(&view.handler) {
+            if !held && claimed_handlers.contains(&view.handler) && !self.model.is_limited(&view.handler) {
                 assert_eq!(got, want, "{queue:?}: ready, waiting, scheduled, running, halted, missing");
             }
             assert_eq!(got[0] + got[1], want[0] + want[1], "{queue:?}: ready and waiting");
@@ -151,7 +154,7 @@ impl RandomWalk<'_> {
     /// Checks that store and model contain the same tasks in the same states.
     pub(super) async fn check_tasks(&self) {
         let found = self.fixture.list_tasks(&Default::default()).await;
-        assert_eq!(found.len(), self.model.tasks.len(), "no task is lost, none is made up");
+        assert_eq!(found.len(), self.model.tasks.len(), "no task is lost and none is added");
         for task in found {
             let shadow = &self.model.tasks[&task.seq];
             assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));

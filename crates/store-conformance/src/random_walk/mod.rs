@@ -116,7 +116,7 @@ pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
 impl RandomWalk<'_> {
     /// Lifts everything that blocks tasks and runs the rest; afterwards none may be left.
     async fn run_remaining_tasks(&mut self) {
-        self.step_log.add("run dry".into());
+        self.step_log.add("run remaining tasks".into());
         self.fixture.node = self.nodes[0];
         self.fixture.register(registration()).await;
         self.undefined_handlers.clear();

@@ -17,7 +17,7 @@ impl RandomWalk<'_> {
         let name = *self.rng.choose_if_any(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
         let of = self.rng.is_true_percent(50).then(|| TENANTS[self.rng.below(2)]);
         let rule: Rule = self.fixture.new_rule(kind, name, of);
-        self.step_log.add(format!("hold {rule:?}"));
+        self.step_log.add(format!("set rule {rule:?}"));
         expect_ok(self.fixture.store.hold(rule.clone()).await);
         self.model.rules.retain(|standing| !standing.same_place(&rule));
         self.model.rules.push(rule);
@@ -37,7 +37,7 @@ impl RandomWalk<'_> {
 
     pub(super) async fn lift_random_rule(&mut self) {
         let Some(rule) = self.rng.choose_if_any(&self.model.rules).cloned() else { return };
-        self.step_log.add(format!("lift {rule:?}"));
+        self.step_log.add(format!("lift rule {rule:?}"));
         assert!(expect_ok(self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
         self.model.rules.retain(|standing| *standing != rule);
         self.check_counters(&BTreeSet::new()).await;
@@ -68,7 +68,7 @@ impl RandomWalk<'_> {
         let answer = self.fixture.retry_task(&id).await;
         if answer == Err(Rejected::Forgotten) {
             let task = &self.model.tasks[&seq];
-            assert!(!self.model.live_tasks.contains(&seq), "an unfinished task keeps its event");
+            assert!(!self.model.live_tasks.contains(&seq), "the event of an unfinished task does not expire");
             let forgotten = self.fixture.journal_extent().await.forgotten;
             assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
             return;
@@ -99,7 +99,7 @@ impl RandomWalk<'_> {
     }
 
     pub(super) async fn adopt_handler(&mut self, name: &str) {
-        self.step_log.add(format!("adopt {name}"));
+        self.step_log.add(format!("adopt tasks of {name}"));
         let mut missing = self.model.live_tasks_with_status(Status::Missing);
         missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
         let mut adopted = 0;
@@ -117,7 +117,7 @@ impl RandomWalk<'_> {
     /// Undefines a handler that has no running tasks, or restores all undefined ones.
     pub(super) async fn undefine_or_restore_handler(&mut self) {
         if !self.undefined_handlers.is_empty() {
-            self.step_log.add(format!("restore {:?}", self.undefined_handlers));
+            self.step_log.add(format!("restore handlers {:?}", self.undefined_handlers));
             self.undefined_handlers.clear();
             self.fixture.register(registration()).await;
             return;
@@ -127,7 +127,7 @@ impl RandomWalk<'_> {
         if self.model.live_tasks_with_status(Status::Locked).iter().any(of_it) {
             return;
         }
-        self.step_log.add(format!("lose {name}"));
+        self.step_log.add(format!("undefine handler {name}"));
         self.undefined_handlers.insert(name);
         self.send_heartbeats().await;
         self.fixture.register(registration().without_handler(name)).await;
@@ -187,7 +187,7 @@ impl RandomWalk<'_> {
 
     /// Prunes events older than two minutes; no task and no younger event may be deleted.
     pub(super) async fn prune_old_events(&mut self) {
-        self.step_log.add("forget".into());
+        self.step_log.add("prune events older than 120 s".into());
         self.fixture.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
         let extent = self.fixture.journal_extent().await;
         let young = self.oldest_event_younger_than(120);

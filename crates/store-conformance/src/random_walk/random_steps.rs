@@ -91,7 +91,7 @@ impl<'h> RandomWalk<'h> {
             assert_eq!(answer, Err(NoSuchPair(pair).into()));
             return;
         }
-        let run = answer.expect("the pair is there");
+        let run = answer.expect("the pair is registered");
         match self.model.active_task_of_pair(&pair) {
             Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
             None => {
