@@ -14,7 +14,7 @@ use super::{CopyingHarness, fill_store, full_registration};
 use crate::fixture::StoreFixture;
 
 /// The error of a store that cannot be opened.
-pub type OpenError = Box<dyn Error + Send + Sync>;
+pub type LocationOpenError = Box<dyn Error + Send + Sync>;
 
 /// A location that a store can be copied to and from.
 #[async_trait]
@@ -29,13 +29,13 @@ pub trait StoreLocation: Clone + Debug + Send + Sync + 'static {
     /// Creates an empty location of this kind that nothing else uses.
     async fn create_empty(kind: Self::Kind) -> Self;
 
-    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, OpenError>;
+    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, LocationOpenError>;
 
     /// Opens the location as a copy source. Blocks, as do all calls of the returned value: see [`run_blocking`].
-    fn try_open_source(&self) -> Result<Box<dyn Movable>, OpenError>;
+    fn try_open_source(&self) -> Result<Box<dyn Movable>, LocationOpenError>;
 
     /// Opens the location as a copy target. Blocks as well.
-    fn try_open_target(&self) -> Result<Box<dyn Movable>, OpenError>;
+    fn try_open_target(&self) -> Result<Box<dyn Movable>, LocationOpenError>;
 
     async fn open(&self, now: Timestamp) -> Arc<dyn Store> {
         self.try_open(now).await.unwrap_or_else(|error| panic!("{self:?}: {error}"))

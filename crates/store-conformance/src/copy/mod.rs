@@ -26,4 +26,4 @@ pub mod round_trips;
 
 pub use copying_harness::CopyingHarness;
 pub use full_store::{fill_store, full_registration};
-pub use location::{OpenError, StoreLocation, run_blocking};
+pub use location::{LocationOpenError, StoreLocation, run_blocking};
